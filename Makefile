@@ -1,0 +1,49 @@
+# A machine with Python 3.11 or newer, git and make needs nothing else: every target
+# makes .venv from requirements.lock first, and is quick when nothing has changed.
+.DEFAULT_GOAL := help
+.PHONY: help dev test check diagram bench lock format clean
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+READY := .venv/.ready
+UV_VERSION := 0.13.8
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1
+	@exec $(BIN)/python -m doors.dev
+
+test: $(READY) ## run the tests, with no network; T=pattern for some of them
+	@$(BIN)/pytest $(if $(T),-k "$(T)")
+
+check: $(READY) ## all that CI checks: lint, types, import rules, tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+format: $(READY) ## mend layout and imports
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+diagram: $(READY) ## write the generated parts of README.md: modes table, state diagram
+	@$(BIN)/python -m doors.readme
+
+bench: $(READY) ## time a step against LangGraph's own parts and create_agent
+	@$(BIN)/python -m benchmarks.steps
+
+lock: $(READY) ## renew requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \
+	  --no-emit-index-url --no-header --all-extras \
+	  --group server --group test --group check --group install \
+	  pyproject.toml --output-file requirements.lock
+
+clean: ## remove what can be made again
+	rm -rf .venv .langgraph_api .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock
+	@sh .ci/venv $(UV_VERSION)
+	@touch $@

@@ -1,0 +1,105 @@
+"""``make dev``: check the settings, say what will be served, start ``langgraph dev``.
+
+PORT=2024     the port on 127.0.0.1
+BROWSER=1     open LangGraph Studio in the browser
+RELOAD=1      start again when a file of the clone changes
+"""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+from graph.agent import build_harness
+from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings, load_settings
+from modes.errors import ConfigurationError, UserError
+
+HOST = "127.0.0.1"
+# No network call that nobody asked for: the CLI's analytics, the API's look for a newer
+# version, LangSmith tracing. What the user has set wins.
+QUIET = {
+    "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+    "LANGGRAPH_NO_VERSION_CHECK": "true",
+    "LANGSMITH_TRACING": "false",
+}
+
+
+def main() -> None:
+    """Replace this process by the server; end with a message where it cannot start."""
+    try:
+        settings = load_settings()
+        make_default_workspace(settings.workspace)
+        build_harness(settings)
+        port = free_port(os.environ.get("PORT") or "2024")
+        command = server_command(settings, port)
+    except UserError as error:
+        sys.exit(f"modeshift: {error}")
+    print(banner(settings, port), flush=True)
+    os.chdir(ROOT)
+    os.execve(sys.executable, command, QUIET | os.environ)  # noqa: S606
+
+
+def make_default_workspace(workspace: Path) -> None:
+    """Make the default workspace; one that the user names must exist."""
+    if workspace == DEFAULT_WORKSPACE:
+        workspace.mkdir(exist_ok=True)
+
+
+def free_port(given: str) -> int:
+    """The port, if nobody has it: the server would silently take another one."""
+    try:
+        port = int(given)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((HOST, port))
+    except (ValueError, OverflowError):
+        raise ConfigurationError(f"PORT={given!r} is no port; give a number up to 65535") from None
+    except OSError as error:
+        raise ConfigurationError(
+            f"PORT={given!r} cannot be used: {error.strerror}; set PORT to another one"
+        ) from error
+    return port
+
+
+def server_command(settings: Settings, port: int) -> list[str]:
+    """The command line of ``langgraph dev``."""
+    command = [sys.executable, "-m", "langgraph_cli", "dev", "--host", HOST, "--port", str(port)]
+    # Without it the server has one worker, and a second thread waits for the first.
+    command += ["--n-jobs-per-worker", "10"]
+    if not _is_on("BROWSER"):
+        command.append("--no-browser")
+    if not _is_on("RELOAD"):
+        command.append("--no-reload")
+    elif settings.workspace.resolve().is_relative_to(ROOT):
+        raise ConfigurationError(
+            f"RELOAD=1 with the workspace {str(settings.workspace)!r} inside the clone: the server "
+            "would start again whenever the agent writes a .py file; set WORKSPACE to a "
+            "folder elsewhere"
+        )
+    return command
+
+
+def _is_on(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
+
+
+def banner(settings: Settings, port: int) -> str:
+    """What is served, and where."""
+    address = f"http://{HOST}:{port}"
+    model = settings.model
+    if model == "offline":
+        model += "  (no language model; set MODEL in .env, see .env.example)"
+    return "\n".join(
+        (
+            f"model      {model}",
+            f"workspace  {settings.workspace}",
+            f"approvals  {settings.approvals}",
+            f"threads    {settings.checkpoints}",
+            f"address    {address}",
+            f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

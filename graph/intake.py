@@ -1,0 +1,50 @@
+"""``intake``: opens the turn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.types import Overwrite
+
+from graph.harness import Harness
+from graph.history import repaired
+from graph.node import Node
+from graph.place import host_change, recorded_mode
+from graph.state import State
+from modes.machine import Configuration, Event, Phase
+
+
+def intake_node(harness: Harness) -> Node:
+    """Repairs the history, applies what the host set, and starts the turn if there is one."""
+
+    async def intake(state: State) -> dict[str, Any]:
+        phase = Phase(state.get("phase", Phase.IDLE))
+        now = Configuration(recorded_mode(harness, state), phase)
+        now = harness.machine.send(now, Event.RESET)
+        now, change = host_change(harness, state, now)
+        before = state.get("messages", [])
+        plan = state.get("plan", []) if phase is Phase.ACTING else []
+        messages = repaired(before, running=plan[0] if plan else ())
+        if _wants_an_answer(messages):
+            now = harness.machine.send(now, Event.START)
+        update: dict[str, Any] = {
+            "mode": now.mode,
+            "phase": now.phase.value,
+            "first_mode": state.get("first_mode", harness.catalog.default),
+            "mode_changes": change,
+            "approvals": state.get("approvals", harness.approvals.value),
+            "plan": [],
+            "approved": {},
+            "switch": None,
+            "refused": [],
+        }
+        if messages != before:
+            # In the middle of the history, so all of it is written anew.
+            update["messages"] = Overwrite(messages)
+        return update
+
+    return intake
+
+
+def _wants_an_answer(messages: Sequence[AnyMessage]) -> bool:
+    return bool(messages) and not isinstance(messages[-1], AIMessage)

@@ -1,0 +1,130 @@
+"""``judge``: from a tool call as the model wrote it to a verdict on it."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from langchain_core.messages import ToolCall
+
+from graph.harness import Harness
+from graph.history import call_id
+from graph.state import State
+from modes.errors import InvalidCallError
+from modes.mode import Mode
+from modes.toolspec import Effect
+from modes.verdict import Approvals, Verdict, verdict
+from tools.tool import Tool
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where and when a call is judged."""
+
+    mode: Mode
+    approvals: Approvals
+    alone: bool = True
+    """Whether the call is the only one of its message."""
+    refused: Collection[str] = ()
+    """Modes to which a person refused to switch, in this turn."""
+
+    @classmethod
+    def of(cls, harness: Harness, state: State, alone: bool) -> Self:
+        """The moment in which the thread is."""
+        approvals = Approvals(state["approvals"])
+        return cls(harness.catalog[state["mode"]], approvals, alone, state["refused"])
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A call, and the verdict on it."""
+
+    call: ToolCall
+    verdict: Verdict
+    tool: Tool | None = None
+    """None where there is no such tool; the verdict is then ``deny``."""
+    args: dict[str, Any] | None = None
+    """The arguments as the tool gets them; None where they do not fit it."""
+
+    @property
+    def effect(self) -> Effect | None:
+        """What the call does to the world; None where there is no such tool."""
+        return self.tool.spec.effect if self.tool is not None else None
+
+    @property
+    def runs_beside_others(self) -> bool:
+        """Whether it may run side by side with its neighbours: it changes nothing."""
+        return self.verdict.kind == "deny" or self.effect is Effect.READ
+
+
+async def judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
+    """Judge one call; also in ``act``, on the arguments about to run."""
+    # To a thread: resolving a path asks the file system.
+    if any(call["args"].get(name) for name in _paths(harness, call)):
+        return await asyncio.to_thread(_judge, harness, moment, call)
+    return _judge(harness, moment, call)
+
+
+async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall]) -> list[Judged]:
+    """Judge the calls of one message, all in the moment in which they were written.
+
+    One message switches the mode once: a second ``switch_mode`` is denied.
+    """
+    judged: list[Judged] = []
+    has_switch = False
+    for call in calls:
+        one = await judge(harness, moment, call)
+        if one.effect is Effect.SWITCH and one.verdict.kind == "ask":
+            if has_switch:
+                one = Judged(call, Verdict("deny", "Call switch_mode once in a message."))
+            has_switch = True
+        judged.append(one)
+    return judged
+
+
+def batches(judged: Sequence[Judged]) -> list[list[str]]:
+    """The calls' ids in the order they run: changes one at a time, others side by side."""
+    plan: list[list[str]] = []
+    beside = False
+    for one in judged:
+        if beside and one.runs_beside_others:
+            plan[-1].append(call_id(one.call))
+        else:
+            plan.append([call_id(one.call)])
+        beside = one.runs_beside_others
+    return plan
+
+
+def _paths(harness: Harness, call: ToolCall) -> tuple[str, ...]:
+    try:
+        return harness.toolbox[call["name"]].spec.paths
+    except InvalidCallError:
+        return ()
+
+
+def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
+    try:
+        tool = harness.toolbox[call["name"]]
+    except InvalidCallError as error:
+        return Judged(call, Verdict("deny", str(error)))
+    binding = verdict(moment.mode, tool.spec, None, moment.approvals)
+    if binding.kind == "deny":
+        return Judged(call, binding, tool)
+    try:
+        args = harness.toolbox.check(tool, call["args"])
+    except InvalidCallError as error:
+        return Judged(call, Verdict("deny", str(error)), tool)
+    if tool.spec.effect is Effect.COMPLETE and not moment.alone:
+        return Judged(call, Verdict("deny", f"Call {tool.spec.name} alone."), tool, args)
+    if tool.spec.effect is Effect.SWITCH and args["mode_slug"] in moment.refused:
+        return Judged(
+            call,
+            Verdict(
+                "deny",
+                f"The user has refused a switch to {args['mode_slug']!r} in this turn; "
+                "go on without it.",
+            ),
+            tool,
+            args,
+        )
+    return Judged(call, verdict(moment.mode, tool.spec, args, moment.approvals), tool, args)

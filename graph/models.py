@@ -1,0 +1,43 @@
+"""``load_model``: a chat model from its name."""
+
+import os
+
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
+
+from graph.offline import OfflineModel
+from modes.errors import ConfigurationError
+
+KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+"""The variable with the key, for the providers that the clone installs and that need one."""
+
+
+def load_model(name: str) -> BaseChatModel:
+    """The model called ``offline`` or ``provider:name``.
+
+    Raises ``ConfigurationError`` for any other name, for a provider that is
+    unknown or not installed, and for a key that is missing.
+    """
+    if name == "offline":
+        return OfflineModel()
+    provider, _, model = name.partition(":")
+    if not provider or not model:
+        raise ConfigurationError(
+            f"MODEL {name!r} is neither 'offline' nor 'provider:name', "
+            "such as 'anthropic:claude-sonnet-4-5' or 'openai:gpt-5'"
+        )
+    if (key := KEYS.get(provider)) and not os.environ.get(key):
+        raise ConfigurationError(
+            f"MODEL {name!r} needs {key}: set it in .env or in the environment, "
+            "or set MODEL=offline"
+        )
+    try:
+        chat_model = init_chat_model(model, model_provider=provider)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"MODEL {name!r} needs a package that is not installed: {error}"
+        ) from error
+    except ValueError as error:
+        raise ConfigurationError(f"MODEL {name!r} cannot be loaded: {error}") from error
+    assert isinstance(chat_model, BaseChatModel)
+    return chat_model

@@ -1,0 +1,115 @@
+"""The offline model's command language: one command a line, each line a step."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+HELP = """\
+I am Modeshift's offline model: no language model, only a small command language, \
+so that everything works without a key. One command a line; " & " joins several in one step:
+
+    list [path]                              read <path>
+    search <regex> [in <path>]               write <path>: <text>   (\\n is a line break)
+    replace <old> with <new> in <path>       run <command line>
+    switch to <mode>[: <reason>]             todo: <item>; <item>
+    ask: <question>                          done: <summary>
+
+For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-4-5 with \
+ANTHROPIC_API_KEY, and start again; .env.example says more."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call to make."""
+
+    name: str
+    args: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line, and the calls it asks for in one message."""
+
+    line: str
+    calls: tuple[Call, ...]
+
+    @property
+    def target_mode(self) -> str:
+        """The mode to ask for where a tool is missing."""
+        paths = [call.args["path"] for call in self.calls if call.name in _EDITS]
+        is_markdown = paths and all(path.endswith(".md") for path in paths)
+        return "architect" if is_markdown and len(paths) == len(self.calls) else "code"
+
+
+_EDITS = ("write_file", "edit_file")
+_Build = Callable[[dict[str, str]], Call]
+
+
+def _tool(name: str, **fixed: Any) -> _Build:
+    return lambda given: Call(name, {**fixed, **{k: v for k, v in given.items() if v is not None}})
+
+
+def _write(given: dict[str, str]) -> Call:
+    text = given["content"].replace("\\n", "\n")
+    return Call("write_file", {"path": given["path"].strip(), "content": text})
+
+
+def _switch(given: dict[str, str]) -> Call:
+    reason = given["reason"] or "You told me to."
+    return Call("switch_mode", {"mode_slug": given["mode_slug"], "reason": reason})
+
+
+def _todo(given: dict[str, str]) -> Call:
+    items = [item.strip() for item in given["items"].split(";")]
+    todos = [{"content": item, "status": "pending"} for item in items if item]
+    return Call("update_todo_list", {"todos": todos})
+
+
+_COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
+    (re.compile(pattern), build)
+    for pattern, build in (
+        (r"list(?: +(?P<path>\S.*))?", _tool("list_files")),
+        (r"read +(?P<path>\S.*)", _tool("read_file")),
+        (r"search +(?P<regex>\S.*?)(?: +in +(?P<path>\S+))?", _tool("search_files")),
+        (r"write +(?P<path>[^:]*[^:\s])\s*: ?(?P<content>.*)", _write),
+        (
+            r"replace +(?P<old>\S.*?) +with +(?P<new>.*?) +in +(?P<path>\S+)",
+            _tool("edit_file"),
+        ),
+        (r"run +(?P<command>\S.*)", _tool("execute_command")),
+        (r"switch to +(?P<mode_slug>[^\s:]+)(?:\s*:\s*(?P<reason>\S.*))?", _switch),
+        (r"todo: *(?P<items>\S.*)", _todo),
+        (r"ask: *(?P<question>\S.*)", _tool("ask_followup_question")),
+        (r"done: *(?P<result>\S.*)", _tool("attempt_completion")),
+    )
+)
+
+
+def parse(text: str) -> list[Step]:
+    """The steps in ``text``; none where a line is no command, so nothing is half done."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    steps = [Step(line, tuple(_calls(line))) for line in lines]
+    return steps if all(step.calls for step in steps) else []
+
+
+def _calls(line: str) -> Iterator[Call]:
+    # " & " joins commands only where a command follows it; else it belongs to the text.
+    part = ""
+    for piece in line.split(" & "):
+        call = _call(piece)
+        if call is not None and part:
+            if (before := _call(part)) is not None:
+                yield before
+            part = piece
+        else:
+            part = f"{part} & {piece}" if part else piece
+    if (last := _call(part)) is not None:
+        yield last
+
+
+def _call(command: str) -> Call | None:
+    for pattern, build in _COMMANDS:
+        if match := pattern.fullmatch(command.strip()):
+            return build(match.groupdict())
+    return None

@@ -1,0 +1,54 @@
+"""Settings, from the environment and ``.env``; the names are those in ``.env.example``."""
+
+from pathlib import Path
+
+from dotenv import load_dotenv
+from platformdirs import user_data_dir
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from modes.errors import ConfigurationError
+from modes.verdict import Approvals
+
+ROOT = Path(__file__).parent.parent
+ENV_FILE = ROOT / ".env"
+DEFAULT_WORKSPACE = ROOT / "workspace"
+
+
+class Settings(BaseSettings):
+    """What a person sets. A field's name in capitals is the variable's."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+
+    model: str = Field("offline", description="`provider:name`, or `offline`: no key, no network")
+    workspace: Path = Field(
+        DEFAULT_WORKSPACE, description="the folder that the agent works in; it must exist"
+    )
+    approvals: Approvals = Field(
+        Approvals.MANUAL, description="`manual`, or `auto`: edits inside the workspace do not ask"
+    )
+    default_mode: str = Field("ask", description="the mode that a new thread starts in")
+    checkpoints: Path = Field(
+        Path(user_data_dir("modeshift", appauthor=False)) / "checkpoints.sqlite",
+        description="the SQLite file in which the dev server keeps threads",
+    )
+    max_steps: int = Field(
+        500, ge=1, description="model and tool steps in one run before it is stopped"
+    )
+
+
+def load_settings(env_file: Path = ENV_FILE) -> Settings:
+    """Read the settings; what the environment sets wins over ``env_file``.
+
+    The other variables in ``env_file`` (a provider's key, say) go into the
+    environment, where the provider's client looks. Raises ``ConfigurationError``.
+    """
+    load_dotenv(env_file, override=False)
+    try:
+        return Settings()
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{str(problem['loc'][0]).upper()}={problem['input']!r}: {problem['msg']}"
+            for problem in error.errors()
+        )
+        raise ConfigurationError(f"{problems}; see .env.example") from error

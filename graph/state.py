@@ -1,0 +1,215 @@
+"""The state of a thread, what a run's input may hold, and the channels that check both.
+
+The only module that names ``DeltaChannel``, which is beta: ``add_messages`` would
+write the whole history at every step.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages.utils import convert_to_messages
+from langgraph.channels import DeltaChannel, EphemeralValue, LastValue
+from langgraph.graph.message import _messages_delta_reducer
+from typing_extensions import TypedDict, override
+
+from modes.catalog import Catalog
+from modes.errors import InvalidInputError
+from modes.machine import Phase
+from modes.verdict import Approvals
+
+
+class Input(TypedDict, total=False):
+    """A run's input. All but ``messages`` is the host's to say, never the model's."""
+
+    messages: list[AnyMessage]
+    mode: str
+    approvals: Literal["manual", "auto"]
+
+
+class ModeChange(TypedDict):
+    """The record of one change of mode; ``when`` is ISO 8601 in UTC."""
+
+    source: str
+    target: str
+    reason: str
+    decided_by: Literal["human", "host"]
+    when: str
+
+
+class Switch(TypedDict):
+    """A switch that a person approved and that has yet to be applied."""
+
+    mode_slug: str
+    reason: str
+    call_id: str | None
+    """The ``switch_mode`` call it answers; None where it answers a question."""
+    approvals: str | None
+    """The policy to set with it, or None to leave it."""
+
+
+class Approved(TypedDict):
+    """What a person approved for one call: these arguments, and no others."""
+
+    name: str
+    args: dict[str, Any]
+    edited: bool
+
+
+class State(TypedDict, total=False):
+    """A thread's state; plain data, so that a checkpoint outlives a change of code."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer)]
+    mode: str
+    phase: str
+    approvals: str
+    todos: list[dict[str, str]]
+    first_mode: str
+    """The mode in which the thread started; ``mode_changes`` go on from it."""
+    mode_changes: Annotated[list[ModeChange], operator.add]
+    plan: list[list[str]]
+    """Ids of the calls that are to run, in batches; the first is the one under way."""
+    approved: dict[str, Approved]
+    """By call id, for the calls of the last message."""
+    switch: Switch | None
+    refused: list[str]
+    """Modes to which a person refused to switch, in this turn."""
+
+
+class ActTask(TypedDict):
+    """What one ``act`` task gets: a call, and the moment it runs in."""
+
+    call: ToolCall
+    mode: str
+    approvals: str
+    approved: Approved | None
+    alone: bool
+    """Whether it is the only call of its message."""
+    rest: list[list[str]]
+    """The batches after this one."""
+    switching: bool
+    """Whether an approved switch follows the last batch."""
+    is_lead: bool
+    """Whether this task moves the machine on for its batch."""
+
+
+class Checked(LastValue[Any]):
+    """The last value that passed ``check``; a value that does not raises, and nothing is saved."""
+
+    def __init__(self, typ: Any, check: Callable[[Any], Any], key: str = "") -> None:
+        super().__init__(typ, key)
+        self.check = check
+
+    @override
+    def copy(self) -> "Checked":
+        new = Checked(self.typ, self.check, self.key)
+        new.value = self.value
+        return new
+
+    @override
+    def from_checkpoint(self, checkpoint: Any) -> "Checked":
+        new = Checked(self.typ, self.check, self.key)
+        new.value = super().from_checkpoint(checkpoint).value
+        return new
+
+    @override
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([self.check(value) for value in values])
+
+
+class CheckedInput(EphemeralValue[Any]):
+    """A run's input, checked before the run's first checkpoint.
+
+    A check in a node would come too late: by then the input has replaced the
+    state, and an interrupt that was waiting is gone.
+    """
+
+    def __init__(self, typ: Any, check: Callable[[Any], Any]) -> None:
+        super().__init__(typ)
+        self.check = check
+
+    @override
+    def copy(self) -> "CheckedInput":
+        new = CheckedInput(self.typ, self.check)
+        new.key, new.value = self.key, self.value
+        return new
+
+    @override
+    def from_checkpoint(self, checkpoint: Any) -> "CheckedInput":
+        new = CheckedInput(self.typ, self.check)
+        new.key, new.value = self.key, super().from_checkpoint(checkpoint).value
+        return new
+
+    @override
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([self.check(value) for value in values])
+
+
+def mode_check(catalog: Catalog) -> Callable[[Any], str]:
+    """A check that raises ``UnknownModeError`` for what is not in the catalog."""
+
+    def check(slug: Any) -> str:
+        return catalog[slug].slug
+
+    return check
+
+
+def approvals_check(value: Any) -> str:
+    """Raises ``InvalidInputError`` for what is no policy."""
+    try:
+        return Approvals(value).value
+    except ValueError:
+        policies = ", ".join(Approvals)
+        raise InvalidInputError(
+            f"unknown approvals {value!r}; the policies are: {policies}"
+        ) from None
+
+
+def phase_check(value: Any) -> str:
+    """Raises ``InvalidInputError`` for what is no phase."""
+    try:
+        return Phase(value).value
+    except ValueError:
+        raise InvalidInputError(f"unknown phase {value!r}") from None
+
+
+def input_check(catalog: Catalog) -> Callable[[Any], dict[str, Any]]:
+    """A check of a run's whole input."""
+    checks: dict[str, Callable[[Any], Any]] = {
+        "messages": _messages_check,
+        "mode": mode_check(catalog),
+        "approvals": approvals_check,
+    }
+
+    def check(given: Any) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            raise InvalidInputError(f"a run's input is a mapping, not {given!r}")
+        if unknown := sorted(given.keys() - checks.keys(), key=str):
+            raise InvalidInputError(
+                f"unknown key {unknown[0]!r} in a run's input; the keys are: {', '.join(checks)}"
+            )
+        return {key: checks[key](value) for key, value in given.items() if value is not None}
+
+    return check
+
+
+def _messages_check(given: Any) -> list[AnyMessage]:
+    """User and assistant messages. Results of tools are dropped: only a tool has results.
+
+    A chat UI that lets the user type over a waiting approval sends a made-up
+    result along; ``intake`` puts the true one in its place.
+    """
+    try:
+        messages = convert_to_messages(given if isinstance(given, list) else [given])
+    except (ValueError, NotImplementedError) as error:
+        raise InvalidInputError(f"messages {given!r} are not messages: {error}") from error
+    kept: list[AnyMessage] = []
+    for message in messages:
+        if isinstance(message, HumanMessage | AIMessage):
+            kept.append(message)
+        elif not isinstance(message, ToolMessage):
+            raise InvalidInputError(
+                f"a run's input takes no {message.type!r} message; send role 'user'"
+            )
+    return kept

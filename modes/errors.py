@@ -1,0 +1,71 @@
+"""Every error this project raises on purpose, by who can mend it.
+
+    ModeshiftError
+    ├── ModelError               the model: it reads the text as a failed tool call
+    │   ├── InvalidCallError       no such tool, or arguments that do not fit it
+    │   ├── NotAllowedError        the verdict is deny
+    │   │   └── FileRestrictionError   ... for the sake of one file
+    │   └── ToolFailedError        the tool ran and could not do it
+    └── UserError                the person who runs the agent, or calls it
+        ├── ConfigurationError     settings, keys, the workspace
+        ├── ModeFileError          a modes file that does not load
+        ├── UnknownModeError       a slug that is not in the catalog
+        └── InvalidInputError      a run's input, or a decision, that does not fit
+
+A programmer's mistake stays a plain Python exception. Texts quote values with
+``!r`` and say what to do.
+"""
+
+from collections.abc import Iterable
+
+
+class ModeshiftError(Exception):
+    """Base of the tree above."""
+
+
+class ModelError(ModeshiftError):
+    """The model can mend it; it never leaves the run as an exception."""
+
+
+class InvalidCallError(ModelError):
+    """A tool call that names no tool, or whose arguments do not fit the tool."""
+
+
+class NotAllowedError(ModelError):
+    """A tool call that the mode forbids."""
+
+
+class FileRestrictionError(NotAllowedError):
+    """A tool call on a file that the mode's ``fileRegex`` does not match."""
+
+
+class ToolFailedError(ModelError):
+    """A tool that could not do what it was asked; the text says what to do instead."""
+
+
+class UserError(ModeshiftError, ValueError):
+    """The person who runs the agent, or who calls it, can mend it.
+
+    A ``ValueError`` too: the dev server answers 400 with the text of one, hides
+    the text of any exception it does not know, and pydantic reports one as a
+    validation failure.
+    """
+
+
+class ConfigurationError(UserError):
+    """Settings with which the agent cannot start."""
+
+
+class ModeFileError(UserError):
+    """A modes file that does not load; the text names file, field and value."""
+
+
+class UnknownModeError(UserError):
+    """A slug that no mode has."""
+
+    def __init__(self, slug: object, known: Iterable[str]) -> None:
+        super().__init__(f"unknown mode {slug!r}; the modes are: {', '.join(known)}")
+
+
+class InvalidInputError(UserError):
+    """A run's input, or a decision, that does not fit; nothing was changed."""

@@ -1,0 +1,216 @@
+"""The state machine: at every step, which node runs next and which tools are bound.
+
+A chart with two parallel regions, generated from the catalog: ``mode`` (one state
+per mode) and ``phase`` (what the turn is doing). The only module that imports
+python-statemachine.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from statemachine import StateChart
+from statemachine.io import create_machine_class_from_definition
+from statemachine.orderedset import OrderedSet
+
+from modes.catalog import Catalog
+from modes.toolspec import ToolSpec
+from modes.verdict import Approvals, verdict
+
+
+class Phase(StrEnum):
+    """What a turn is doing."""
+
+    IDLE = "idle"
+    THINKING = "thinking"
+    REVIEWING = "reviewing"
+    ACTING = "acting"
+    SWITCHING = "switching"
+
+
+class Event(StrEnum):
+    """What moves the machine."""
+
+    START = "start"
+    """A turn opens."""
+    ANSWER = "answer"
+    """The model called no tool."""
+    REVIEW = "review"
+    """Some call needs a person."""
+    DECIDED = "decided"
+    """The person has decided, and no call is left to run."""
+    ACT = "act"
+    """Calls are to run."""
+    ACTED = "acted"
+    """Every call of the message has run."""
+    COMPLETE = "complete"
+    """The model has declared its task done."""
+    SWITCH = "switch"
+    """A switch that a person approved is what is left to do."""
+    SWITCH_MODE = "switch_mode"
+    """The approved switch takes effect; needs the target's slug."""
+    SET_MODE = "set_mode"
+    """The host sets the mode, at any time; needs the target's slug."""
+    RESET = "reset"
+    """Whatever was going on is given up."""
+
+
+class Configuration(NamedTuple):
+    """A configuration of the chart, as plain strings that a checkpoint can hold."""
+
+    mode: str
+    phase: Phase
+
+
+_PHASE_EDGES = (
+    (Phase.IDLE, Event.START, Phase.THINKING),
+    (Phase.THINKING, Event.ANSWER, Phase.IDLE),
+    (Phase.THINKING, Event.REVIEW, Phase.REVIEWING),
+    (Phase.THINKING, Event.ACT, Phase.ACTING),
+    (Phase.REVIEWING, Event.ACT, Phase.ACTING),
+    (Phase.REVIEWING, Event.SWITCH, Phase.SWITCHING),
+    (Phase.REVIEWING, Event.DECIDED, Phase.THINKING),
+    (Phase.ACTING, Event.ACT, Phase.ACTING),
+    (Phase.ACTING, Event.ACTED, Phase.THINKING),
+    (Phase.ACTING, Event.SWITCH, Phase.SWITCHING),
+    (Phase.ACTING, Event.COMPLETE, Phase.IDLE),
+    (Phase.SWITCHING, Event.SWITCH_MODE, Phase.THINKING),
+)
+
+_NODES = {Phase.REVIEWING: "review", Phase.ACTING: "act", Phase.SWITCHING: "switch_mode"}
+
+
+class Machine:
+    """The chart of one catalog and one set of tools; build it once per catalog.
+
+    The chart has no memory beyond its configuration, so each (configuration,
+    event, target) is sent to a real chart once and its outcome remembered: a
+    send costs a dictionary look-up from then on. Safe to share between threads,
+    because a chart instance never is.
+    """
+
+    def __init__(self, catalog: Catalog, tools: Iterable[ToolSpec]) -> None:
+        self._catalog = catalog
+        self._chart = _chart(catalog)
+        self._outcomes: dict[tuple[Configuration, Event, str | None], Configuration] = {}
+        specs = tuple(tools)
+        self._bound = {slug: _bound(catalog, slug, specs) for slug in catalog}
+
+    def send(self, now: Configuration, event: Event, mode_slug: str | None = None) -> Configuration:
+        """The configuration after ``event``.
+
+        Raises ``UnknownModeError`` for a mode that is not in the catalog, and
+        ``statemachine``'s ``TransitionNotAllowed`` for an event that is illegal now.
+        """
+        key = (now, event, mode_slug)
+        if key not in self._outcomes:
+            self._outcomes[key] = self._send(*key)
+        return self._outcomes[key]
+
+    def _send(self, now: Configuration, event: Event, mode_slug: str | None) -> Configuration:
+        # An unknown state value, or a target that passes no guard, would go unnoticed in one
+        # region while the other moves on: slugs are checked before the chart sees them.
+        self._catalog[now.mode]
+        if event in (Event.SWITCH_MODE, Event.SET_MODE):
+            self._catalog[mode_slug]
+        seat = _Seat(OrderedSet(["agent", "mode", _state(now.mode), "phase", now.phase]))
+        chart = self._chart(seat)
+        chart.send(event, mode_slug=mode_slug)
+        values = {str(value) for value in chart.configuration_values}
+        return Configuration(
+            mode=next(slug for slug in self._catalog if _state(slug) in values),
+            phase=next(phase for phase in Phase if phase in values),
+        )
+
+    def node(self, now: Configuration) -> str | None:
+        """The node that runs next; None when the turn is over."""
+        if now.phase is Phase.IDLE:
+            return None
+        return _NODES.get(now.phase, now.mode)
+
+    def bound(self, now: Configuration) -> tuple[str, ...]:
+        """The names of the tools that the model has now: none but while it thinks."""
+        return self._bound[now.mode] if now.phase is Phase.THINKING else ()
+
+    def difference(self, source: str, target: str) -> tuple[list[str], list[str]]:
+        """The names of the tools gained, and of those lost, by a change of mode."""
+        before, after = self._bound[source], self._bound[target]
+        gained = [name for name in after if name not in before]
+        return gained, [name for name in before if name not in after]
+
+    def mermaid(self) -> str:
+        """The chart as a Mermaid state diagram."""
+        return f"{self._chart:mermaid}".strip()
+
+
+class _Seat:
+    """The model object on which a chart finds, and leaves, its state."""
+
+    def __init__(self, state: OrderedSet[str]) -> None:
+        self.state = state
+
+
+def _bound(catalog: Catalog, slug: str, tools: Iterable[ToolSpec]) -> tuple[str, ...]:
+    return tuple(
+        tool.name
+        for tool in tools
+        if verdict(catalog[slug], tool, None, Approvals.MANUAL).kind != "deny"
+    )
+
+
+def _state(slug: str) -> str:
+    # Prefixed: a mode may be called "idle" or "phase" too.
+    return f"mode {slug}"
+
+
+def _chart(catalog: Catalog) -> type[StateChart[Any]]:
+    # Ids are m_0, m_1, ...: a slug can collide with an attribute of the chart.
+    ids = {slug: f"m_{number}" for number, slug in enumerate(catalog)}
+    modes: dict[str, Any] = {
+        ids[slug]: {"value": _state(slug), "name": catalog[slug].name} for slug in catalog
+    }
+    modes[ids[catalog.default]]["initial"] = True
+    phases: dict[str, Any] = {
+        phase: {"value": phase, "initial": phase is Phase.IDLE, "on": {}} for phase in Phase
+    }
+    for source, event, target in _PHASE_EDGES:
+        phases[source]["on"].setdefault(event, []).append({"target": target})
+    # On the parents, and internal: one edge per target rather than per pair, and the
+    # sibling region keeps its state.
+    to_modes: dict[str, Any] = {
+        Event.SWITCH_MODE: [
+            {"target": id, "internal": True, "cond": _approved_for(slug)}
+            for slug, id in ids.items()
+        ],
+        Event.SET_MODE: [
+            {"target": id, "internal": True, "cond": _asked_for(slug)} for slug, id in ids.items()
+        ],
+    }
+    to_idle: dict[str, Any] = {Event.RESET: [{"target": Phase.IDLE, "internal": True}]}
+    regions = {
+        "mode": {
+            "name": "Mode: from any to any by switch_mode, once a person approves",
+            "states": modes,
+            "on": to_modes,
+        },
+        "phase": {"states": phases, "on": to_idle},
+    }
+    # By default a chart ignores an illegal event and swallows an exception in a guard.
+    agent: Any = {"parallel": True, "initial": True, "states": regions}
+    return create_machine_class_from_definition(
+        "ModeshiftChart",
+        states={"agent": agent},
+        allow_event_without_transition=False,
+        catch_errors_as_events=False,
+    )
+
+
+def _asked_for(slug: str) -> Callable[..., bool]:
+    return lambda mode_slug: mode_slug == slug
+
+
+def _approved_for(slug: str) -> Callable[..., bool]:
+    # The other region's guard: without it a switch_mode in any phase would move the mode.
+    return lambda mode_slug, machine: (
+        mode_slug == slug and Phase.SWITCHING in machine.configuration_values
+    )

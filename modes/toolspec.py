@@ -1,0 +1,37 @@
+"""``ToolSpec``: what the rules must know about a tool, and nothing more."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from modes.mode import ToolGroup
+
+
+class Effect(StrEnum):
+    """What a call of the tool does to the world."""
+
+    READ = "read"
+    """Changes nothing; calls may run side by side."""
+    EDIT = "edit"
+    """Changes files in the workspace."""
+    COMMAND = "command"
+    """Runs a program, which may do anything."""
+    NOTE = "note"
+    """Changes only the agent's own notes, such as its todo list."""
+    QUESTION = "question"
+    """Puts a question to a person, whose answer is the result."""
+    SWITCH = "switch"
+    """Changes the mode, which a person decides under every policy."""
+    COMPLETE = "complete"
+    """Ends the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the verdict sees it."""
+
+    name: str
+    effect: Effect
+    group: ToolGroup | None = None
+    """The group a mode needs; None for a tool that every mode has."""
+    paths: tuple[str, ...] = ()
+    """The arguments that are paths in the workspace."""

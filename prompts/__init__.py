@@ -1,0 +1,40 @@
+"""What the model is told: ``base.md``, and one Markdown file per mode.
+
+``base.md`` is the frame, a Jinja2 template; a mode's file says how to work in that
+mode. What a tool does stands in the tool's docstring, never here. Imports nothing
+of ours.
+"""
+
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701  # Markdown for a model, not HTML
+        keep_trailing_newline=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render(slug: str, *, name: str, role_definition: str, custom_instructions: str) -> str:
+    """The system prompt of a mode; ``<slug>.md`` is left out where there is none."""
+    file = FOLDER / f"{slug}.md"
+    return (
+        _environment()
+        .get_template("base.md")
+        .render(
+            name=name,
+            role_definition=role_definition,
+            custom_instructions=custom_instructions,
+            how_to_work=file.read_text(encoding="utf-8").strip() if file.is_file() else "",
+        )
+    )

@@ -1,0 +1,86 @@
+"""The tools every mode has: switch the mode, ask the person, keep notes, be done."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from modes.catalog import Catalog
+from modes.errors import UnknownModeError
+from modes.toolspec import Effect
+from tools.tool import Tool
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Todo(_Arguments):
+    """One item of the agent's todo list."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+def conversation_tools(catalog: Catalog) -> list[Tool]:
+    """The tools, with the catalog's modes as the ones that can be named."""
+
+    def known(slug: str) -> str:
+        if slug not in catalog:
+            raise ValueError(str(UnknownModeError(slug, catalog)))
+        return slug
+
+    Slug = Annotated[str, AfterValidator(known)]  # noqa: N806  # a type
+
+    class Suggestion(_Arguments):
+        """An answer to choose from."""
+
+        text: str = Field(min_length=1)
+        mode: Slug | None = Field(None, description="The mode to switch to with this answer.")
+
+    def switch_mode(mode_slug: Slug, reason: Annotated[str, Field(min_length=1)]) -> str:
+        """Ask for another mode. A person decides; until then nothing changes.
+
+        Args:
+            mode_slug: The mode to switch to.
+            reason: Why, in a sentence for the person who decides.
+        """
+        raise NotImplementedError("a switch is applied by the graph's switch_mode node")
+
+    def ask_followup_question(
+        question: Annotated[str, Field(min_length=1)], follow_up: list[Suggestion] | None = None
+    ) -> str:
+        """Ask the user what only the user can know; the answer is the result.
+
+        Args:
+            question: The question.
+            follow_up: Two to four answers to choose from, if there are obvious ones.
+        """
+        raise NotImplementedError("a question is answered at the graph's review node")
+
+    def update_todo_list(todos: list[Todo]) -> tuple[str, dict[str, Any]]:
+        """Replace your todo list, which the user sees; for work of several steps.
+
+        Args:
+            todos: The whole list, in order, each item with its status.
+        """
+        done = sum(todo.status == "completed" for todo in todos)
+        items = [todo.model_dump() for todo in todos]
+        return f"Todo list: {done} of {len(todos)} completed.", {"todos": items}
+
+    def attempt_completion(result: Annotated[str, Field(min_length=1)]) -> str:
+        """Say that the task is done, and end your turn; call it alone.
+
+        Args:
+            result: What was done and how it was checked, for the user to read.
+        """
+        return result
+
+    modes = "\n".join(
+        f"- {slug}: {catalog[slug].when_to_use or catalog[slug].description}" for slug in catalog
+    )
+    return [
+        Tool.of(switch_mode, Effect.SWITCH, addendum=f"\nThe modes:\n{modes}"),
+        Tool.of(ask_followup_question, Effect.QUESTION),
+        Tool.of(update_todo_list, Effect.NOTE),
+        Tool.of(attempt_completion, Effect.COMPLETE),
+    ]

@@ -1,0 +1,83 @@
+"""``Toolbox``: all tools by name, and the check of a call against its tool."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from modes.catalog import Catalog
+from modes.errors import InvalidCallError
+from modes.toolspec import ToolSpec
+from tools.command import command_tools
+from tools.conversation import conversation_tools
+from tools.edits import edit_tools
+from tools.files import read_tools
+from tools.tool import Tool
+from tools.workspace import Workspace
+
+
+class Toolbox:
+    """The tools of one workspace; immutable."""
+
+    def __init__(self, workspace: Workspace, tools: Iterable[Tool]) -> None:
+        self.workspace = workspace
+        self._tools = {tool.spec.name: tool for tool in tools}
+
+    def __getitem__(self, name: str) -> Tool:
+        """The tool of this name; raises ``InvalidCallError`` where there is none."""
+        if name not in self._tools:
+            raise InvalidCallError(f"there is no tool {name!r}; use only the tools you are given")
+        return self._tools[name]
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the rules must know of every tool."""
+        return tuple(tool.spec for tool in self._tools.values())
+
+    def check(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+        """``args`` as the verdict sees them: typed, paths resolved (this blocks).
+
+        Raises ``InvalidCallError`` for arguments that do not fit the tool, and for
+        a path that leads out of the workspace.
+        """
+        checked = self.validate(tool, args)
+        for name in tool.spec.paths:
+            if checked.get(name) is not None:
+                checked[name] = self.workspace.resolve(checked[name])
+        return checked
+
+    def validate(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+        """``args`` checked against the tool's schema, defaults filled in.
+
+        Raises ``InvalidCallError`` naming every argument that does not fit. An
+        argument that the tool does not have is refused rather than dropped: what
+        a person approved is what runs.
+        """
+        schema = tool.runnable.args_schema
+        assert isinstance(schema, type) and issubclass(schema, BaseModel)
+        if unknown := sorted(args.keys() - schema.model_fields.keys()):
+            raise InvalidCallError(
+                f"{tool.spec.name} has no argument {unknown[0]!r}; "
+                f"it has: {', '.join(schema.model_fields)}"
+            )
+        try:
+            return schema.model_validate(dict(args)).model_dump()
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(map(str, problem['loc']))}: {problem['msg']} (got {problem['input']!r})"
+                for problem in error.errors()
+            )
+            raise InvalidCallError(f"{tool.spec.name}: {problems}") from error
+
+
+def build_toolbox(workspace: Workspace, catalog: Catalog) -> Toolbox:
+    """All tools on ``workspace``; add yours here."""
+    return Toolbox(
+        workspace,
+        [
+            *read_tools(workspace),
+            *edit_tools(workspace),
+            *command_tools(workspace),
+            *conversation_tools(catalog),
+        ],
+    )

@@ -1,0 +1,126 @@
+"""``Workspace``: the folder the agent works in, and the only class that opens files.
+
+Every path from outside goes through ``resolve``, links included. A later change
+can swap how files are opened without touching a tool.
+"""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
+
+MAX_FILE_BYTES = 10_000_000
+
+
+class Workspace:
+    """A folder, by its real path."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise ConfigurationError(
+                f"WORKSPACE {str(root)!r} is not a folder; create it, or name one that exists"
+            )
+        self.root = root.resolve()
+
+    def resolve(self, path: str) -> str:
+        """``path`` relative to the workspace, ``..`` and links resolved.
+
+        Raises ``InvalidCallError`` for a path that leads outside, and for one with
+        a control character. ``~`` and ``$VAR`` are names like any other.
+        """
+        if any(ord(character) < 32 for character in path):
+            raise InvalidCallError(f"path {path!r} holds a control character; give a plain path")
+        try:
+            real = (self.root / path).resolve()
+        except (OSError, RuntimeError) as error:
+            raise InvalidCallError(f"path {path!r} cannot be resolved: {error}") from error
+        if not real.is_relative_to(self.root):
+            raise InvalidCallError(
+                f"path {path!r} leads outside the workspace; give a path inside it, relative to it"
+            )
+        return real.relative_to(self.root).as_posix()
+
+    def read(self, path: str) -> str:
+        """The text of a regular file, UTF-8; raises ``ToolFailedError`` otherwise."""
+        target = self._target(path)
+        try:
+            # O_NONBLOCK: opening a FIFO would wait for its writer.
+            with open(os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise ToolFailedError(f"{path!r} is not a regular file")
+                data = file.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            raise ToolFailedError(f"{path!r} cannot be read: {error.strerror}") from error
+        if len(data) > MAX_FILE_BYTES:
+            raise ToolFailedError(f"{path!r} is larger than {MAX_FILE_BYTES} bytes")
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ToolFailedError(f"{path!r} is not UTF-8 text") from None
+
+    def write(self, path: str, text: str) -> bool:
+        """Replace the file in one step; says whether it is new. Makes missing folders."""
+        target = self._target(path)
+        try:
+            mode = target.stat().st_mode if target.exists() else None
+            if mode is not None and not stat.S_ISREG(mode):
+                raise ToolFailedError(f"{path!r} is not a regular file")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._replace(target, text.encode("utf-8"), mode)
+        except (OSError, UnicodeEncodeError) as error:
+            raise ToolFailedError(f"{path!r} cannot be written: {error}") from error
+        return mode is None
+
+    @staticmethod
+    def _replace(target: Path, data: bytes, mode: int | None) -> None:
+        handle, temporary = tempfile.mkstemp(prefix=".modeshift-", dir=target.parent)
+        try:
+            with open(handle, "wb") as file:
+                file.write(data)
+                # mkstemp makes files for their owner alone.
+                os.fchmod(file.fileno(), stat.S_IMODE(mode) if mode else 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except OSError:
+            os.unlink(temporary)
+            raise
+
+    def entries(self, path: str, recursive: bool) -> Iterator[str]:
+        """Names below a folder, sorted, relative to the workspace; folders end in ``/``.
+
+        Links are named, not followed; ``.git`` is left out.
+        """
+        folder = self._target(path)
+        try:
+            with os.scandir(folder) as scan:
+                found = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            raise ToolFailedError(f"{path!r} cannot be listed: {error.strerror}") from error
+        for entry in found:
+            name = Path(entry.path).relative_to(self.root).as_posix()
+            if not entry.is_dir(follow_symlinks=False):
+                yield name
+            elif entry.name != ".git":
+                yield f"{name}/"
+                if recursive:
+                    yield from self.entries(name, recursive)
+
+    def folder(self, path: str) -> Path:
+        """The real folder at ``path``, to start a program in."""
+        target = self._target(path)
+        if not target.is_dir():
+            raise ToolFailedError(f"{path!r} is not a folder in the workspace")
+        return target
+
+    def _target(self, path: str) -> Path:
+        return self.root / self.resolve(path)
+
+
+def _umask() -> int:
+    # The only way to read it is to set it; os.umask is per process, so this is a race of
+    # microseconds with other threads that create files.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
