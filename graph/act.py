@@ -5,11 +5,12 @@ from typing import Any
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
 
 from graph.harness import Harness
 from graph.history import call_id
 from graph.judge import Judged, Moment, judge
-from graph.node import Node
+from graph.node import Node, Place, next_step
 from graph.state import ActTask, Approved
 from modes.errors import ModelError
 from modes.machine import Configuration, Event, Phase
@@ -20,25 +21,58 @@ from modes.verdict import Approvals
 def act_node(harness: Harness) -> Node:
     """One task per call. A failure is an answer to the model, never an end of the run."""
 
-    async def act(task: ActTask, config: RunnableConfig) -> dict[str, Any]:
-        moment = Moment(harness.catalog[task["mode"]], Approvals(task["approvals"]), task["alone"])
-        approved = task["approved"]
-        call = ToolCall(**{**task["call"], "args": approved["args"]}) if approved else task["call"]
+    async def act(task: ActTask, config: RunnableConfig) -> Command[Any]:
+        planned = task["planned"]
+        approved = planned["approved"]
+        moment = Moment(
+            harness.catalog[task["mode"]], Approvals(task["approvals"]), planned["alone"]
+        )
+        call = planned["call"]
+        if approved is not None:
+            call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         judged = await judge(harness, moment, call)
         update: dict[str, Any] = {}
         message = _refusal(judged, approved) or await _run(judged, config, update)
-        if approved and approved["edited"]:
+        if approved is not None and approved["edited"]:
             message.content = (
                 f"[The user changed the arguments to {approved['args']!r} before it ran; "
                 f"do not repeat your own call.]\n{message.text}"
             )
-        messages: list[AIMessage | ToolMessage] = [message]
+        update["messages"] = [message]
         is_done = judged.effect is Effect.COMPLETE and message.status == "success"
         if is_done:
-            messages.append(AIMessage(message.text))
-        return {**update, "messages": messages, **_next(harness, task, is_done)}
+            update["messages"].append(AIMessage(message.text))
+        return _move_on(harness, task, update, is_done=is_done)
 
     return act
+
+
+def _move_on(
+    harness: Harness, task: ActTask, update: dict[str, Any], *, is_done: bool
+) -> Command[Any]:
+    """Move the machine and the plan on, once per batch.
+
+    By a ``Command`` and not by an edge: behind parallel tasks LangGraph asks an
+    edge once for each of them, and none of them sees its neighbours' answers.
+    """
+    if not task["is_lead"]:
+        return Command(update=update)
+    if task["rest"]:
+        event = Event.ACT
+    elif task["switch"]:
+        event = Event.SWITCH
+    else:
+        event = Event.COMPLETE if is_done else Event.ACTED
+    now = harness.machine.send(Configuration(task["mode"], Phase.ACTING), event)
+    place = Place(
+        mode=now.mode,
+        phase=now.phase.value,
+        approvals=task["approvals"],
+        plan=task["rest"],
+        switch=task["switch"],
+    )
+    update |= {"phase": place["phase"], "plan": place["plan"]}
+    return Command(update=update, goto=next_step(harness.machine, place))
 
 
 def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
@@ -75,17 +109,3 @@ async def _run(judged: Judged, config: RunnableConfig, update: dict[str, Any]) -
 
 def _error(call: ToolCall, text: str) -> ToolMessage:
     return ToolMessage(text, tool_call_id=call_id(call), name=call["name"], status="error")
-
-
-def _next(harness: Harness, task: ActTask, is_done: bool) -> dict[str, Any]:
-    """Move the machine and the plan on, once per batch."""
-    if not task["is_lead"]:
-        return {}
-    if task["rest"]:
-        event = Event.ACT
-    elif task["switching"]:
-        event = Event.SWITCH
-    else:
-        event = Event.COMPLETE if is_done else Event.ACTED
-    now = harness.machine.send(Configuration(task["mode"], Phase.ACTING), event)
-    return {"phase": now.phase.value, "plan": task["rest"]}

@@ -45,7 +45,7 @@ def build_agent(
     harness: Harness, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500
 ) -> Agent:
     """Compile the graph of a harness."""
-    route = router(harness)
+    route = router(harness.machine)
     graph = StateGraph(State, input_schema=Input)
     graph.channels["mode"] = Checked(str, mode_check(harness.catalog), "mode")
     graph.channels["approvals"] = Checked(str, approvals_check, "approvals")
@@ -57,7 +57,12 @@ def build_agent(
         graph.add_node(slug, mode_node(harness, slug))
     graph.add_node("review", review_node(harness))
     # LangGraph would make a channel of every key of ActTask, which only a Send carries.
-    graph.add_node("act", act_node(harness), input_schema=State)
+    graph.add_node(
+        "act",
+        act_node(harness),
+        input_schema=State,
+        destinations=("act", "switch_mode", *modes, END),
+    )
     graph.add_node("switch_mode", switch_node(harness))
 
     graph.add_edge(START, "intake")
@@ -65,7 +70,6 @@ def build_agent(
     for slug in modes:
         graph.add_conditional_edges(slug, route, ["review", "act", END])
     graph.add_conditional_edges("review", route, ["act", "switch_mode", *modes])
-    graph.add_conditional_edges("act", route, ["act", "switch_mode", *modes, END])
     graph.add_conditional_edges("switch_mode", route, modes)
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Overwrite
 
 from graph.harness import Harness
-from graph.history import repaired
+from graph.history import call_id, repaired
 from graph.node import Node
 from graph.place import host_change, recorded_mode
 from graph.state import State
@@ -24,7 +24,8 @@ def intake_node(harness: Harness) -> Node:
         now, change = host_change(harness, state, now)
         before = state.get("messages", [])
         plan = state.get("plan", []) if phase is Phase.ACTING else []
-        messages = repaired(before, running=plan[0] if plan else ())
+        running = [call_id(planned["call"]) for planned in plan[0]] if plan else []
+        messages = repaired(before, running)
         if _wants_an_answer(messages):
             now = harness.machine.send(now, Event.START)
         update: dict[str, Any] = {
@@ -34,7 +35,6 @@ def intake_node(harness: Harness) -> Node:
             "mode_changes": change,
             "approvals": state.get("approvals", harness.approvals.value),
             "plan": [],
-            "approved": {},
             "switch": None,
             "refused": [],
         }

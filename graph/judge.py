@@ -1,7 +1,7 @@
 """``judge``: from a tool call as the model wrote it to a verdict on it."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from langchain_core.messages import ToolCall
 
 from graph.harness import Harness
 from graph.history import call_id
-from graph.state import State
+from graph.state import Approved, Planned, State
 from modes.errors import InvalidCallError
 from modes.mode import Mode
 from modes.toolspec import Effect
@@ -82,15 +82,23 @@ async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall])
     return judged
 
 
-def batches(judged: Sequence[Judged]) -> list[list[str]]:
-    """The calls' ids in the order they run: changes one at a time, others side by side."""
-    plan: list[list[str]] = []
+def batches(
+    judged: Sequence[Judged], moment: Moment, approved: Mapping[str, Approved]
+) -> list[list[Planned]]:
+    """The calls in the order they run: changes one at a time, others side by side.
+
+    ``approved`` is by call id.
+    """
+    plan: list[list[Planned]] = []
     beside = False
     for one in judged:
+        planned = Planned(
+            call=one.call, approved=approved.get(call_id(one.call)), alone=moment.alone
+        )
         if beside and one.runs_beside_others:
-            plan[-1].append(call_id(one.call))
+            plan[-1].append(planned)
         else:
-            plan.append([call_id(one.call)])
+            plan.append([planned])
         beside = one.runs_beside_others
     return plan
 

@@ -4,57 +4,58 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langgraph.graph import END
-from langgraph.types import Send
+from langgraph.types import Command, Send
+from typing_extensions import TypedDict
 
-from graph.harness import Harness
-from graph.history import call_id, is_alone, open_calls
-from graph.state import ActTask, State
-from modes.machine import Configuration, Phase
+from graph.state import ActTask, Planned, State, Switch
+from modes.machine import Configuration, Machine, Phase
 
-Node = Callable[..., Awaitable[dict[str, Any]]]
+Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
 """A coroutine function from the state (``act``: from an ``ActTask``) to an update of it."""
 
 
-def configuration(state: State) -> Configuration:
+class Place(TypedDict):
+    """The part of the state that the edges read; without the history, which is long."""
+
+    mode: str
+    phase: str
+    approvals: str
+    plan: list[list[Planned]]
+    switch: Switch | None
+
+
+def configuration(state: State | Place) -> Configuration:
     """Where the thread is."""
     return Configuration(state["mode"], Phase(state["phase"]))
 
 
-def router(harness: Harness) -> Callable[[State], str | list[Send]]:
+def router(machine: Machine) -> Callable[[Place], Awaitable[str | list[Send]]]:
     """The one edge behind every node: it asks the machine where to go."""
 
-    def route(state: State) -> str | list[Send]:
-        node = harness.machine.node(configuration(state))
-        if node is None:
-            return END
-        return _tasks(state) if node == "act" else node
+    # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
+    async def route(place: Place) -> str | list[Send]:
+        return next_step(machine, place)
 
     return route
 
 
-def _tasks(state: State) -> list[Send]:
-    """One task for each call of the batch under way.
-
-    None in the eyes of a task of that very batch: it sees its own answer, but the
-    lead alone has moved the plan on.
-    """
-    unanswered = {call_id(call): call for call in open_calls(state["messages"])}
-    batch, rest = state["plan"][0], state["plan"][1:]
-    if not unanswered.keys() >= set(batch):
-        return []
+def next_step(machine: Machine, place: Place) -> str | list[Send]:
+    """The node that comes next; for ``act`` a task for each call of the first batch."""
+    node = machine.node(configuration(place))
+    if node != "act":
+        return END if node is None else node
+    batch, rest = place["plan"][0], place["plan"][1:]
     return [
         Send(
             "act",
             ActTask(
-                call=unanswered[id],
-                mode=state["mode"],
-                approvals=state["approvals"],
-                approved=state["approved"].get(id),
-                alone=is_alone(state["messages"]),
+                planned=planned,
+                mode=place["mode"],
+                approvals=place["approvals"],
+                is_lead=planned is batch[-1],
                 rest=rest,
-                switching=state["switch"] is not None,
-                is_lead=id == batch[-1],
+                switch=place["switch"],
             ),
         )
-        for id in batch
+        for planned in batch
     ]

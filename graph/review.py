@@ -107,11 +107,14 @@ class Outcome:
         settled = {answer.tool_call_id for answer in self._answers}
         if self._switch is not None:
             settled.add(self._switch["call_id"] or "")
-        plan = batches([one for one in judged if call_id(one.call) not in settled])
+        plan = batches(
+            [one for one in judged if call_id(one.call) not in settled],
+            self._moment,
+            self._approved,
+        )
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
         return {
             "messages": self._answers,
-            "approved": self._approved,
             "switch": self._switch,
             "refused": self._refused,
             "plan": plan,

@@ -50,11 +50,20 @@ class Switch(TypedDict):
 
 
 class Approved(TypedDict):
-    """What a person approved for one call: these arguments, and no others."""
+    """What a person approved for one call: this tool, with these arguments."""
 
     name: str
     args: dict[str, Any]
     edited: bool
+
+
+class Planned(TypedDict):
+    """A call that is to run."""
+
+    call: ToolCall
+    approved: Approved | None
+    alone: bool
+    """Whether it is the only call of its message."""
 
 
 class State(TypedDict, total=False):
@@ -68,30 +77,25 @@ class State(TypedDict, total=False):
     first_mode: str
     """The mode in which the thread started; ``mode_changes`` go on from it."""
     mode_changes: Annotated[list[ModeChange], operator.add]
-    plan: list[list[str]]
-    """Ids of the calls that are to run, in batches; the first is the one under way."""
-    approved: dict[str, Approved]
-    """By call id, for the calls of the last message."""
+    plan: list[list[Planned]]
+    """The calls that are to run, in batches; the first is the one under way."""
     switch: Switch | None
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
 
 
 class ActTask(TypedDict):
-    """What one ``act`` task gets: a call, and the moment it runs in."""
+    """What one ``act`` task gets: a call, the moment it runs in, and what comes after."""
 
-    call: ToolCall
+    planned: Planned
     mode: str
     approvals: str
-    approved: Approved | None
-    alone: bool
-    """Whether it is the only call of its message."""
-    rest: list[list[str]]
-    """The batches after this one."""
-    switching: bool
-    """Whether an approved switch follows the last batch."""
     is_lead: bool
     """Whether this task moves the machine on for its batch."""
+    rest: list[list[Planned]]
+    """The batches after this one."""
+    switch: Switch | None
+    """The approved switch that follows the last batch."""
 
 
 class Checked(LastValue[Any]):

@@ -27,8 +27,6 @@ def mode_node(harness: Harness, slug: str) -> Node:
         update: dict[str, Any] = {"messages": [message]}
         if change:
             update["mode_changes"] = change
-        if state["approved"]:
-            update["approved"] = {}
         if not message.tool_calls:
             return update | {"phase": harness.machine.send(now, Event.ANSWER).phase.value}
         moment = Moment.of(harness, state, alone=len(message.tool_calls) == 1)
@@ -36,7 +34,7 @@ def mode_node(harness: Harness, slug: str) -> Node:
         if any(one.verdict.kind == "ask" for one in judged):
             return update | {"phase": harness.machine.send(now, Event.REVIEW).phase.value}
         phase = harness.machine.send(now, Event.ACT).phase
-        return update | {"phase": phase.value, "plan": batches(judged)}
+        return update | {"phase": phase.value, "plan": batches(judged, moment, {})}
 
     return think
 

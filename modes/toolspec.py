@@ -34,4 +34,4 @@ class ToolSpec:
     group: ToolGroup | None = None
     """The group a mode needs; None for a tool that every mode has."""
     paths: tuple[str, ...] = ()
-    """The arguments that are paths in the workspace."""
+    """The arguments that name the files which the call changes."""

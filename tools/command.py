@@ -47,7 +47,7 @@ def command_tools(workspace: Workspace) -> list[Tool]:
             raise ToolFailedError(f"{command!r} cannot be started: {error}") from error
         return await _finish(process, seconds)
 
-    return [Tool.of(execute_command, Effect.COMMAND, ToolGroup.COMMAND, paths=("cwd",))]
+    return [Tool.of(execute_command, Effect.COMMAND, ToolGroup.COMMAND)]
 
 
 async def _finish(process: Process, seconds: int) -> str:

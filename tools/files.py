@@ -87,9 +87,9 @@ def read_tools(workspace: Workspace) -> list[Tool]:
 
     group = ToolGroup.READ
     return [
-        Tool.of(read_file, Effect.READ, group, paths=("path",)),
-        Tool.of(list_files, Effect.READ, group, paths=("path",)),
-        Tool.of(search_files, Effect.READ, group, paths=("path",)),
+        Tool.of(read_file, Effect.READ, group),
+        Tool.of(list_files, Effect.READ, group),
+        Tool.of(search_files, Effect.READ, group),
     ]
 
 

@@ -1,0 +1,110 @@
+"""``make bench``: milliseconds per model-and-tool step, and bytes of checkpoints.
+
+Every contender runs in every round, one after the other, so that a ratio holds
+when the machine's speed drifts. What is shown is the median of the rounds.
+"""
+
+import argparse
+import asyncio
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack, closing
+from pathlib import Path
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from benchmarks.contenders import CONTENDERS, REFERENCE
+from benchmarks.model import InstantModel
+
+STEPS = (10, 100, 300)
+
+
+class Entrant:
+    """A contender, built once as in a server, and its database."""
+
+    def __init__(self, name: str, steps: int, folder: Path) -> None:
+        self.name = name
+        self.steps = steps
+        self.folder = folder
+        self.database: Path | None = None
+        self.times: list[float] = []
+
+    async def build(self, stack: AsyncExitStack, *, on_sqlite: bool) -> None:
+        """Build the agent; its checkpointer is closed with ``stack``."""
+        saver = None
+        if on_sqlite:
+            self.database = self.folder / f"{self.name}-{self.steps}.sqlite"
+            opened = AsyncSqliteSaver.from_conn_string(str(self.database))
+            saver = await stack.enter_async_context(opened)
+            await saver.setup()
+        self.agent = CONTENDERS[self.name](InstantModel(steps=self.steps), self.folder, saver)
+
+    async def run(self, thread: str) -> None:
+        """One turn in a new thread; adds its milliseconds per step."""
+        config: RunnableConfig = {
+            "configurable": {"thread_id": thread},
+            "recursion_limit": 10 * self.steps + 100,
+        }
+        start = time.perf_counter()
+        result = await self.agent.ainvoke({"messages": [("user", "go")]}, config)
+        self.times.append((time.perf_counter() - start) * 1000 / self.steps)
+        answers = sum(message.type == "tool" for message in result["messages"])
+        if answers != self.steps or result["messages"][-1].text != "done":
+            raise RuntimeError(f"{self.name} made {answers} of {self.steps} steps")
+
+    def size(self) -> int:
+        """Bytes of one thread's checkpoints and writes, without what SQLite itself takes."""
+        if self.database is None:
+            return 0
+        total = 0
+        with closing(sqlite3.connect(self.database)) as connection:
+            for column, table in (("checkpoint", "checkpoints"), ("value", "writes")):
+                query = f"select sum(length({column})) from {table} where thread_id = '0'"  # noqa: S608
+                total += connection.execute(query).fetchone()[0]
+        return total
+
+
+async def bench(rounds: int) -> None:
+    """Measure everything and print the table."""
+    print(f"{'':24}{'steps':>6}{'ms/step':>9}{'ratio':>7}{'KiB':>10}{'ratio':>7}")
+    for on_sqlite in (False, True):
+        print("SQLite" if on_sqlite else "no checkpointer")
+        for steps in STEPS:
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "a.txt").write_text("hello\n" * 20)
+                entrants = [Entrant(name, steps, Path(folder)) for name in CONTENDERS]
+                await _compare(entrants, rounds, on_sqlite=on_sqlite)
+
+
+async def _compare(entrants: list[Entrant], rounds: int, *, on_sqlite: bool) -> None:
+    async with AsyncExitStack() as stack:
+        for entrant in entrants:
+            await entrant.build(stack, on_sqlite=on_sqlite)
+        for thread in range(rounds + 1):  # the first round warms up
+            for entrant in entrants:
+                await entrant.run(str(thread))
+    reference = next(entrant for entrant in entrants if entrant.name == REFERENCE)
+    for entrant in entrants:
+        times, others = entrant.times[1:], reference.times[1:]
+        ratio = statistics.median(a / b for a, b in zip(times, others, strict=True))
+        row = f"  {entrant.name:22}{entrant.steps:>6}{statistics.median(times):>9.2f}{ratio:>7.2f}"
+        if on_sqlite:
+            row += f"{entrant.size() / 1024:>10.0f}{entrant.size() / reference.size():>7.2f}"
+        print(row, flush=True)
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="counted rounds; 5 by default")
+    rounds = parser.parse_args().rounds
+    print(f"Python {sys.version.split()[0]}; ratios are to {REFERENCE}, in the same round")
+    asyncio.run(bench(rounds))
+
+
+if __name__ == "__main__":
+    main()
