@@ -24,12 +24,12 @@ def act_node(harness: Harness) -> Node:
     async def act(task: ActTask, config: RunnableConfig) -> Command[Any]:
         planned = task["planned"]
         approved = planned["approved"]
-        moment = Moment(
-            harness.catalog[task["mode"]], Approvals(task["approvals"]), planned["alone"]
-        )
         call = planned["call"]
+        if planned["denied"] is not None:
+            return _move_on(harness, task, {"messages": [_error(call, planned["denied"])]})
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
+        moment = Moment(harness.catalog[task["mode"]], Approvals(task["approvals"]))
         judged = await judge(harness, moment, call)
         update: dict[str, Any] = {}
         message = _refusal(judged, approved) or await _run(judged, config, update)
@@ -48,7 +48,7 @@ def act_node(harness: Harness) -> Node:
 
 
 def _move_on(
-    harness: Harness, task: ActTask, update: dict[str, Any], *, is_done: bool
+    harness: Harness, task: ActTask, update: dict[str, Any], *, is_done: bool = False
 ) -> Command[Any]:
     """Move the machine and the plan on, once per batch.
 

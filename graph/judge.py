@@ -82,9 +82,7 @@ async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall])
     return judged
 
 
-def batches(
-    judged: Sequence[Judged], moment: Moment, approved: Mapping[str, Approved]
-) -> list[list[Planned]]:
+def batches(judged: Sequence[Judged], approved: Mapping[str, Approved]) -> list[list[Planned]]:
     """The calls in the order they run: changes one at a time, others side by side.
 
     ``approved`` is by call id.
@@ -93,7 +91,9 @@ def batches(
     beside = False
     for one in judged:
         planned = Planned(
-            call=one.call, approved=approved.get(call_id(one.call)), alone=moment.alone
+            call=one.call,
+            approved=approved.get(call_id(one.call)),
+            denied=one.verdict.reason if one.verdict.kind == "deny" else None,
         )
         if beside and one.runs_beside_others:
             plan[-1].append(planned)

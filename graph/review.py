@@ -109,7 +109,6 @@ class Outcome:
             settled.add(self._switch["call_id"] or "")
         plan = batches(
             [one for one in judged if call_id(one.call) not in settled],
-            self._moment,
             self._approved,
         )
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED

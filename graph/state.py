@@ -58,12 +58,12 @@ class Approved(TypedDict):
 
 
 class Planned(TypedDict):
-    """A call that is to run."""
+    """A call that is to run, or to be answered with a refusal."""
 
     call: ToolCall
     approved: Approved | None
-    alone: bool
-    """Whether it is the only call of its message."""
+    denied: str | None
+    """Why it is refused, judged in the moment in which it was written."""
 
 
 class State(TypedDict, total=False):
@@ -78,7 +78,7 @@ class State(TypedDict, total=False):
     """The mode in which the thread started; ``mode_changes`` go on from it."""
     mode_changes: Annotated[list[ModeChange], operator.add]
     plan: list[list[Planned]]
-    """The calls that are to run, in batches; the first is the one under way."""
+    """The calls that are due, in batches; the first is the one under way."""
     switch: Switch | None
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""

@@ -34,7 +34,7 @@ def mode_node(harness: Harness, slug: str) -> Node:
         if any(one.verdict.kind == "ask" for one in judged):
             return update | {"phase": harness.machine.send(now, Event.REVIEW).phase.value}
         phase = harness.machine.send(now, Event.ACT).phase
-        return update | {"phase": phase.value, "plan": batches(judged, moment, {})}
+        return update | {"phase": phase.value, "plan": batches(judged, {})}
 
     return think
 

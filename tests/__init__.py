@@ -1,0 +1,1 @@
+"""Tests go through public entry points; the models stand in for a language model only."""

@@ -1,0 +1,106 @@
+"""Drives an agent in this process, as a client would, and looks at what it did."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from graph.agent import Agent, build_agent
+from graph.harness import Harness
+from graph.offline import OfflineModel
+from modes.catalog import load_catalog
+from modes.verdict import Approvals
+from tools.toolbox import build_toolbox
+from tools.workspace import Workspace
+
+APPROVE = {"type": "approve"}
+REJECT = {"type": "reject"}
+
+
+def edit(name: str, **args: Any) -> dict[str, Any]:
+    """The decision to run the tool with other arguments."""
+    return {"type": "edit", "edited_action": {"name": name, "args": args}}
+
+
+def make_agent(
+    workspace: Path,
+    model: BaseChatModel | None = None,
+    approvals: Approvals = Approvals.MANUAL,
+    saver: BaseCheckpointSaver[Any] | None = None,
+    default_mode: str = "ask",
+) -> Agent:
+    """An agent on ``workspace``, with the offline model unless another is given."""
+    catalog = load_catalog(default_mode)
+    toolbox = build_toolbox(Workspace(workspace), catalog)
+    harness = Harness(catalog, toolbox, model or OfflineModel(), approvals)
+    return build_agent(harness, saver or InMemorySaver())
+
+
+class Conversation:
+    """One thread."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
+        self.nodes: list[str] = []
+
+    async def send(self, given: Any) -> None:
+        """Run with an input or a ``Command`` until it ends or waits."""
+        async for update in self.agent.astream(given, self.config, stream_mode="updates"):
+            self.nodes += [name for name in update if name != "__interrupt__"]
+
+    async def say(self, text: str, **host: str) -> None:
+        """A user's message; ``host`` is the rest of the input."""
+        await self.send({"messages": [{"role": "user", "content": text}], **host})
+
+    async def decide(self, *decisions: dict[str, Any]) -> None:
+        """Answer the interrupt."""
+        await self.send(Command(resume={"decisions": list(decisions)}))
+
+    async def values(self) -> dict[str, Any]:
+        """The state."""
+        return dict((await self.agent.aget_state(self.config)).values)
+
+    async def mode(self) -> str:
+        return str((await self.values())["mode"])
+
+    async def messages(self) -> list[BaseMessage]:
+        return list((await self.values()).get("messages", []))
+
+    async def results(self) -> dict[str, ToolMessage]:
+        """The answers to calls, by call id."""
+        return {
+            message.tool_call_id: message
+            for message in await self.messages()
+            if isinstance(message, ToolMessage)
+        }
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        """The action requests of the interrupt; empty where nothing waits."""
+        interrupts = (await self.agent.aget_state(self.config)).interrupts
+        assert len(interrupts) <= 1
+        return list(interrupts[0].value["action_requests"]) if interrupts else []
+
+
+def problems(messages: list[BaseMessage]) -> list[str]:
+    """What a provider would refuse in this history; empty for a valid one."""
+    found = []
+    due: Counter[str] = Counter()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if due[message.tool_call_id] != 1:
+                found.append(f"answer to {message.tool_call_id!r}, which is not due")
+            due[message.tool_call_id] -= 1
+            continue
+        found += [f"no answer to {id!r} before {message.type}" for id, n in due.items() if n > 0]
+        due.clear()
+        if isinstance(message, AIMessage):
+            due.update(str(call["id"]) for call in message.tool_calls)
+    return found

@@ -1,0 +1,72 @@
+"""A model that says what a test wrote down, whatever it is asked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import Field
+from typing_extensions import override
+
+
+class Asked:
+    """One request to the model: the messages, and the names of the tools bound."""
+
+    def __init__(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> None:
+        self.messages = list(messages)
+        self.tools = tools
+
+
+class ScriptedModel(BaseChatModel):
+    """Gives ``answers`` in order, then says ``done``; keeps what it was asked."""
+
+    answers: list[AIMessage]
+    asked: list[Any] = Field(default_factory=list)
+
+    @property
+    @override
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    @override
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    @override
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        names = frozenset(tool["function"]["name"] for tool in kwargs["tools"])
+        self.asked.append(Asked(messages, names))
+        number = len(self.asked) - 1
+        answer = self.answers[number] if number < len(self.answers) else AIMessage("done")
+        return ChatResult(generations=[ChatGeneration(message=answer.model_copy(deep=True))])
+
+    @override
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages, **kwargs)
+
+
+def calling(*calls: tuple[str, dict[str, Any]], prefix: str = "call") -> AIMessage:
+    """A message that calls tools, with ids ``call_0``, ``call_1``, ..."""
+    return AIMessage(
+        "",
+        tool_calls=[
+            {"name": name, "args": args, "id": f"{prefix}_{index}"}
+            for index, (name, args) in enumerate(calls)
+        ],
+    )

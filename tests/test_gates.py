@@ -1,0 +1,198 @@
+"""Attempts to get around the gates: each one has to fail."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.types import Command
+
+from modes.catalog import load_catalog
+from modes.verdict import Approvals
+from tests.conversation import APPROVE, Conversation, edit, make_agent, problems
+from tests.scripted import ScriptedModel, calling
+
+MODES = list(load_catalog())
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("write_file", {"path": "made.txt", "content": "x"}),
+    ("edit_file", {"path": "there.txt", "old": "old", "new": "x"}),
+    ("execute_command", {"command": "touch made.txt"}),
+]
+
+
+def scripted(workspace: Path, *calls: tuple[str, dict[str, Any]], **options: Any) -> Conversation:
+    model = ScriptedModel(answers=[calling(*calls)])
+    return Conversation(make_agent(workspace, model, **options))
+
+
+@pytest.mark.parametrize("mode", ["ask", "architect"])
+@pytest.mark.parametrize("call", CHANGES, ids=lambda call: str(call[0]))
+async def test_a_hallucinated_call_never_runs(
+    workspace: Path, mode: str, call: tuple[str, dict[str, Any]]
+) -> None:
+    (workspace / "there.txt").write_text("old")
+    talk = scripted(workspace, call, approvals=Approvals.AUTO)
+    await talk.say("go", mode=mode)
+    assert await talk.waiting() == [], "nobody is asked about what cannot be"
+    assert (await talk.results())["call_0"].status == "error"
+    assert [file.name for file in workspace.iterdir()] == ["there.txt"]
+    assert (workspace / "there.txt").read_text() == "old"
+    assert problems(await talk.messages()) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "name", ["delete_everything", "", "read_file ", "__class__", "switch-mode"]
+)
+async def test_a_call_of_no_tool_is_an_error(workspace: Path, mode: str, name: str) -> None:
+    talk = scripted(workspace, (name, {}), approvals=Approvals.AUTO)
+    await talk.say("go", mode=mode)
+    result = (await talk.results())["call_0"]
+    assert (result.status, repr(name) in result.text) == ("error", True)
+    assert problems(await talk.messages()) == []
+
+
+@pytest.mark.parametrize("path", ["plan.md", "docs/plan.md", "./plan.md", "a/../plan.md"])
+async def test_architect_writes_markdown(workspace: Path, path: str) -> None:
+    talk = scripted(
+        workspace, ("write_file", {"path": path, "content": "x"}), approvals=Approvals.AUTO
+    )
+    await talk.say("go", mode="architect")
+    assert (await talk.results())["call_0"].status == "success"
+    assert (workspace / path).resolve().read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "plan.py",
+        "plan.md/../plan.py",
+        "PLAN.PY",
+        "plan.MD",
+        "plan.py\n",
+        "plan.md\n",
+        "plan.md\n.py",
+        "plan.py\x00.md",
+        "plan.md/",
+        "plan.md ",
+        ".md/plan.py",
+        "link.md",
+        "../outside.md",
+        "/outside.md",
+        "~/outside.py",
+        "out/plan.md",
+        "",
+        ".",
+    ],
+)
+@pytest.mark.parametrize("tool", ["write_file", "edit_file"])
+async def test_architect_writes_nothing_else(
+    workspace: Path, tmp_path: Path, path: str, tool: str
+) -> None:
+    (workspace / "plan.py").write_text("old")
+    (workspace / "link.md").symlink_to("plan.py")
+    (workspace / "out").symlink_to(tmp_path)
+    before = {file: file.lstat().st_mtime_ns for file in tmp_path.rglob("*")}
+    args = {"content": "x"} if tool == "write_file" else {"old": "old", "new": "x"}
+    if path == "plan.md/":
+        args = {"content": "x", "extra": "y"}
+    talk = scripted(workspace, (tool, {"path": path, **args}), approvals=Approvals.AUTO)
+    await talk.say("go", mode="architect")
+    assert (await talk.results())["call_0"].status == "error"
+    assert (workspace / "plan.py").read_text() == "old"
+    assert {file: file.lstat().st_mtime_ns for file in tmp_path.rglob("*")} == before
+
+
+async def test_a_refusal_names_tool_mode_pattern_and_path(workspace: Path) -> None:
+    talk = scripted(workspace, ("write_file", {"path": "plan.py", "content": ""}))
+    await talk.say("go", mode="architect")
+    text = (await talk.results())["call_0"].text
+    for part in ("write_file", "Architect", r"\\.md$", "Markdown files only", "'plan.py'"):
+        assert part in text
+
+
+async def test_edited_arguments_are_judged_again(workspace: Path) -> None:
+    talk = scripted(workspace, ("write_file", {"path": "plan.md", "content": "x"}))
+    await talk.say("go", mode="architect")
+    await talk.decide(edit("write_file", path="plan.py", content="x"))
+    result = (await talk.results())["call_0"]
+    assert result.status == "error"
+    assert "'plan.py' does not match" in result.text
+    assert list(workspace.iterdir()) == []
+
+
+async def test_edited_arguments_run_and_the_model_is_told(workspace: Path) -> None:
+    talk = scripted(workspace, ("write_file", {"path": "a", "content": "x"}))
+    await talk.say("go", mode="code")
+    await talk.decide(edit("write_file", path="b", content="y"))
+    assert [(file.name, file.read_text()) for file in workspace.iterdir()] == [("b", "y")]
+    result = (await talk.results())["call_0"]
+    assert "The user changed the arguments" in result.text
+    assert "'b'" in result.text
+
+
+async def test_an_edited_switch_to_the_same_mode_stays(talk: Conversation) -> None:
+    await talk.say("switch to code")
+    await talk.decide(edit("switch_mode", mode_slug="ask", reason="no"))
+    assert await talk.mode() == "ask"
+    assert "Already in Ask mode." in (await talk.messages())[-1].text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../secret", "/etc/passwd", "link", "folder/secret", "a/../../secret", "link/../secret"],
+)
+@pytest.mark.parametrize("tool", ["read_file", "list_files", "search_files"])
+async def test_reading_stays_in_the_workspace(
+    workspace: Path, tmp_path: Path, path: str, tool: str
+) -> None:
+    (tmp_path / "secret").write_text("treasure root:")
+    (workspace / "link").symlink_to(tmp_path / "secret")
+    (workspace / "folder").symlink_to(tmp_path)
+    args = {"path": path, **({"regex": "."} if tool == "search_files" else {})}
+    talk = scripted(workspace, (tool, args))
+    await talk.say("go")
+    result = (await talk.results())["call_0"]
+    assert result.status == "error"
+    assert "outside the workspace" in result.text
+    assert "treasure" not in result.text
+
+
+async def test_arguments_that_the_tool_does_not_have_are_refused(workspace: Path) -> None:
+    """Else a person approves one thing and another runs."""
+    talk = scripted(workspace, ("write_file", {"path": "a", "content": "x", "mode": "777"}))
+    await talk.say("go", mode="code")
+    assert await talk.waiting() == []
+    assert "no argument 'mode'" in (await talk.results())["call_0"].text
+
+
+async def test_an_approval_binds_what_was_shown(workspace: Path) -> None:
+    """Changing the call behind the question changes nothing of what runs."""
+    talk = scripted(workspace, ("write_file", {"path": "a", "content": "x"}))
+    await talk.say("go", mode="code")
+    shown = (await talk.messages())[-1]
+    await talk.send(
+        Command(
+            resume={"decisions": [APPROVE]},
+            update={"plan": [[{"call": shown.model_dump(), "approved": None, "denied": None}]]},
+        )
+    )
+    assert [(file.name, file.read_text()) for file in workspace.iterdir()] == [("a", "x")]
+
+
+async def test_calls_without_ids_or_with_the_same_one_are_told_apart(workspace: Path) -> None:
+    message = calling(("list_files", {}), ("list_files", {"path": "."}), ("list_files", {}))
+    message.tool_calls[1]["id"] = "call_0"
+    message.tool_calls[2]["id"] = None
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[message])))
+    await talk.say("go")
+    assert len(await talk.results()) == 3
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_tool_that_fails_does_not_end_the_run(workspace: Path) -> None:
+    talk = scripted(workspace, ("read_file", {"path": "missing"}), ("list_files", {}))
+    await talk.say("go")
+    results = await talk.results()
+    assert (results["call_0"].status, results["call_1"].status) == ("error", "success")
+    assert "missing" in results["call_0"].text
+    assert (await talk.messages())[-1].text == "done"
