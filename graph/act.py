@@ -12,7 +12,7 @@ from graph.history import call_id
 from graph.judge import Judged, Moment, judge
 from graph.node import Node, Place, next_step
 from graph.state import ActTask, Approved
-from modes.errors import ModelError
+from modes.errors import told
 from modes.machine import Configuration, Event, Phase
 from modes.toolspec import Effect
 from modes.verdict import Approvals
@@ -82,7 +82,7 @@ def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
         return _error(judged.call, f"Not run: what was approved is {approved['name']}.")
     match verdict.kind:
         case "deny":
-            return _error(judged.call, verdict.reason)
+            return _error(judged.call, verdict.refusal)
         case "ask" if approved is None:
             return _error(judged.call, "Not run: nobody has approved this call.")
         case _:
@@ -96,10 +96,8 @@ async def _run(judged: Judged, config: RunnableConfig, update: dict[str, Any]) -
         message = await judged.tool.runnable.ainvoke({**judged.call, "type": "tool_call"}, config)
     except GraphBubbleUp:
         raise
-    except ModelError as error:
-        return _error(judged.call, str(error))
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return _error(judged.call, f"{type(error).__name__}: {error}")
+        return _error(judged.call, told(error))
     assert isinstance(message, ToolMessage)
     if isinstance(message.artifact, dict):
         update.update(message.artifact)

@@ -93,7 +93,7 @@ def batches(judged: Sequence[Judged], approved: Mapping[str, Approved]) -> list[
         planned = Planned(
             call=one.call,
             approved=approved.get(call_id(one.call)),
-            denied=one.verdict.reason if one.verdict.kind == "deny" else None,
+            denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
         )
         if beside and one.runs_beside_others:
             plan[-1].append(planned)
@@ -114,14 +114,14 @@ def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
     try:
         tool = harness.toolbox[call["name"]]
     except InvalidCallError as error:
-        return Judged(call, Verdict("deny", str(error)))
+        return Judged(call, Verdict("deny", str(error), InvalidCallError))
     binding = verdict(moment.mode, tool.spec, None, moment.approvals)
     if binding.kind == "deny":
         return Judged(call, binding, tool)
     try:
         args = harness.toolbox.check(tool, call["args"])
     except InvalidCallError as error:
-        return Judged(call, Verdict("deny", str(error)), tool)
+        return Judged(call, Verdict("deny", str(error), InvalidCallError), tool)
     if tool.spec.effect is Effect.COMPLETE and not moment.alone:
         return Judged(call, Verdict("deny", f"Call {tool.spec.name} alone."), tool, args)
     if tool.spec.effect is Effect.SWITCH and args["mode_slug"] in moment.refused:

@@ -80,7 +80,7 @@ class Outcome:
             self._answer(
                 one,
                 f"The user changed the arguments to {args!r}, which did not run either: "
-                f"{edited.verdict.reason}",
+                f"{edited.verdict.refusal}",
             )
         else:
             self._approve(edited, is_edit=True)

@@ -27,6 +27,11 @@ class ModelError(ModeshiftError):
     """The model can mend it; it never leaves the run as an exception."""
 
 
+def told(error: Exception) -> str:
+    """An error as the model reads it."""
+    return f"{type(error).__name__}: {error}"
+
+
 class InvalidCallError(ModelError):
     """A tool call that names no tool, or whose arguments do not fit the tool."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, assert_never
 
-from modes.errors import FileRestrictionError, NotAllowedError
+from modes.errors import FileRestrictionError, ModelError, NotAllowedError, told
 from modes.mode import Grant, Mode
 from modes.toolspec import Effect, ToolSpec
 
@@ -29,8 +29,13 @@ class Verdict:
 
     kind: Literal["allow", "ask", "deny"]
     reason: str
-    error: type[NotAllowedError] = NotAllowedError
-    """What to raise for a ``deny``."""
+    error: type[ModelError] = NotAllowedError
+    """Of a ``deny``: what kind of error it is to the model."""
+
+    @property
+    def refusal(self) -> str:
+        """What the model is told of a ``deny``."""
+        return told(self.error(self.reason))
 
 
 def verdict(

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.types import Command
 
 from modes.catalog import load_catalog
 from modes.verdict import Approvals
-from tests.conversation import APPROVE, Conversation, edit, make_agent, problems
+from tests.conversation import Conversation, edit, make_agent, problems
 from tests.scripted import ScriptedModel, calling
 
 MODES = list(load_catalog())
@@ -72,7 +71,6 @@ async def test_architect_writes_markdown(workspace: Path, path: str) -> None:
         "plan.md\n",
         "plan.md\n.py",
         "plan.py\x00.md",
-        "plan.md/",
         "plan.md ",
         ".md/plan.py",
         "link.md",
@@ -93,8 +91,6 @@ async def test_architect_writes_nothing_else(
     (workspace / "out").symlink_to(tmp_path)
     before = {file: file.lstat().st_mtime_ns for file in tmp_path.rglob("*")}
     args = {"content": "x"} if tool == "write_file" else {"old": "old", "new": "x"}
-    if path == "plan.md/":
-        args = {"content": "x", "extra": "y"}
     talk = scripted(workspace, (tool, {"path": path, **args}), approvals=Approvals.AUTO)
     await talk.say("go", mode="architect")
     assert (await talk.results())["call_0"].status == "error"
@@ -106,7 +102,14 @@ async def test_a_refusal_names_tool_mode_pattern_and_path(workspace: Path) -> No
     talk = scripted(workspace, ("write_file", {"path": "plan.py", "content": ""}))
     await talk.say("go", mode="architect")
     text = (await talk.results())["call_0"].text
-    for part in ("write_file", "Architect", r"\\.md$", "Markdown files only", "'plan.py'"):
+    for part in (
+        "FileRestrictionError",
+        "write_file",
+        "Architect",
+        r"\\.md$",
+        "Markdown files only",
+        "'plan.py'",
+    ):
         assert part in text
 
 
@@ -163,20 +166,6 @@ async def test_arguments_that_the_tool_does_not_have_are_refused(workspace: Path
     await talk.say("go", mode="code")
     assert await talk.waiting() == []
     assert "no argument 'mode'" in (await talk.results())["call_0"].text
-
-
-async def test_an_approval_binds_what_was_shown(workspace: Path) -> None:
-    """Changing the call behind the question changes nothing of what runs."""
-    talk = scripted(workspace, ("write_file", {"path": "a", "content": "x"}))
-    await talk.say("go", mode="code")
-    shown = (await talk.messages())[-1]
-    await talk.send(
-        Command(
-            resume={"decisions": [APPROVE]},
-            update={"plan": [[{"call": shown.model_dump(), "approved": None, "denied": None}]]},
-        )
-    )
-    assert [(file.name, file.read_text()) for file in workspace.iterdir()] == [("a", "x")]
 
 
 async def test_calls_without_ids_or_with_the_same_one_are_told_apart(workspace: Path) -> None:

@@ -1,0 +1,116 @@
+"""The state machine: exactly the moves in the table, and no other."""
+
+import itertools
+import sys
+import threading
+
+import pytest
+from statemachine.exceptions import TransitionNotAllowed
+
+from modes.catalog import Catalog, load_catalog
+from modes.errors import UnknownModeError
+from modes.machine import Configuration, Event, Machine, Phase
+from modes.mode import Mode
+from modes.toolspec import Effect, ToolSpec
+
+LEGAL = {
+    (Phase.IDLE, Event.START): Phase.THINKING,
+    (Phase.THINKING, Event.ANSWER): Phase.IDLE,
+    (Phase.THINKING, Event.REVIEW): Phase.REVIEWING,
+    (Phase.THINKING, Event.ACT): Phase.ACTING,
+    (Phase.REVIEWING, Event.ACT): Phase.ACTING,
+    (Phase.REVIEWING, Event.SWITCH): Phase.SWITCHING,
+    (Phase.REVIEWING, Event.DECIDED): Phase.THINKING,
+    (Phase.ACTING, Event.ACT): Phase.ACTING,
+    (Phase.ACTING, Event.ACTED): Phase.THINKING,
+    (Phase.ACTING, Event.SWITCH): Phase.SWITCHING,
+    (Phase.ACTING, Event.COMPLETE): Phase.IDLE,
+    (Phase.SWITCHING, Event.SWITCH_MODE): Phase.THINKING,
+}
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine(load_catalog(), [])
+
+
+@pytest.mark.parametrize(("phase", "event"), list(itertools.product(Phase, Event)))
+def test_every_event_in_every_phase(machine: Machine, phase: Phase, event: Event) -> None:
+    now = Configuration("ask", phase)
+    if event is Event.RESET:
+        assert machine.send(now, event) == ("ask", Phase.IDLE)
+    elif event is Event.SET_MODE:
+        assert machine.send(now, event, "code") == ("code", phase)
+    elif (phase, event) in LEGAL:
+        mode = "code" if event is Event.SWITCH_MODE else "ask"
+        target = "code" if event is Event.SWITCH_MODE else None
+        assert machine.send(now, event, target) == (mode, LEGAL[phase, event])
+    else:
+        with pytest.raises(TransitionNotAllowed):
+            machine.send(now, event, "code" if event is Event.SWITCH_MODE else None)
+
+
+@pytest.mark.parametrize("event", [Event.SWITCH_MODE, Event.SET_MODE])
+@pytest.mark.parametrize("slug", ["kode", "", None, "mode code", "m_0", "idle"])
+def test_a_mode_that_is_not_there(machine: Machine, event: Event, slug: str | None) -> None:
+    with pytest.raises(UnknownModeError):
+        machine.send(Configuration("ask", Phase.SWITCHING), event, slug)
+
+
+def test_a_place_that_is_not_there(machine: Machine) -> None:
+    with pytest.raises(UnknownModeError):
+        machine.send(Configuration("kode", Phase.IDLE), Event.START)
+
+
+def test_the_next_node(machine: Machine) -> None:
+    nodes = [machine.node(Configuration("debug", phase)) for phase in Phase]
+    assert nodes == [None, "debug", "review", "act", "switch_mode"]
+
+
+def test_tools_are_bound_only_while_it_thinks() -> None:
+    specs = [
+        ToolSpec("look", Effect.READ, None),
+        ToolSpec("write", Effect.EDIT, load_catalog()["code"].groups[1].group),
+    ]
+    machine = Machine(load_catalog(), iter(specs))
+    bound = {
+        (slug, phase): machine.bound(Configuration(slug, phase))
+        for slug in ("ask", "code")
+        for phase in Phase
+    }
+    assert bound.pop(("ask", Phase.THINKING)) == ("look",)
+    assert bound.pop(("code", Phase.THINKING)) == ("look", "write")
+    assert set(bound.values()) == {()}
+    assert machine.difference("ask", "code") == (["write"], [])
+    assert machine.difference("code", "ask") == ([], ["write"])
+
+
+def test_slugs_that_the_chart_could_trip_over() -> None:
+    slugs = ["idle", "phase", "mode", "agent", "send", "states", "model", "switching", "m-0", "0"]
+    catalog = Catalog([Mode(slug=s, name=s, role_definition="x") for s in slugs], "idle")
+    machine = Machine(catalog, [])
+    for source, target in itertools.permutations(slugs, 2):
+        now = Configuration(source, Phase.SWITCHING)
+        assert machine.send(now, Event.SWITCH_MODE, target) == (target, Phase.THINKING)
+
+
+def test_threads_may_share_it(machine: Machine) -> None:
+    """One chart under threads loses results; the machine makes one for each send."""
+    wrong: list[Configuration] = []
+
+    def work(mode: str) -> None:
+        for phase in itertools.islice(itertools.cycle(Phase), 200):
+            after = Machine(load_catalog(), []) if phase is Phase.IDLE else machine
+            place = after.send(Configuration("ask", phase), Event.SET_MODE, mode)
+            if place != (mode, phase):
+                wrong.append(place)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    threads = [threading.Thread(target=work, args=[mode]) for mode in ("code", "debug", "ask")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(before)
+    assert wrong == []

@@ -1,0 +1,76 @@
+"""The verdict as a table: mode x tool x policy."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modes.catalog import load_catalog
+from modes.errors import FileRestrictionError, NotAllowedError
+from modes.verdict import Approvals, verdict
+from tools.toolbox import build_toolbox
+from tools.workspace import Workspace
+
+CATALOG = load_catalog()
+ARGS: dict[str, dict[str, Any]] = {
+    "read_file": {"path": "a.py"},
+    "list_files": {"path": "."},
+    "search_files": {"regex": "x"},
+    "write_file": {"path": "a.py", "content": "x"},
+    "edit_file": {"path": "a.py", "old": "x", "new": "y"},
+    "execute_command": {"command": "ls"},
+    "switch_mode": {"mode_slug": "debug", "reason": "x"},
+    "ask_followup_question": {"question": "x"},
+    "update_todo_list": {"todos": []},
+    "attempt_completion": {"result": "x"},
+}
+# Columns: ask, architect, code under manual, code under auto.
+TABLE = """
+read_file              allow  allow  allow  allow
+list_files             allow  allow  allow  allow
+search_files           allow  allow  allow  allow
+write_file             deny   deny   ask    allow
+edit_file              deny   deny   ask    allow
+execute_command        deny   deny   ask    ask
+switch_mode            ask    ask    ask    ask
+ask_followup_question  ask    ask    ask    ask
+update_todo_list       allow  allow  allow  allow
+attempt_completion     allow  allow  allow  allow
+"""
+COLUMNS = [("ask", "manual"), ("architect", "manual"), ("code", "manual"), ("code", "auto")]
+CASES = [
+    (tool, mode, policy, kind)
+    for tool, *kinds in (line.split() for line in TABLE.strip().splitlines())
+    for (mode, policy), kind in zip(COLUMNS, kinds, strict=True)
+]
+
+
+@pytest.mark.parametrize(("tool", "mode", "policy", "kind"), CASES)
+def test_table(tmp_path: Path, tool: str, mode: str, policy: str, kind: str) -> None:
+    toolbox = build_toolbox(Workspace(tmp_path), CATALOG)
+    found = verdict(CATALOG[mode], toolbox[tool].spec, ARGS[tool], Approvals(policy))
+    assert found.kind == kind
+    assert found.reason
+
+
+def test_the_table_has_every_tool(tmp_path: Path) -> None:
+    specs = build_toolbox(Workspace(tmp_path), CATALOG).specs
+    assert {spec.name for spec in specs} == {tool for tool, *_ in CASES}
+
+
+@pytest.mark.parametrize("mode", list(CATALOG))
+@pytest.mark.parametrize("policy", list(Approvals))
+def test_what_is_bound_is_what_may_run(tmp_path: Path, mode: str, policy: Approvals) -> None:
+    for spec in build_toolbox(Workspace(tmp_path), CATALOG).specs:
+        if verdict(CATALOG[mode], spec, None, policy).kind == "deny":
+            assert verdict(CATALOG[mode], spec, ARGS[spec.name], policy).kind == "deny"
+
+
+def test_a_restricted_file_has_an_error_of_its_own(tmp_path: Path) -> None:
+    write = build_toolbox(Workspace(tmp_path), CATALOG)["write_file"].spec
+    architect, ask = CATALOG["architect"], CATALOG["ask"]
+    args = {"path": "a.md", "content": ""}
+    assert verdict(architect, write, args, Approvals.MANUAL).kind == "ask"
+    restricted = verdict(architect, write, {**args, "path": "a.md\n"}, Approvals.AUTO)
+    assert (restricted.kind, restricted.error) == ("deny", FileRestrictionError)
+    assert verdict(ask, write, args, Approvals.AUTO).error is NotAllowedError
