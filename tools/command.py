@@ -3,8 +3,11 @@
 import asyncio
 import os
 import signal
-from asyncio.subprocess import PIPE, STDOUT, Process
-from contextlib import suppress
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Self
 
 from modes.errors import ToolFailedError
 from modes.mode import ToolGroup
@@ -14,6 +17,8 @@ from tools.workspace import Workspace
 
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
+# A process that left the command's group holds the output open for ever.
+LAST_OUTPUT_SECONDS = 1
 HEAD_BYTES = TAIL_BYTES = 10_000
 # What a program needs to find its way. Nothing else of the agent's environment, which
 # holds the providers' keys.
@@ -37,37 +42,42 @@ def command_tools(workspace: Workspace) -> list[Tool]:
         """
         seconds = min(max(timeout or DEFAULT_SECONDS, 1), MAX_SECONDS)
         folder = await asyncio.to_thread(workspace.folder, cwd or ".")
-        try:
-            process = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", command,
-                stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=STDOUT,
-                cwd=folder, env=_environment(), start_new_session=True,
-            )  # fmt: skip
-        except (OSError, ValueError) as error:
-            raise ToolFailedError(f"{command!r} cannot be started: {error}") from error
-        return await _finish(process, seconds)
+        return await _run(command, folder, seconds)
 
     return [Tool.of(execute_command, Effect.COMMAND, ToolGroup.COMMAND)]
 
 
-async def _finish(process: Process, seconds: int) -> str:
-    """Wait for the end, or bring it about; the whole process group goes with it."""
-    output = _Output()
-    reader = asyncio.create_task(output.read(process))
-    try:
-        await asyncio.wait_for(process.wait(), seconds)
-        ended = f"[exit code {process.returncode}]"
-    except TimeoutError:
-        ended = f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
-    finally:
-        # Also when the run is cancelled. What the command left in the background holds the
-        # pipe open, and goes too.
-        _end_group(process.pid)
-        await process.wait()
-        await asyncio.wait({reader}, timeout=1)
-        reader.cancel()
+async def _run(command: str, folder: Path, seconds: int) -> str:
+    # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which whatever
+    # the command left in the background holds open.
+    reading, writing = os.pipe()
+    async with _Output.of(reading) as output:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh", "-c", command,
+                stdin=DEVNULL, stdout=writing, stderr=writing,
+                cwd=folder, env=_environment(), start_new_session=True,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            raise ToolFailedError(f"{command!r} cannot be started: {error}") from error
+        finally:
+            os.close(writing)
+        ended = await _wait(process, seconds)
     text = output.text()
     return f"{text}\n{ended}" if text else ended
+
+
+async def _wait(process: Process, seconds: int) -> str:
+    """Wait for the end, or bring it about, also of a cancelled run; say how it ended."""
+    try:
+        await asyncio.wait_for(process.wait(), seconds)
+    except TimeoutError:
+        return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
+    else:
+        return f"[exit code {process.returncode}]"
+    finally:
+        _end_group(process.pid)
+        await process.wait()
 
 
 def _end_group(pid: int) -> None:
@@ -83,9 +93,25 @@ class _Output:
         self._tail = b""
         self._left_out = 0
 
-    async def read(self, process: Process) -> None:
-        assert process.stdout is not None
-        while block := await process.stdout.read(65536):
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, descriptor: int) -> AsyncIterator[Self]:
+        """Read the descriptor until its end, or until shortly after the block's."""
+        output = cls()
+        stream = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb")
+        )
+        reader = asyncio.create_task(output._read(stream))
+        try:
+            yield output
+        finally:
+            await asyncio.wait({reader}, timeout=LAST_OUTPUT_SECONDS)
+            reader.cancel()
+            transport.close()
+
+    async def _read(self, stream: asyncio.StreamReader) -> None:
+        while block := await stream.read(65536):
             room = HEAD_BYTES - len(self._head)
             self._head += block[:room]
             tail = self._tail + block[room:]

@@ -1,0 +1,269 @@
+"""The tools on real files and real processes, called as ``act`` calls them."""
+
+import asyncio
+import os
+import stat
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modes.catalog import load_catalog
+from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
+from tools.toolbox import build_toolbox
+from tools.workspace import Workspace
+
+Run = Callable[..., Coroutine[Any, Any, str]]
+
+
+@pytest.fixture
+def run(workspace: Path) -> Run:
+    """Run a tool by name."""
+    toolbox = build_toolbox(Workspace(workspace), load_catalog())
+
+    async def call(name: str, **args: Any) -> str:
+        return str(await toolbox[name].runnable.ainvoke(args))
+
+    return call
+
+
+async def test_read_file(run: Run, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one\ntwo\nthree\n")
+    assert await run("read_file", path="a.txt") == "    1 one\n    2 two\n    3 three"
+    assert await run("read_file", path="a.txt", offset=2, limit=1) == (
+        "    2 two\n[a.txt goes on to line 3]"
+    )
+    assert "has 3 lines" in await run("read_file", path="a.txt", offset=9)
+
+
+async def test_read_file_is_bounded(run: Run, workspace: Path) -> None:
+    (workspace / "long.txt").write_text("x\n" * 5000)
+    text = await run("read_file", path="long.txt", limit=999999)
+    assert len(text.splitlines()) == 2001
+    assert text.endswith("[long.txt goes on to line 5000]")
+
+
+@pytest.mark.parametrize("make", ["folder", "fifo", "binary", "missing", "huge", "device"])
+async def test_what_cannot_be_read(run: Run, workspace: Path, make: str) -> None:
+    target = workspace / "it"
+    if make == "folder":
+        target.mkdir()
+    elif make == "fifo":
+        os.mkfifo(target)
+    elif make == "binary":
+        target.write_bytes(b"\xff\xfe\x00")
+    elif make == "huge":
+        with target.open("wb") as file:
+            file.truncate(11_000_000)
+    elif make == "device":
+        target.symlink_to("/dev/zero")
+    with pytest.raises((ToolFailedError, InvalidCallError), match="'it'"):
+        await asyncio.wait_for(run("read_file", path="it"), 5)
+
+
+async def test_list_files(run: Run, workspace: Path) -> None:
+    (workspace / "b").mkdir()
+    (workspace / "b" / "c.txt").write_text("")
+    (workspace / ".git").mkdir()
+    (workspace / "a.txt").write_text("")
+    (workspace / "loop").symlink_to(workspace)
+    assert await run("list_files") == "a.txt\nb/\nloop"
+    assert await run("list_files", recursive=True) == "a.txt\nb/\nb/c.txt\nloop"
+    assert await run("list_files", path="b") == "b/c.txt"
+    with pytest.raises(ToolFailedError, match="'nothing'"):
+        await run("list_files", path="nothing")
+
+
+async def test_list_files_is_bounded(run: Run, workspace: Path) -> None:
+    for number in range(1100):
+        (workspace / f"{number}").touch()
+    lines = (await run("list_files")).splitlines()
+    assert len(lines) == 1001
+    assert "more than 1000" in lines[-1]
+
+
+async def test_search_files(run: Run, workspace: Path) -> None:
+    (workspace / "a.py").write_text("import os\nprint(os)\n")
+    (workspace / "b.txt").write_text("os\n")
+    (workspace / "ignored.py").write_text("os\n")
+    (workspace / ".gitignore").write_text("ignored.py\n")
+    (workspace / ".git").mkdir()
+    assert await run("search_files", regex=r"\bos$") == "a.py:1:import os\nb.txt:1:os"
+    assert await run("search_files", regex="os", file_pattern="*.txt") == "b.txt:1:os"
+    assert (
+        await run("search_files", regex="os", path="a.py") == "a.py:1:import os\na.py:2:print(os)"
+    )
+    assert await run("search_files", regex="nowhere") == "No match for 'nowhere' in .."
+    with pytest.raises(ToolFailedError, match="unclosed group"):
+        await run("search_files", regex="(")
+
+
+@pytest.mark.parametrize("text", ["--files", "-e", "--pre=id", "-f/etc/passwd", "--"])
+async def test_search_takes_no_options(run: Run, workspace: Path, text: str) -> None:
+    (workspace / "a").write_text(f"{text}\n")
+    assert await run("search_files", regex=text) == f"a:1:{text}"
+    await run("search_files", regex="x", file_pattern=text)
+    with pytest.raises(ToolFailedError, match="No such file"):
+        await run("search_files", regex="x", path=text)
+
+
+async def test_a_pattern_that_backtracks_is_quick(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_text("a" * 5000 + "!\n")
+    start = time.monotonic()
+    await run("search_files", regex="(a+)+$")
+    assert time.monotonic() - start < 5
+
+
+async def test_write_file(run: Run, workspace: Path) -> None:
+    assert "Created" in await run("write_file", path="a/b/c.sh", content="echo ü\n")
+    file = workspace / "a" / "b" / "c.sh"
+    assert file.read_bytes() == "echo ü\n".encode()
+    file.chmod(0o755)
+    assert "Replaced" in await run("write_file", path="a/b/c.sh", content="")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o755
+    assert [each.name for each in file.parent.iterdir()] == ["c.sh"]
+
+
+async def test_a_new_file_has_the_usual_permissions(run: Run, workspace: Path) -> None:
+    await run("write_file", path="new", content="x")
+    (workspace / "plain").touch()
+    modes = {stat.S_IMODE((workspace / name).stat().st_mode) for name in ("new", "plain")}
+    assert len(modes) == 1
+
+
+@pytest.mark.parametrize("path", ["folder", "file/below", "fifo", "x" * 300])
+async def test_what_cannot_be_written(run: Run, workspace: Path, path: str) -> None:
+    (workspace / "folder").mkdir()
+    (workspace / "file").touch()
+    os.mkfifo(workspace / "fifo")
+    with pytest.raises((ToolFailedError, InvalidCallError)):
+        await run("write_file", path=path, content="x")
+    with pytest.raises(ToolFailedError):
+        await run("write_file", path="ok", content="bad \udcff")
+    assert sorted(each.name for each in workspace.iterdir()) == ["fifo", "file", "folder"]
+
+
+async def test_a_link_inside_is_followed_and_kept(run: Run, workspace: Path) -> None:
+    (workspace / "real").write_text("old")
+    (workspace / "link").symlink_to("real")
+    await run("write_file", path="link", content="new")
+    assert (workspace / "link").is_symlink()
+    assert (workspace / "real").read_text() == "new"
+
+
+async def test_edit_file(run: Run, workspace: Path) -> None:
+    file = workspace / "a"
+    file.write_text("one two one")
+    await run("edit_file", path="a", old="two", new="2")
+    with pytest.raises(ToolFailedError, match="2 times; add lines around it"):
+        await run("edit_file", path="a", old="one", new="1")
+    with pytest.raises(ToolFailedError, match="is not in a; read the file again"):
+        await run("edit_file", path="a", old="three", new="3")
+    with pytest.raises(ToolFailedError, match="empty"):
+        await run("edit_file", path="a", old="", new="3")
+    assert file.read_text() == "one 2 one"
+    await run("edit_file", path="a", old="one", new="1", replace_all=True)
+    assert file.read_text() == "1 2 1"
+
+
+async def test_edit_keeps_line_endings(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_bytes(b"one\r\ntwo\r\n")
+    await run("edit_file", path="a", old="two", new="2")
+    assert (workspace / "a").read_bytes() == b"one\r\n2\r\n"
+
+
+async def test_a_command(run: Run, workspace: Path) -> None:
+    assert await run("execute_command", command="echo out; echo err >&2; exit 3") == (
+        "out\nerr\n[exit code 3]"
+    )
+    (workspace / "sub").mkdir()
+    assert str(workspace / "sub") in await run("execute_command", command="pwd", cwd="sub")
+    with pytest.raises(InvalidCallError, match="outside"):
+        await run("execute_command", command="pwd", cwd="..")
+    with pytest.raises(ToolFailedError, match="'missing' is not a folder"):
+        await run("execute_command", command="pwd", cwd="missing")
+
+
+async def test_a_command_reads_no_input_and_no_keys(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden-1")
+    monkeypatch.setenv("SOME_TOKEN", "hidden-2")
+    assert await run("execute_command", command="cat") == "[exit code 0]"
+    text = await run("execute_command", command="env")
+    assert "PATH=" in text
+    assert "hidden" not in text
+
+
+async def test_output_is_bounded_with_head_and_tail(run: Run) -> None:
+    text = await run("execute_command", command="echo first; yes | head -c 3000000; echo last")
+    assert text.startswith("first\n")
+    assert text.endswith("last\n[exit code 0]")
+    assert "bytes left out" in text
+    assert len(text) < 25_000
+
+
+async def test_a_command_that_takes_too_long(run: Run, workspace: Path) -> None:
+    start = time.monotonic()
+    text = await run("execute_command", command="echo begun; sleep 60 & sleep 60", timeout=1)
+    assert text.startswith("begun\n[ended after 1 s")
+    assert time.monotonic() - start < 5
+
+
+async def test_nothing_is_left_running(run: Run, workspace: Path) -> None:
+    start = time.monotonic()
+    await run("execute_command", command="(sleep 1; touch late) & echo done")
+    assert time.monotonic() - start < 1
+    await asyncio.sleep(1.5)
+    assert not (workspace / "late").exists()
+
+
+async def test_a_process_that_leaves_the_group_does_not_hang_the_call(run: Run) -> None:
+    start = time.monotonic()
+    text = await run("execute_command", command="setsid sleep 3 & echo done")
+    assert text == "done\n[exit code 0]"
+    assert time.monotonic() - start < 2.5
+
+
+async def test_a_cancelled_command_ends(run: Run, workspace: Path) -> None:
+    task = asyncio.create_task(run("execute_command", command="sleep 1; touch late"))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(1.2)
+    assert not (workspace / "late").exists()
+
+
+async def test_a_command_with_a_nul(run: Run) -> None:
+    with pytest.raises(ToolFailedError, match="cannot be started"):
+        await run("execute_command", command="echo \x00")
+
+
+def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="missing"):
+        Workspace(tmp_path / "missing")
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationError, match="not a folder"):
+        Workspace(tmp_path / "file")
+
+
+@pytest.mark.parametrize("path", ["~", "$HOME", "~root", "${HOME}/x", "%USERPROFILE%"])
+def test_nothing_is_expanded(workspace: Path, path: str) -> None:
+    assert Workspace(workspace).resolve(path) == path
+
+
+def test_a_sibling_with_the_same_beginning(tmp_path: Path) -> None:
+    for name in ("ws", "ws-evil"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(InvalidCallError):
+        Workspace(tmp_path / "ws").resolve("../ws-evil/x")
+
+
+def test_a_loop_of_links(workspace: Path) -> None:
+    (workspace / "a").symlink_to("b")
+    (workspace / "b").symlink_to("a")
+    with pytest.raises(InvalidCallError, match="'a'"):
+        Workspace(workspace).resolve("a")
