@@ -7,6 +7,7 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 READY := .venv/.ready
 UV_VERSION := 0.13.8
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -15,14 +16,14 @@ dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=
 	@exec $(BIN)/python -m doors.dev
 
 test: $(READY) ## run the tests, with no network; T=pattern for some of them
-	@$(BIN)/pytest $(if $(T),-k "$(T)")
+	@$(PYTEST) $(if $(T),-k "$(T)")
 
 check: $(READY) ## all that CI checks: lint, types, import rules, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(PYTEST)
 
 format: $(READY) ## mend layout and imports
 	$(BIN)/ruff check --fix .

@@ -5,10 +5,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from graph.harness import Harness
-from graph.history import call_id
+from graph.history import UNKNOWN, call_id
 from graph.judge import Judged, Moment, judge
 from graph.node import Node, Place, next_step
 from graph.state import ActTask, Approved
@@ -21,7 +22,7 @@ from modes.verdict import Approvals
 def act_node(harness: Harness) -> Node:
     """One task per call. A failure is an answer to the model, never an end of the run."""
 
-    async def act(task: ActTask, config: RunnableConfig) -> Command[Any]:
+    async def act(task: ActTask, config: RunnableConfig, runtime: Runtime[None]) -> Command[Any]:
         planned = task["planned"]
         approved = planned["approved"]
         call = planned["call"]
@@ -32,7 +33,15 @@ def act_node(harness: Harness) -> Node:
         moment = Moment(harness.catalog[task["mode"]], Approvals(task["approvals"]))
         judged = await judge(harness, moment, call)
         update: dict[str, Any] = {}
-        message = _refusal(judged, approved) or await _run(judged, config, update)
+        message = _refusal(judged, approved)
+        if message is None:
+            assert runtime.execution_info is not None
+            task_id = runtime.execution_info.task_id
+            if judged.changes_the_world and not harness.once.begin(task_id, task["life"]):
+                message = _error(call, UNKNOWN)
+            else:
+                message = await _run(judged, config, update)
+                harness.once.end(task_id)
         if approved is not None and approved["edited"]:
             message.content = (
                 f"[The user changed the arguments to {approved['args']!r} before it ran; "
@@ -72,7 +81,7 @@ def _move_on(
         switch=task["switch"],
     )
     update |= {"phase": place["phase"], "plan": place["plan"]}
-    return Command(update=update, goto=next_step(harness.machine, place))
+    return Command(update=update, goto=next_step(harness, place))
 
 
 def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:

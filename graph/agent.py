@@ -45,7 +45,7 @@ def build_agent(
     harness: Harness, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500
 ) -> Agent:
     """Compile the graph of a harness."""
-    route = router(harness.machine)
+    route = router(harness)
     graph = StateGraph(State, input_schema=Input)
     graph.channels["mode"] = Checked(str, mode_check(harness.catalog), "mode")
     graph.channels["approvals"] = Checked(str, approvals_check, "approvals")

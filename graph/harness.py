@@ -6,6 +6,7 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
+from graph.once import Once
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
 from modes.verdict import Approvals
@@ -31,6 +32,7 @@ class Harness:
     model: BaseChatModel
     approvals: Approvals = Approvals.MANUAL
     """The policy that a new thread starts with."""
+    once: Once = field(default_factory=Once)
     machine: Machine = field(init=False)
     voices: dict[str, Voice] = field(init=False)
 

@@ -52,6 +52,11 @@ class Judged:
         return self.tool.spec.effect if self.tool is not None else None
 
     @property
+    def changes_the_world(self) -> bool:
+        """Whether running it twice is not the same as running it once."""
+        return self.effect in (Effect.EDIT, Effect.COMMAND)
+
+    @property
     def runs_beside_others(self) -> bool:
         """Whether it may run side by side with its neighbours: it changes nothing."""
         return self.verdict.kind == "deny" or self.effect is Effect.READ
@@ -115,9 +120,6 @@ def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
         tool = harness.toolbox[call["name"]]
     except InvalidCallError as error:
         return Judged(call, Verdict("deny", str(error), InvalidCallError))
-    binding = verdict(moment.mode, tool.spec, None, moment.approvals)
-    if binding.kind == "deny":
-        return Judged(call, binding, tool)
     try:
         args = harness.toolbox.check(tool, call["args"])
     except InvalidCallError as error:

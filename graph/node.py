@@ -7,8 +7,9 @@ from langgraph.graph import END
 from langgraph.types import Command, Send
 from typing_extensions import TypedDict
 
+from graph.harness import Harness
 from graph.state import ActTask, Planned, State, Switch
-from modes.machine import Configuration, Machine, Phase
+from modes.machine import Configuration, Phase
 
 Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
 """A coroutine function from the state (``act``: from an ``ActTask``) to an update of it."""
@@ -29,19 +30,19 @@ def configuration(state: State | Place) -> Configuration:
     return Configuration(state["mode"], Phase(state["phase"]))
 
 
-def router(machine: Machine) -> Callable[[Place], Awaitable[str | list[Send]]]:
+def router(harness: Harness) -> Callable[[Place], Awaitable[str | list[Send]]]:
     """The one edge behind every node: it asks the machine where to go."""
 
     # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
     async def route(place: Place) -> str | list[Send]:
-        return next_step(machine, place)
+        return next_step(harness, place)
 
     return route
 
 
-def next_step(machine: Machine, place: Place) -> str | list[Send]:
+def next_step(harness: Harness, place: Place) -> str | list[Send]:
     """The node that comes next; for ``act`` a task for each call of the first batch."""
-    node = machine.node(configuration(place))
+    node = harness.machine.node(configuration(place))
     if node != "act":
         return END if node is None else node
     batch, rest = place["plan"][0], place["plan"][1:]
@@ -52,6 +53,7 @@ def next_step(machine: Machine, place: Place) -> str | list[Send]:
                 planned=planned,
                 mode=place["mode"],
                 approvals=place["approvals"],
+                life=harness.once.life,
                 is_lead=planned is batch[-1],
                 rest=rest,
                 switch=place["switch"],

@@ -90,6 +90,8 @@ class ActTask(TypedDict):
     planned: Planned
     mode: str
     approvals: str
+    life: str
+    """Of the process that planned it; see ``graph.once``."""
     is_lead: bool
     """Whether this task moves the machine on for its batch."""
     rest: list[list[Planned]]

@@ -56,6 +56,10 @@ class Conversation:
         async for update in self.agent.astream(given, self.config, stream_mode="updates"):
             self.nodes += [name for name in update if name != "__interrupt__"]
 
+    async def send_until(self, node: str, given: Any) -> None:
+        """Run, and stop behind a node, as a process does that ends between two steps."""
+        await self.agent.ainvoke(given, self.config, interrupt_after=[node])
+
     async def say(self, text: str, **host: str) -> None:
         """A user's message; ``host`` is the rest of the input."""
         await self.send({"messages": [{"role": "user", "content": text}], **host})

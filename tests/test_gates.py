@@ -168,6 +168,40 @@ async def test_arguments_that_the_tool_does_not_have_are_refused(workspace: Path
     assert "no argument 'mode'" in (await talk.results())["call_0"].text
 
 
+@pytest.mark.parametrize("call", CHANGES, ids=lambda call: str(call[0]))
+async def test_a_call_that_nobody_approved_does_not_run_though_it_is_planned(
+    workspace: Path, call: tuple[str, dict[str, Any]]
+) -> None:
+    (workspace / "there.txt").write_text("old")
+    talk = scripted(workspace, call)
+    await talk.say("go", mode="code")
+    planned = {"call": {"name": call[0], "args": call[1], "id": "call_0"}}
+    await talk.agent.aupdate_state(
+        talk.config,
+        {"phase": "acting", "plan": [[{**planned, "approved": None, "denied": None}]]},
+        as_node="code",
+    )
+    await talk.send(None)
+    assert "nobody has approved" in (await talk.results())["call_0"].text
+    assert [file.name for file in workspace.iterdir()] == ["there.txt"]
+    assert (workspace / "there.txt").read_text() == "old"
+
+
+async def test_an_approval_of_one_tool_is_none_of_another(workspace: Path) -> None:
+    talk = scripted(workspace, CHANGES[0])
+    await talk.say("go", mode="code")
+    approved = {"name": "edit_file", "args": CHANGES[0][1], "edited": False}
+    planned = {"call": {"name": "write_file", "args": CHANGES[0][1], "id": "call_0"}}
+    await talk.agent.aupdate_state(
+        talk.config,
+        {"phase": "acting", "plan": [[{**planned, "approved": approved, "denied": None}]]},
+        as_node="code",
+    )
+    await talk.send(None)
+    assert "what was approved is edit_file" in (await talk.results())["call_0"].text
+    assert list(workspace.iterdir()) == []
+
+
 async def test_calls_without_ids_or_with_the_same_one_are_told_apart(workspace: Path) -> None:
     message = calling(("list_files", {}), ("list_files", {"path": "."}), ("list_files", {}))
     message.tool_calls[1]["id"] = "call_0"

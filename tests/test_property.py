@@ -56,6 +56,8 @@ LINES = st.sampled_from(
         "switch to code: now",
         "switch to architect",
         "read a.txt & write b.txt: y & switch to debug",
+        "write a.txt: x & read a.txt & switch to code & list",
+        "run echo x >> log.txt & switch to architect",
         "write a.txt: 1\nrun cat a.txt\nswitch to ask\nlist",
         "todo: a; b\nask: Which?\ndone: it",
         "replace x with y in a.txt & read a.txt",
@@ -200,7 +202,8 @@ class Promises(RuleBasedStateMachine):
         edit = other.map(
             lambda args: {"type": "edit", "edited_action": {"name": name, "args": args}}
         )
-        return reject | st.just({"type": "approve"}) | edit
+        approve: st.SearchStrategy[dict[str, Any]] = st.just({"type": "approve"})
+        return st.one_of(approve, approve, approve, edit, reject)
 
     @rule(mode=st.sampled_from(MODES), text=st.none() | LINES)
     def host_sets_the_mode(self, mode: str, text: str | None) -> None:

@@ -116,6 +116,21 @@ async def test_one_review_for_a_message_and_the_switch_comes_last(
     assert problems(values["messages"]) == []
 
 
+async def test_changes_run_one_at_a_time_and_reads_side_by_side(
+    talk: Conversation, workspace: Path
+) -> None:
+    slow = "run echo in >> log; sleep 0.3; echo out >> log"
+    await talk.say(f"{slow} & {slow} & list & read log & write a: x", mode="code")
+    await talk.decide(APPROVE, APPROVE, APPROVE)
+    assert (workspace / "log").read_text().split() == ["in", "out", "in", "out"]
+    steps = [
+        sorted(task.name for task in state.tasks)
+        async for state in talk.agent.aget_state_history(talk.config)
+    ]
+    assert ["act", "act"] in steps
+    assert sum("act" in step for step in steps) == 4
+
+
 async def test_the_rest_runs_when_one_call_is_rejected(talk: Conversation, workspace: Path) -> None:
     await talk.say("write a: 1 & write b: 2 & list", mode="code")
     await talk.decide(REJECT, APPROVE)

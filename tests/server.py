@@ -1,0 +1,151 @@
+"""The real dev server, started as ``make dev`` starts it, in a folder of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from graph.settings import ROOT, Settings
+
+LINKED = ("doors", "graph", "modes", "prompts", "tools", "langgraph.json")
+
+
+class Server:
+    """A clone in ``folder``, which a server can be started on, ended and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.workspace = folder / "workspace"
+        # Links: the server leaves its files beside langgraph.json, and no .env is there.
+        for name in LINKED:
+            (folder / name).symlink_to(ROOT / name)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.port = free_port()
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        """This process's environment, without what would reach the settings."""
+        names = {name.upper() for name in Settings.model_fields}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in names and not name.endswith(("_API_KEY", "_BASE_URL"))
+        }
+        return {
+            **kept,
+            "CHECKPOINTS": str(self.folder / "checkpoints.sqlite"),
+            "PORT": str(self.port),
+            **settings,
+        }
+
+    def command(self, **settings: str) -> subprocess.Popen[bytes]:
+        """Start the process."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "doors.dev"],
+                cwd=self.folder,
+                env=self.environment(**settings),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log.txt"
+
+    def start(self, **settings: str) -> None:
+        """Start, and wait until it answers."""
+        self.process = self.command(**settings)
+        end = time.monotonic() + 60
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{self.url}/ok", timeout=1):
+                    return
+            except OSError:
+                time.sleep(0.1)
+        self.kill()
+        raise RuntimeError(self.log.read_text())
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def client(self) -> LangGraphClient:
+        return get_client(url=self.url)
+
+
+@contextmanager
+def running(folder: Path, **settings: str) -> Iterator[Server]:
+    """A server, started; ended with the block."""
+    server = Server(folder)
+    server.start(**settings)
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+class Thread:
+    """A thread on the server."""
+
+    def __init__(self, client: LangGraphClient, id: str) -> None:
+        self.client = client
+        self.id = id
+        self.nodes: list[str] = []
+        self.error: dict[str, str] | None = None
+
+    @classmethod
+    async def new(cls, client: LangGraphClient) -> "Thread":
+        return cls(client, (await client.threads.create())["thread_id"])
+
+    async def run(self, **given: Any) -> None:
+        self.nodes, self.error = [], None
+        async for part in self.client.runs.stream(
+            self.id, "agent", stream_mode=["updates"], **given
+        ):
+            if part.event == "updates":
+                self.nodes += [name for name in part.data if name != "__interrupt__"]
+            elif part.event == "error":
+                self.error = part.data
+
+    async def say(self, text: str, **host: str) -> None:
+        await self.run(input={"messages": [{"role": "user", "content": text}], **host})
+
+    async def decide(self, *decisions: dict[str, Any]) -> None:
+        await self.run(command={"resume": {"decisions": list(decisions)}})
+
+    async def values(self) -> dict[str, Any]:
+        state = await self.client.threads.get_state(self.id)
+        return dict(state["values"])  # type: ignore[arg-type]  # a mapping, for this graph
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        state = await self.client.threads.get_state(self.id)
+        interrupts: Any = state["interrupts"]
+        return list(interrupts[0]["value"]["action_requests"]) if interrupts else []
+
+    async def mode(self) -> str:
+        return str((await self.values())["mode"])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

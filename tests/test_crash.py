@@ -1,0 +1,84 @@
+"""A run that is cut off, and goes on in another process or in the same one."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+
+from tests.conversation import APPROVE, Conversation, make_agent, problems
+
+
+@pytest.fixture
+def saver() -> BaseCheckpointSaver[str]:
+    return InMemorySaver()
+
+
+async def cut_off(workspace: Path, saver: BaseCheckpointSaver[str], text: str) -> Conversation:
+    """Approve everything, and cancel while the last command sleeps."""
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say(text, mode="code")
+    waiting = await talk.waiting()
+    run = asyncio.create_task(talk.decide(*[APPROVE] * len(waiting)))
+    while not (workspace / "begun").exists():
+        await asyncio.sleep(0.02)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    return talk
+
+
+TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 30"
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+async def test_a_change_that_was_begun_is_not_begun_again(
+    workspace: Path, saver: BaseCheckpointSaver[str], *, same_process: bool
+) -> None:
+    talk = await cut_off(workspace, saver, TEXT)
+    if not same_process:
+        talk.agent = make_agent(workspace, saver=saver)
+    await talk.send(None)
+    assert (workspace / "log").read_text() == "one\ntwo\n"
+    results = list((await talk.results()).values())
+    assert results[0].status == "success"
+    assert "may have taken effect" in results[1].text
+    assert (await talk.values())["phase"] == "idle"
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_new_message_after_the_crash(
+    workspace: Path, saver: BaseCheckpointSaver[str]
+) -> None:
+    talk = await cut_off(workspace, saver, f"{TEXT} & write later: x")
+    talk.agent = make_agent(workspace, saver=saver)
+    await talk.say("list")
+    texts = [result.text for result in (await talk.results()).values()]
+    assert "exit code 0" in texts[0]
+    assert "may have taken effect" in texts[1]
+    assert "Not run" in texts[2]
+    assert not (workspace / "later").exists()
+    assert problems(await talk.messages()) == []
+
+
+async def test_what_only_reads_runs_again(workspace: Path, saver: BaseCheckpointSaver[str]) -> None:
+    """The same approval, resumed elsewhere before anything had begun: reads still run."""
+    (workspace / "a").write_text("text")
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.send_until("ask", {"messages": [{"role": "user", "content": "read a"}]})
+    talk.agent = make_agent(workspace, saver=saver)
+    await talk.send(None)
+    (result,) = (await talk.results()).values()
+    assert result.text.endswith("text")
+
+
+async def test_an_interrupt_is_answered_in_another_process(
+    workspace: Path, saver: BaseCheckpointSaver[str]
+) -> None:
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("write a: x", mode="code")
+    talk.agent = make_agent(workspace, saver=saver)
+    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
+    await talk.decide(APPROVE)
+    assert (workspace / "a").read_text() == "x"

@@ -1,0 +1,151 @@
+"""The agent on the real dev server, driven by the real client."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import BadRequestError
+
+from tests.conversation import APPROVE, REJECT, edit
+from tests.server import Server, Thread, running
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("clone")) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[LangGraphClient]:
+    async with server.client as client:
+        yield client
+
+
+async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write notes.txt: hello")
+    assert thread.nodes == ["intake", "ask"]
+    state: Any = await thread.client.threads.get_state(thread.id)
+    value = state["interrupts"][0]["value"]
+    assert value["review_configs"] == [
+        {"action_name": "switch_mode", "allowed_decisions": ["approve", "edit", "reject"]}
+    ]
+    (request,) = value["action_requests"]
+    assert set(request) == {"name", "args", "description", "id"}
+    assert (request["name"], request["args"]["mode_slug"]) == ("switch_mode", "code")
+    await thread.decide(APPROVE)
+    assert thread.nodes == ["review", "switch_mode", "code"]
+    assert await thread.mode() == "code"
+    assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+    await thread.decide(APPROVE)
+    assert thread.nodes == ["review", "act", "code"]
+    assert (server.workspace / "notes.txt").read_text() == "hello"
+
+
+async def test_a_rejected_switch(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write rejected.txt: hello")
+    await thread.decide({**REJECT, "message": "not now"})
+    assert await thread.mode() == "ask"
+    assert not (server.workspace / "rejected.txt").exists()
+    assert "not now" in (await thread.values())["messages"][2]["content"]
+
+
+async def test_a_redirected_switch(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write redirected.txt: hello")
+    await thread.decide(edit("switch_mode", mode_slug="architect", reason="plan first"))
+    assert await thread.mode() == "architect"
+    assert not (server.workspace / "redirected.txt").exists()
+
+
+async def test_a_second_message_instead_of_a_decision(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write second.txt: hello")
+    await thread.say("search nothing-like-it")
+    messages = (await thread.values())["messages"]
+    assert [message["type"] for message in messages[:4]] == ["human", "ai", "tool", "human"]
+    assert "Not run" in messages[2]["content"]
+    assert "No match" in messages[-1]["content"]
+    assert await thread.waiting() == []
+
+
+async def test_commands_run(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("run pwd; exit 4", mode="debug")
+    await thread.decide(APPROVE)
+    answer = (await thread.values())["messages"][-1]["content"]
+    assert str(server.workspace) in answer
+    assert "[exit code 4]" in answer
+
+
+async def test_tokens_stream_from_the_modes_node(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    nodes = set()
+    given: Any = {"messages": [{"role": "user", "content": "hello"}]}
+    async for part in thread.client.runs.stream(
+        thread.id, "agent", input=given, stream_mode="messages-tuple"
+    ):
+        if part.event == "messages":
+            message, meta = part.data
+            nodes.add((meta["langgraph_node"], message["type"]))
+    assert ("ask", "AIMessageChunk") in nodes
+
+
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        (
+            {"input": {"mode": "kode"}},
+            ["UnknownModeError", "'kode'", "ask, architect, code, debug"],
+        ),
+        ({"input": {"approvals": "yolo"}}, ["'yolo'", "manual, auto"]),
+        ({"input": {"mood": 1}}, ["'mood'", "messages, mode, approvals"]),
+        ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),
+        ({"command": {"resume": {"decisions": [{"type": "yes"}]}}}, ["'yes'", "'approve'"]),
+        ({"command": {"resume": "approve"}}, ["approve", "dictionary"]),
+    ],
+)
+async def test_wrong_input_is_explained_and_changes_nothing(
+    client: LangGraphClient, given: dict[str, Any], texts: list[str]
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write wrong.txt: x")
+    before = await thread.values()
+    await thread.run(**given)
+    assert thread.error is not None
+    for text in texts:
+        assert text in str(thread.error)
+    assert await thread.values() == before
+    assert len(await thread.waiting()) == 1
+
+
+async def test_an_unknown_mode_in_update_state(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("list")
+    with pytest.raises(BadRequestError, match="unknown mode 'kode'; the modes are"):
+        await thread.client.threads.update_state(thread.id, {"mode": "kode"})
+    assert await thread.mode() == "ask"
+
+
+async def test_threads_run_side_by_side(server: Server, client: LangGraphClient) -> None:
+    threads = [await Thread.new(client) for _ in range(3)]
+    await asyncio.gather(*(thread.say("run sleep 1", mode="code") for thread in threads))
+    start = asyncio.get_running_loop().time()
+    await asyncio.gather(*(thread.decide(APPROVE) for thread in threads))
+    assert asyncio.get_running_loop().time() - start < 2.5
+
+
+async def test_the_graph_and_its_input_can_be_seen(server: Server, client: LangGraphClient) -> None:
+    """What Studio draws, and the form that it shows."""
+    assistants: Any = await client.assistants.search()
+    drawn: Any = await client.assistants.get_graph(assistants[0]["assistant_id"])
+    nodes = {node["id"] for node in drawn["nodes"]}
+    assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
+    schemas: Any = await client.assistants.get_schemas(assistants[0]["assistant_id"])
+    assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals"}
