@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from graph.agent import build_harness
-from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings, load_settings
+from graph.settings import DEFAULT_WORKSPACE, ENV_FILE, ROOT, Settings, load_settings
 from modes.errors import ConfigurationError, UserError
 
 HOST = "127.0.0.1"
@@ -24,10 +24,10 @@ QUIET = {
 }
 
 
-def main() -> None:
+def main(env_file: Path = ENV_FILE) -> None:
     """Replace this process by the server; end with a message where it cannot start."""
     try:
-        settings = load_settings()
+        settings = load_settings(env_file)
         make_default_workspace(settings.workspace)
         build_harness(settings)
         port = free_port(os.environ.get("PORT") or "2024")

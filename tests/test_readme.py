@@ -1,0 +1,134 @@
+"""README.md and .env.example are true: their tables, snippets, names and the transcript."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from doors.readme import README, main, with_parts
+from graph.decisions import Decision
+from graph.settings import ROOT, Settings, load_settings
+from modes.catalog import load_catalog
+from tests.conversation import APPROVE, Conversation
+from tests.server import Server, running
+
+TEXT = README.read_text(encoding="utf-8")
+
+
+def part(name: str) -> str:
+    found = re.search(f"<!-- {name} -->\n```\\w*\n(.*?)```\n<!-- /{name} -->", TEXT, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("clone")) as server:
+        yield server
+
+
+def test_the_generated_parts_are_up_to_date() -> None:
+    assert with_parts(TEXT, load_catalog()) == TEXT, "run `make diagram`"
+
+
+def test_the_generated_parts_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(re.sub("(<!-- modes -->\n).*?(<!-- /modes -->)", r"\1\2", TEXT, flags=re.S))
+    main(readme)
+    assert readme.read_text() == TEXT
+    main(readme)
+    assert capsys.readouterr().out == "README.md: written\nREADME.md: up to date\n"
+    with pytest.raises(ValueError, match="0 places for 'modes'"):
+        with_parts("", load_catalog())
+
+
+async def test_the_transcript(talk: Conversation) -> None:
+    lines = ["you    write notes.txt: hello"]
+
+    def says(text: str) -> None:
+        first, *rest = text.splitlines()
+        lines.append(f"agent  {first}")
+        lines.extend(f"       {line}" for line in rest)
+
+    await talk.say("write notes.txt: hello")
+    while waiting := await talk.waiting():
+        (request,) = waiting
+        args = ", ".join(f"{name}={value!r}" for name, value in request["args"].items())
+        says(f"{request['name']}({args})\n{request['description']}")
+        lines.append("you    approve")
+        await talk.decide(APPROVE)
+    says((await talk.messages())[-1].text)
+    assert part("transcript") == "\n".join(lines) + "\n"
+
+
+def test_the_sdk_snippet(server: Server, tmp_path: Path) -> None:
+    snippet = tmp_path / "snippet.py"
+    code = part("sdk")
+    assert "http://127.0.0.1:2024" in code
+    snippet.write_text(code.replace("http://127.0.0.1:2024", server.url))
+    done = subprocess.run(
+        [sys.executable, snippet], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Switch from Ask to Code mode?" in done.stdout
+    assert "Created hello.txt" in done.stdout.splitlines()[-1]
+    assert (server.workspace / "hello.txt").read_text() == "hello"
+
+
+def test_the_files_to_open_are_there() -> None:
+    table = TEXT[TEXT.index("## To change X") :]
+    names = re.findall(r"`((?:[\w.-]+/)?[\w.*<>-]+\.(?:py|md|yaml|json|example))`", table)
+    assert len(names) > 15
+    for name in names:
+        assert list(ROOT.glob(name.replace("<slug>", "*"))), name
+
+
+def test_the_decisions_are_those_there_are() -> None:
+    listed = re.findall(r'^\| `\{"type": "(\w+)"', TEXT, re.M)
+    union = get_args(get_args(Decision)[0])
+    known = [get_args(decision.__annotations__["type"])[0] for decision in union]
+    assert sorted(listed) == sorted(known)
+
+
+def test_make_targets_named_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    assert set(re.findall(r"(?:`|^)make ([a-z-]+)", TEXT, re.M)) <= targets
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {line.split()[0] for line in shown.stdout.splitlines()} == targets
+
+
+def test_the_example_names_every_setting_and_its_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = (ROOT / ".env.example").read_text()
+    for name, field in Settings.model_fields.items():
+        (first, *_) = re.findall(rf"^(?:# )?{name.upper()}=(.*)$", example, re.M)
+        if not isinstance(field.default, Path):
+            assert first == str(field.default)
+        monkeypatch.delenv(name.upper(), raising=False)
+    assert load_settings(ROOT / ".env.example") == load_settings(tmp_path / "none")
+
+
+def test_nothing_is_done_by_importing() -> None:
+    """No folder, no .env, no network: the modules only define."""
+    for file in ROOT.glob("[a-z]*/*.py"):
+        if file.parent.name in ("modes", "prompts", "tools", "graph", "doors"):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            calls: list[Any] = [node for node in tree.body if isinstance(node, ast.Expr)]
+            assert all(isinstance(node.value, ast.Constant) for node in calls), file
+
+
+def test_the_lock_names_no_index() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    assert not re.search(r"^--", lock, re.M)
+    pins = re.findall(r"^[a-z0-9][^\s=]*==", lock, re.M)
+    assert len(pins) == len(re.findall(r"^[a-z0-9]", lock, re.M))
