@@ -9,22 +9,21 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from graph.act import act_node
+from graph.channels import (
+    Checked,
+    CheckedInput,
+    approvals_check,
+    input_check,
+    mode_check,
+    phase_check,
+)
 from graph.harness import Harness
 from graph.intake import intake_node
 from graph.models import load_model
 from graph.node import router
 from graph.review import review_node
 from graph.settings import Settings, load_settings
-from graph.state import (
-    Checked,
-    CheckedInput,
-    Input,
-    State,
-    approvals_check,
-    input_check,
-    mode_check,
-    phase_check,
-)
+from graph.state import Input, State
 from graph.switch import switch_node
 from graph.think import mode_node
 from modes.catalog import load_catalog

@@ -1,23 +1,16 @@
-"""The state of a thread, what a run's input may hold, and the channels that check both.
+"""The state of a thread, and what a run's input may hold.
 
 The only module that names ``DeltaChannel``, which is beta: ``add_messages`` would
 write the whole history at every step.
 """
 
 import operator
-from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
-from langchain_core.messages.utils import convert_to_messages
-from langgraph.channels import DeltaChannel, EphemeralValue, LastValue
+from langchain_core.messages import AnyMessage, ToolCall
+from langgraph.channels import DeltaChannel
 from langgraph.graph.message import _messages_delta_reducer
-from typing_extensions import TypedDict, override
-
-from modes.catalog import Catalog
-from modes.errors import InvalidInputError
-from modes.machine import Phase
-from modes.verdict import Approvals
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):
@@ -98,124 +91,3 @@ class ActTask(TypedDict):
     """The batches after this one."""
     switch: Switch | None
     """The approved switch that follows the last batch."""
-
-
-class Checked(LastValue[Any]):
-    """The last value that passed ``check``; a value that does not raises, and nothing is saved."""
-
-    def __init__(self, typ: Any, check: Callable[[Any], Any], key: str = "") -> None:
-        super().__init__(typ, key)
-        self.check = check
-
-    @override
-    def copy(self) -> "Checked":
-        new = Checked(self.typ, self.check, self.key)
-        new.value = self.value
-        return new
-
-    @override
-    def from_checkpoint(self, checkpoint: Any) -> "Checked":
-        new = Checked(self.typ, self.check, self.key)
-        new.value = super().from_checkpoint(checkpoint).value
-        return new
-
-    @override
-    def update(self, values: Sequence[Any]) -> bool:
-        return super().update([self.check(value) for value in values])
-
-
-class CheckedInput(EphemeralValue[Any]):
-    """A run's input, checked before the run's first checkpoint.
-
-    A check in a node would come too late: by then the input has replaced the
-    state, and an interrupt that was waiting is gone.
-    """
-
-    def __init__(self, typ: Any, check: Callable[[Any], Any]) -> None:
-        super().__init__(typ)
-        self.check = check
-
-    @override
-    def copy(self) -> "CheckedInput":
-        new = CheckedInput(self.typ, self.check)
-        new.key, new.value = self.key, self.value
-        return new
-
-    @override
-    def from_checkpoint(self, checkpoint: Any) -> "CheckedInput":
-        new = CheckedInput(self.typ, self.check)
-        new.key, new.value = self.key, super().from_checkpoint(checkpoint).value
-        return new
-
-    @override
-    def update(self, values: Sequence[Any]) -> bool:
-        return super().update([self.check(value) for value in values])
-
-
-def mode_check(catalog: Catalog) -> Callable[[Any], str]:
-    """A check that raises ``UnknownModeError`` for what is not in the catalog."""
-
-    def check(slug: Any) -> str:
-        return catalog[slug].slug
-
-    return check
-
-
-def approvals_check(value: Any) -> str:
-    """Raises ``InvalidInputError`` for what is no policy."""
-    try:
-        return Approvals(value).value
-    except ValueError:
-        policies = ", ".join(Approvals)
-        raise InvalidInputError(
-            f"unknown approvals {value!r}; the policies are: {policies}"
-        ) from None
-
-
-def phase_check(value: Any) -> str:
-    """Raises ``InvalidInputError`` for what is no phase."""
-    try:
-        return Phase(value).value
-    except ValueError:
-        raise InvalidInputError(f"unknown phase {value!r}") from None
-
-
-def input_check(catalog: Catalog) -> Callable[[Any], dict[str, Any]]:
-    """A check of a run's whole input."""
-    checks: dict[str, Callable[[Any], Any]] = {
-        "messages": _messages_check,
-        "mode": mode_check(catalog),
-        "approvals": approvals_check,
-    }
-
-    def check(given: Any) -> dict[str, Any]:
-        if not isinstance(given, dict):
-            raise InvalidInputError(f"a run's input is a mapping, not {given!r}")
-        if unknown := sorted(given.keys() - checks.keys(), key=str):
-            raise InvalidInputError(
-                f"unknown key {unknown[0]!r} in a run's input; the keys are: {', '.join(checks)}"
-            )
-        return {key: checks[key](value) for key, value in given.items() if value is not None}
-
-    return check
-
-
-def _messages_check(given: Any) -> list[AnyMessage]:
-    """User and assistant messages. Results of tools are dropped: only a tool has results.
-
-    A chat UI that lets the user type over a waiting approval sends a made-up
-    result along; ``intake`` puts the true one in its place.
-    """
-    try:
-        messages = convert_to_messages(given if isinstance(given, list) else [given])
-    except (ValueError, NotImplementedError) as error:
-        raise InvalidInputError(f"messages {given!r} are not messages: {error}") from error
-    kept: list[AnyMessage] = []
-    for message in messages:
-        if isinstance(message, HumanMessage | AIMessage):
-            kept.append(message)
-        elif not isinstance(message, ToolMessage):
-            raise InvalidInputError(
-                f"a run's input takes no {message.type!r} message; send role 'user'"
-            )
-    return kept
