@@ -36,7 +36,7 @@ def main(env_file: Path = ENV_FILE) -> None:
         sys.exit(f"modeshift: {error}")
     print(banner(settings, port), flush=True)
     os.chdir(ROOT)
-    os.execve(sys.executable, command, QUIET | os.environ)  # noqa: S606
+    os.execve(sys.executable, command, environment())  # noqa: S606
 
 
 def make_default_workspace(workspace: Path) -> None:
@@ -80,7 +80,16 @@ def server_command(settings: Settings, port: int) -> list[str]:
 
 
 def _is_on(name: str) -> bool:
-    return os.environ.get(name, "") not in ("", "0")
+    return os.environ.get(name) == "1"
+
+
+def environment() -> dict[str, str]:
+    """The server's environment."""
+    given = {**QUIET, **os.environ}
+    # To Python's webbrowser the variable names a browser; a user's own choice stays.
+    if _is_on("BROWSER"):
+        del given["BROWSER"]
+    return given
 
 
 def banner(settings: Settings, port: int) -> str:

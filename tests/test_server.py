@@ -133,6 +133,14 @@ async def test_an_unknown_mode_in_update_state(server: Server, client: LangGraph
     assert await thread.mode() == "ask"
 
 
+async def test_a_long_turn(client: LangGraphClient) -> None:
+    """LangGraph stops a run after 25 steps by default, and the server has its own default."""
+    thread = await Thread.new(client)
+    await thread.say("\n".join(["search nothing"] * 60))
+    assert thread.error is None
+    assert len(thread.nodes) == 122
+
+
 async def test_threads_run_side_by_side(server: Server, client: LangGraphClient) -> None:
     threads = [await Thread.new(client) for _ in range(3)]
     await asyncio.gather(*(thread.say("run sleep 1", mode="code") for thread in threads))
