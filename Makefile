@@ -6,7 +6,6 @@ MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
 READY := .venv/.ready
-UV_VERSION := 0.13.8
 PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 help: ## list the targets
@@ -46,5 +45,5 @@ clean: ## remove what can be made again
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock
-	@sh .ci/venv $(UV_VERSION)
+	@sh .ci/venv
 	@touch $@

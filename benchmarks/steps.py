@@ -11,6 +11,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
@@ -68,12 +69,12 @@ class Entrant:
         return total
 
 
-async def bench(rounds: int) -> None:
+async def bench(rounds: int, counts: Sequence[int]) -> None:
     """Measure everything and print the table."""
     print(f"{'':24}{'steps':>6}{'ms/step':>9}{'ratio':>7}{'KiB':>10}{'ratio':>7}")
     for on_sqlite in (False, True):
         print("SQLite" if on_sqlite else "no checkpointer")
-        for steps in STEPS:
+        for steps in counts:
             with tempfile.TemporaryDirectory() as folder:
                 (Path(folder) / "a.txt").write_text("hello\n" * 20)
                 entrants = [Entrant(name, steps, Path(folder)) for name in CONTENDERS]
@@ -101,9 +102,10 @@ def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds; 5 by default")
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--steps", type=int, nargs="+", default=STEPS, help="10 100 300 by default")
+    given = parser.parse_args()
     print(f"Python {sys.version.split()[0]}; ratios are to {REFERENCE}, in the same round")
-    asyncio.run(bench(rounds))
+    asyncio.run(bench(given.rounds, given.steps))
 
 
 if __name__ == "__main__":

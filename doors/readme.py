@@ -45,7 +45,7 @@ def approvals_table(catalog: Catalog) -> str:
     lines = [f"| approvals | {heads} |", "|---" * (len(_EFFECTS) + 1) + "|"]
     for policy in Approvals:
         kinds = [
-            verdict(catalog["code"], ToolSpec("tool", effect), None, policy).kind
+            verdict(catalog[catalog.default], ToolSpec("tool", effect), None, policy).kind
             for _, effect in _EFFECTS
         ]
         cells = " | ".join("runs" if kind == "allow" else f"{kind}s" for kind in kinds)

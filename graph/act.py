@@ -4,12 +4,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from graph.harness import Harness
-from graph.history import UNKNOWN, call_id
+from graph.history import UNKNOWN, not_run
 from graph.judge import Judged, Moment, judge
 from graph.node import Node, Place, next_step
 from graph.state import ActTask, Approved
@@ -27,7 +26,7 @@ def act_node(harness: Harness) -> Node:
         approved = planned["approved"]
         call = planned["call"]
         if planned["denied"] is not None:
-            return _move_on(harness, task, {"messages": [_error(call, planned["denied"])]})
+            return _move_on(harness, task, {"messages": [not_run(call, planned["denied"])]})
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         moment = Moment(harness.catalog[task["mode"]], Approvals(task["approvals"]))
@@ -38,15 +37,10 @@ def act_node(harness: Harness) -> Node:
             assert runtime.execution_info is not None
             task_id = runtime.execution_info.task_id
             if judged.changes_the_world and not harness.once.begin(task_id, task["life"]):
-                message = _error(call, UNKNOWN)
+                message = not_run(call, UNKNOWN)
             else:
                 message = await _run(judged, config, update)
-                harness.once.end(task_id)
-        if approved is not None and approved["edited"]:
-            message.content = (
-                f"[The user changed the arguments to {approved['args']!r} before it ran; "
-                f"do not repeat your own call.]\n{message.text}"
-            )
+                _tell_of_edit(message, approved)
         update["messages"] = [message]
         is_done = judged.effect is Effect.COMPLETE and message.status == "success"
         if is_done:
@@ -87,13 +81,11 @@ def _move_on(
 def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
     """The answer to a call that must not run, or None."""
     verdict = judged.verdict
-    if approved is not None and approved["name"] != judged.call["name"]:
-        return _error(judged.call, f"Not run: what was approved is {approved['name']}.")
     match verdict.kind:
         case "deny":
-            return _error(judged.call, verdict.refusal)
+            return not_run(judged.call, verdict.refusal)
         case "ask" if approved is None:
-            return _error(judged.call, "Not run: nobody has approved this call.")
+            return not_run(judged.call, "Not run: nobody has approved this call.")
         case _:
             return None
 
@@ -103,10 +95,8 @@ async def _run(judged: Judged, config: RunnableConfig, update: dict[str, Any]) -
     assert judged.tool is not None
     try:
         message = await judged.tool.runnable.ainvoke({**judged.call, "type": "tool_call"}, config)
-    except GraphBubbleUp:
-        raise
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return _error(judged.call, told(error))
+        return not_run(judged.call, told(error))
     assert isinstance(message, ToolMessage)
     if isinstance(message.artifact, dict):
         update.update(message.artifact)
@@ -114,5 +104,9 @@ async def _run(judged: Judged, config: RunnableConfig, update: dict[str, Any]) -
     return message
 
 
-def _error(call: ToolCall, text: str) -> ToolMessage:
-    return ToolMessage(text, tool_call_id=call_id(call), name=call["name"], status="error")
+def _tell_of_edit(message: ToolMessage, approved: Approved | None) -> None:
+    if approved is not None and approved["edited"]:
+        message.content = (
+            f"[The user changed the arguments to {approved['args']!r} before it ran; "
+            f"do not repeat your own call.]\n{message.text}"
+        )

@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -65,7 +66,7 @@ def build_agent(
     graph.add_node("switch_mode", switch_node(harness))
 
     graph.add_edge(START, "intake")
-    graph.add_conditional_edges("intake", route, [*modes, END])
+    graph.add_conditional_edges("intake", route, ["review", *modes, END])
     for slug in modes:
         graph.add_conditional_edges(slug, route, ["review", "act", END])
     graph.add_conditional_edges("review", route, ["act", "switch_mode", *modes])
@@ -76,10 +77,18 @@ def build_agent(
     return compiled.with_config(recursion_limit=max_steps)
 
 
+_building = Lock()
+
+
 @cache
-def _agent() -> Agent:
+def _built() -> Agent:
     settings = load_settings()
     return build_agent(build_harness(settings), max_steps=settings.max_steps)
+
+
+def _agent() -> Agent:
+    with _building:  # cache alone would let the first requests build one each
+        return _built()
 
 
 async def agent() -> Agent:

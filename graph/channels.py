@@ -8,6 +8,7 @@ from langchain_core.messages.utils import convert_to_messages
 from langgraph.channels import EphemeralValue, LastValue
 from typing_extensions import override
 
+from graph.history import normalised
 from modes.catalog import Catalog
 from modes.errors import InvalidInputError
 from modes.machine import Phase
@@ -127,7 +128,7 @@ def _messages_check(given: Any) -> list[AnyMessage]:
     kept: list[AnyMessage] = []
     for message in messages:
         if isinstance(message, HumanMessage | AIMessage):
-            kept.append(message)
+            kept.append(normalised(message) if isinstance(message, AIMessage) else message)
         elif not isinstance(message, ToolMessage):
             raise InvalidInputError(
                 f"a run's input takes no {message.type!r} message; send role 'user'"

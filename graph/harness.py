@@ -9,6 +9,7 @@ from langchain_core.runnables import Runnable
 from graph.once import Once
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
+from modes.mode import Mode, ToolGroup
 from modes.verdict import Approvals
 from prompts import render
 from tools.toolbox import Toolbox
@@ -25,7 +26,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Harness:
-    """The parts around the model; immutable."""
+    """The parts around the model; immutable but for ``once``."""
 
     catalog: Catalog
     toolbox: Toolbox
@@ -49,8 +50,17 @@ class Harness:
             slug,
             name=mode.name,
             role_definition=mode.role_definition,
+            edit_limit=_edit_limit(mode),
             custom_instructions=mode.custom_instructions,
         )
         names = machine.bound(Configuration(slug, Phase.THINKING))
         tools = [self.toolbox[name].runnable for name in names]
         return Voice(SystemMessage(prompt), self.model.bind_tools(tools))
+
+
+def _edit_limit(mode: Mode) -> str:
+    grant = mode.grant(ToolGroup.EDIT)
+    if grant is None or grant.file_regex is None:
+        return ""
+    words = f"{grant.description} " if grant.description else ""
+    return f"{words}(paths that match `{grant.file_regex}`)"

@@ -5,18 +5,47 @@ or one that does not stand directly behind the message that made the call.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-NOT_RUN = "Not run: the user went on without deciding about this call."
+NOT_RUN = "Not run: the turn went on without this call."
 UNKNOWN = (
     "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "
     "Find out before you do it again."
 )
 
 
+def normalised(message: AIMessage) -> AIMessage:
+    """``message`` with an id of its own for each call: an answer finds its call by it.
+
+    A call whose arguments are no JSON becomes one that no tool accepts, because a
+    provider wants it answered too.
+    """
+    seen = set[str]()
+    calls: list[ToolCall] = []
+    broken = [
+        ToolCall(name=call["name"] or "", args={"not JSON": call["args"]}, id=call["id"])
+        for call in message.invalid_tool_calls
+    ]
+    for call in (*message.tool_calls, *broken):
+        id = call["id"]
+        if not id or id in seen:
+            id = f"call_{uuid4().hex}"
+        seen.add(id)
+        calls.append(ToolCall(name=call["name"], args=call["args"], id=id, type="tool_call"))
+    if calls == message.tool_calls:
+        return message
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
+
+
+def not_run(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:
+    """The answer to a call that did not run."""
+    return ToolMessage(text, tool_call_id=call_id(call), name=call["name"], status="error")
+
+
 def call_id(call: ToolCall) -> str:
-    """The id of a call; the mode nodes see to it that there is one."""
+    """The id of a call of a ``normalised`` message."""
     return str(call["id"])
 
 
@@ -55,7 +84,9 @@ def _repaired(messages: Sequence[AnyMessage], running: Collection[str]) -> Itera
         if isinstance(message, AIMessage) and message.tool_calls:
             answers = _answers(messages[index + 1 :])
             for call in message.tool_calls:
-                yield answers.get(call_id(call)) or _missing(call, running)
+                yield answers.get(call_id(call)) or not_run(
+                    call, UNKNOWN if call_id(call) in running else NOT_RUN
+                )
 
 
 def _answers(following: Sequence[AnyMessage]) -> dict[str, ToolMessage]:
@@ -67,8 +98,3 @@ def _answers(following: Sequence[AnyMessage]) -> dict[str, ToolMessage]:
         if isinstance(message, ToolMessage):
             answers.setdefault(message.tool_call_id, message)
     return answers
-
-
-def _missing(call: ToolCall, running: Collection[str]) -> ToolMessage:
-    text = UNKNOWN if call_id(call) in running else NOT_RUN
-    return ToolMessage(text, tool_call_id=call_id(call), name=call["name"], status="error")

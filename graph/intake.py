@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Overwrite
 
 from graph.harness import Harness
-from graph.history import call_id, repaired
+from graph.history import call_id, open_calls, repaired
 from graph.node import Node
 from graph.place import host_change, recorded_mode
 from graph.state import State
@@ -23,6 +23,9 @@ def intake_node(harness: Harness) -> Node:
         now = harness.machine.send(now, Event.RESET)
         now, change = host_change(harness, state, now)
         before = state.get("messages", [])
+        if phase is Phase.REVIEWING and not change and open_calls(before):
+            # Nothing was said and the mode is the same: what waits for a person still waits.
+            return {"phase": phase.value}
         plan = state.get("plan", []) if phase is Phase.ACTING else []
         running = [call_id(planned["call"]) for planned in plan[0]] if plan else []
         messages = repaired(before, running)

@@ -42,13 +42,12 @@ class Judged:
     call: ToolCall
     verdict: Verdict
     tool: Tool | None = None
-    """None where there is no such tool; the verdict is then ``deny``."""
     args: dict[str, Any] | None = None
-    """The arguments as the tool gets them; None where they do not fit it."""
+    """The arguments as the tool gets them. Both are None for a call that makes no sense."""
 
     @property
     def effect(self) -> Effect | None:
-        """What the call does to the world; None where there is no such tool."""
+        """What the call does to the world; None for one that makes no sense."""
         return self.tool.spec.effect if self.tool is not None else None
 
     @property
@@ -81,7 +80,7 @@ async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall])
         one = await judge(harness, moment, call)
         if one.effect is Effect.SWITCH and one.verdict.kind == "ask":
             if has_switch:
-                one = Judged(call, Verdict("deny", "Call switch_mode once in a message."))
+                one = _denied(call, "Call switch_mode once in a message.")
             has_switch = True
         judged.append(one)
     return judged
@@ -118,23 +117,18 @@ def _paths(harness: Harness, call: ToolCall) -> tuple[str, ...]:
 def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
     try:
         tool = harness.toolbox[call["name"]]
-    except InvalidCallError as error:
-        return Judged(call, Verdict("deny", str(error), InvalidCallError))
-    try:
         args = harness.toolbox.check(tool, call["args"])
     except InvalidCallError as error:
-        return Judged(call, Verdict("deny", str(error), InvalidCallError), tool)
+        return _denied(call, str(error))
     if tool.spec.effect is Effect.COMPLETE and not moment.alone:
-        return Judged(call, Verdict("deny", f"Call {tool.spec.name} alone."), tool, args)
+        return _denied(call, f"Call {tool.spec.name} alone.")
     if tool.spec.effect is Effect.SWITCH and args["mode_slug"] in moment.refused:
-        return Judged(
-            call,
-            Verdict(
-                "deny",
-                f"The user has refused a switch to {args['mode_slug']!r} in this turn; "
-                "go on without it.",
-            ),
-            tool,
-            args,
+        target = args["mode_slug"]
+        return _denied(
+            call, f"The user has refused a switch to {target!r} in this turn; go on without it."
         )
     return Judged(call, verdict(moment.mode, tool.spec, args, moment.approvals), tool, args)
+
+
+def _denied(call: ToolCall, reason: str) -> Judged:
+    return Judged(call, Verdict("deny", reason, InvalidCallError))

@@ -44,8 +44,8 @@ class OfflineModel(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools; ``tool_choice`` is refused, for the program chooses."""
-        if tool_choice is not None:
+        """Bind tools; a ``tool_choice`` that forces one is refused, for the program chooses."""
+        if tool_choice not in (None, "auto"):
             raise ValueError(f"tool_choice={tool_choice!r}: the offline model has no use for it")
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 

@@ -1,7 +1,7 @@
 """The offline model's command language: one command a line, each line a step."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,19 +93,17 @@ def parse(text: str) -> list[Step]:
     return steps if all(step.calls for step in steps) else []
 
 
-def _calls(line: str) -> Iterator[Call]:
+def _calls(line: str) -> list[Call]:
+    """The calls of one line; none where a part of it is no command."""
     # " & " joins commands only where a command follows it; else it belongs to the text.
-    part = ""
+    parts: list[str] = []
     for piece in line.split(" & "):
-        call = _call(piece)
-        if call is not None and part:
-            if (before := _call(part)) is not None:
-                yield before
-            part = piece
+        if parts and _call(piece) is None:
+            parts[-1] += f" & {piece}"
         else:
-            part = f"{part} & {piece}" if part else piece
-    if (last := _call(part)) is not None:
-        yield last
+            parts.append(piece)
+    calls = [_call(part) for part in parts]
+    return [call for call in calls if call is not None] if all(calls) else []
 
 
 def _call(command: str) -> Call | None:

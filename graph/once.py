@@ -19,13 +19,10 @@ class Once:
     def begin(self, task_id: str, life: str) -> bool:
         """Whether the change may run: not if it may have been begun before.
 
-        ``task_id`` is LangGraph's, the same for a task that is run again.
+        ``task_id`` is LangGraph's, the same for a task that is run again. It is kept
+        for good: that the tool has ended does not mean that its result is stored.
         """
         if life != self.life or task_id in self._begun:
             return False
         self._begun.add(task_id)
         return True
-
-    def end(self, task_id: str) -> None:
-        """Its outcome is known, and from here on the checkpoint's to keep."""
-        self._begun.discard(task_id)

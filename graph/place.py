@@ -9,9 +9,13 @@ from modes.machine import Configuration, Event
 
 
 def recorded_mode(harness: Harness, state: State) -> str:
-    """The mode as the record has it: the last change's target, or where the thread started."""
+    """The mode as the record has it: the last change's target, or where the thread started.
+
+    The default mode where that one is no more.
+    """
     changes = state.get("mode_changes")
-    return changes[-1]["target"] if changes else state.get("first_mode", harness.catalog.default)
+    slug = changes[-1]["target"] if changes else state.get("first_mode")
+    return slug if slug is not None and slug in harness.catalog else harness.catalog.default
 
 
 def host_change(
@@ -23,6 +27,8 @@ def host_change(
     ``update_state``. ``now`` is in the recorded mode.
     """
     wanted = state.get("mode", now.mode)
+    if wanted not in harness.catalog:  # a mode that has been taken out of the clone since
+        return now, [record(wanted, now.mode, f"mode {wanted!r} is no more", "host")]
     if wanted == now.mode:
         return now, []
     after = harness.machine.send(now, Event.SET_MODE, wanted)

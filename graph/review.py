@@ -1,5 +1,7 @@
 """``review``: one interrupt for all calls of a message that need a person."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
@@ -7,11 +9,12 @@ from langgraph.types import interrupt
 
 from graph.decisions import Decision, Decisions, answer_schema, request, suggestions
 from graph.harness import Harness
-from graph.history import call_id, is_alone, open_calls
+from graph.history import call_id, is_alone, not_run, open_calls
 from graph.judge import Judged, Moment, batches, judge, judge_all
 from graph.node import Node, configuration
+from graph.place import host_change, recorded_mode
 from graph.state import Approved, State, Switch
-from modes.machine import Event
+from modes.machine import Configuration, Event
 from modes.toolspec import Effect
 
 
@@ -19,8 +22,18 @@ def review_node(harness: Harness) -> Node:
     """On resume the node runs again from its start; nothing in it has an effect outside."""
 
     async def review(state: State) -> dict[str, Any]:
+        calls = open_calls(state["messages"])
+        now = Configuration(recorded_mode(harness, state), configuration(state).phase)
+        now, change = host_change(harness, state, now)
+        if change:
+            # What waited was asked in another mode, and nobody is held to it.
+            return {
+                "messages": [not_run(call) for call in calls],
+                "mode_changes": change,
+                "phase": harness.machine.send(now, Event.DECIDED).phase.value,
+            }
         moment = Moment.of(harness, state, is_alone(state["messages"]))
-        judged = await judge_all(harness, moment, open_calls(state["messages"]))
+        judged = await judge_all(harness, moment, calls)
         asking = [one for one in judged if one.verdict.kind == "ask"]
         outcome = Outcome(harness, moment, list(state["refused"]))
         if asking:
@@ -30,7 +43,7 @@ def review_node(harness: Harness) -> Node:
             )
             for one, decision in zip(asking, answer["decisions"], strict=True):
                 await outcome.take(one, decision)
-        return outcome.update(state, judged)
+        return outcome.update(now, judged)
 
     return review
 
@@ -62,26 +75,31 @@ class Outcome:
 
     def _approve(self, one: Judged, *, approvals: str | None = None, is_edit: bool = False) -> None:
         if one.effect is Effect.SWITCH:
-            args = one.call["args"]
-            self._switch = Switch(
-                mode_slug=args["mode_slug"],
-                reason=args["reason"],
-                call_id=call_id(one.call),
-                approvals=approvals,
-            )
+            self._choose(one, one.call["args"], "The user approved.", approvals)
         else:
-            self._approved[call_id(one.call)] = Approved(
-                name=one.call["name"], args=one.call["args"], edited=is_edit
-            )
+            self._approved[call_id(one.call)] = Approved(args=one.call["args"], edited=is_edit)
+
+    def _choose(
+        self, one: Judged, target: Mapping[str, Any], reply: str, approvals: str | None = None
+    ) -> None:
+        """Take a switch; one that was taken before gives way, and its call gets its answer."""
+        if self._switch is not None:
+            self._answers.append(_success(self._switch["call"], self._switch["reply"]))
+        self._switch = Switch(
+            mode_slug=target["mode_slug"],
+            reason=target["reason"],
+            call=one.call,
+            reply=reply,
+            approvals=approvals,
+        )
 
     async def _edit(self, one: Judged, args: dict[str, Any]) -> None:
-        edited = await judge(self._harness, self._moment, ToolCall(**{**one.call, "args": args}))
+        call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
+        # The person may well want now what they refused before.
+        edited = await judge(self._harness, replace(self._moment, refused=()), call)
         if edited.verdict.kind == "deny":
-            self._answer(
-                one,
-                f"The user changed the arguments to {args!r}, which did not run either: "
-                f"{edited.verdict.refusal}",
-            )
+            text = f"The user changed the arguments to {args!r}, which did not run either: "
+            self._answers.append(not_run(one.call, text + edited.verdict.refusal))
         else:
             self._approve(edited, is_edit=True)
 
@@ -89,24 +107,20 @@ class Outcome:
         if one.effect is Effect.SWITCH and one.args is not None:
             self._refused.append(one.args["mode_slug"])
         why = f" and said: {message}" if message else "; do not repeat it unless asked to"
-        self._answer(one, f"Not run: the user rejected this call{why}")
+        self._answers.append(not_run(one.call, f"Not run: the user rejected this call{why}"))
 
     def _respond(self, one: Judged, message: str) -> None:
-        self._answer(one, message, status="success")
         mode_slug = suggestions(one.args or {}).get(message.strip())
-        if mode_slug and mode_slug != self._moment.mode.slug and self._switch is None:
-            self._switch = Switch(mode_slug=mode_slug, reason=message, call_id=None, approvals=None)
+        if mode_slug is not None and mode_slug != self._moment.mode.slug and self._switch is None:
+            self._choose(one, {"mode_slug": mode_slug, "reason": message}, message)
+        else:
+            self._answers.append(_success(one.call, message))
 
-    def _answer(self, one: Judged, text: str, status: Any = "error") -> None:
-        self._answers.append(
-            ToolMessage(text, tool_call_id=call_id(one.call), name=one.call["name"], status=status)
-        )
-
-    def update(self, state: State, judged: list[Judged]) -> dict[str, Any]:
+    def update(self, now: Configuration, judged: list[Judged]) -> dict[str, Any]:
         """The update of the state, and where the machine goes with it."""
         settled = {answer.tool_call_id for answer in self._answers}
         if self._switch is not None:
-            settled.add(self._switch["call_id"] or "")
+            settled.add(call_id(self._switch["call"]))
         plan = batches(
             [one for one in judged if call_id(one.call) not in settled],
             self._approved,
@@ -117,5 +131,9 @@ class Outcome:
             "switch": self._switch,
             "refused": self._refused,
             "plan": plan,
-            "phase": self._harness.machine.send(configuration(state), event).phase.value,
+            "phase": self._harness.machine.send(now, event).phase.value,
         }
+
+
+def _success(call: ToolCall, text: str) -> ToolMessage:
+    return ToolMessage(text, tool_call_id=call_id(call), name=call["name"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dotenv import load_dotenv
 from platformdirs import user_data_dir
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from modes.errors import ConfigurationError
@@ -35,6 +35,11 @@ class Settings(BaseSettings):
     max_steps: int = Field(
         500, ge=1, description="model and tool steps in one run before it is stopped"
     )
+
+    @field_validator("workspace", "checkpoints")
+    @classmethod
+    def _whole(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
 
 
 def load_settings(env_file: Path = ENV_FILE) -> Settings:

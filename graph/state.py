@@ -36,16 +36,17 @@ class Switch(TypedDict):
 
     mode_slug: str
     reason: str
-    call_id: str | None
-    """The ``switch_mode`` call it answers; None where it answers a question."""
+    call: ToolCall
+    """The call it answers: of ``switch_mode``, or a question with a suggestion to switch."""
+    reply: str
+    """What the person said."""
     approvals: str | None
     """The policy to set with it, or None to leave it."""
 
 
 class Approved(TypedDict):
-    """What a person approved for one call: this tool, with these arguments."""
+    """What a person approved for one call: these arguments, and no others."""
 
-    name: str
     args: dict[str, Any]
     edited: bool
 

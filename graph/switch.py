@@ -6,6 +6,7 @@ from langchain_core.messages import ToolMessage
 
 from graph.decisions import tools_change
 from graph.harness import Harness
+from graph.history import call_id
 from graph.node import Node, configuration
 from graph.place import record
 from graph.state import State
@@ -30,17 +31,16 @@ def switch_node(harness: Harness) -> Node:
         }
         if switch["approvals"] is not None:
             update["approvals"] = switch["approvals"]
-        if switch["call_id"] is not None:
-            names = [harness.catalog[slug].name for slug in (source, now.mode)]
-            update["messages"] = [
-                ToolMessage(
-                    f"The user approved: switched from {names[0]} to {names[1]} mode. Your role "
-                    f"is now that of {names[1]} mode. "
-                    + tools_change(*harness.machine.difference(source, now.mode)),
-                    tool_call_id=switch["call_id"],
-                    name="switch_mode",
-                )
-            ]
+        names = [harness.catalog[slug].name for slug in (source, now.mode)]
+        update["messages"] = [
+            ToolMessage(
+                f"{switch['reply']}\nSwitched from {names[0]} to {names[1]} mode; your role is now "
+                f"that of {names[1]} mode. "
+                + tools_change(*harness.machine.difference(source, now.mode)),
+                tool_call_id=call_id(switch["call"]),
+                name=switch["call"]["name"],
+            )
+        ]
         return update
 
     return switch_mode

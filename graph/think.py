@@ -1,16 +1,16 @@
 """The mode nodes: one model call, with the mode's prompt and exactly its tools."""
 
 from typing import Any
-from uuid import uuid4
 
-from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
 from graph.harness import Harness
+from graph.history import normalised
 from graph.judge import Moment, batches, judge_all
 from graph.node import Node, configuration
 from graph.place import host_change, recorded_mode
 from graph.state import State
+from modes.errors import ProviderError, told
 from modes.machine import Configuration, Event
 
 
@@ -22,8 +22,11 @@ def mode_node(harness: Harness, slug: str) -> Node:
         phase = configuration(state).phase
         now = Configuration(recorded_mode(harness, state), phase)
         now, change = host_change(harness, state, now)
-        answer = await voice.model.ainvoke([voice.prompt, *state["messages"]], config)
-        message = with_ids(answer)
+        try:
+            answer = await voice.model.ainvoke([voice.prompt, *state["messages"]], config)
+        except Exception as error:  # each provider's client has its own
+            raise ProviderError(f"the model did not answer: {told(error)}") from error
+        message = normalised(answer)
         update: dict[str, Any] = {"messages": [message]}
         if change:
             update["mode_changes"] = change
@@ -37,18 +40,3 @@ def mode_node(harness: Harness, slug: str) -> Node:
         return update | {"phase": phase.value, "plan": batches(judged, {})}
 
     return think
-
-
-def with_ids(message: AIMessage) -> AIMessage:
-    """``message`` with an id of its own for each call: an answer finds its call by it."""
-    seen = set[str]()
-    calls = []
-    for call in message.tool_calls:
-        id = call["id"]
-        if not id or id in seen:
-            id = f"call_{uuid4().hex}"
-        seen.add(id)
-        calls.append({**call, "id": id})
-    if calls == message.tool_calls:
-        return message
-    return message.model_copy(update={"tool_calls": calls})

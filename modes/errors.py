@@ -10,7 +10,8 @@
         ├── ConfigurationError     settings, keys, the workspace
         ├── ModeFileError          a modes file that does not load
         ├── UnknownModeError       a slug that is not in the catalog
-        └── InvalidInputError      a run's input, or a decision, that does not fit
+        ├── InvalidInputError      a run's input, or a decision, that does not fit
+        └── ProviderError          the model's provider failed
 
 A programmer's mistake stays a plain Python exception. Texts quote values with
 ``!r`` and say what to do.
@@ -74,3 +75,7 @@ class UnknownModeError(UserError):
 
 class InvalidInputError(UserError):
     """A run's input, or a decision, that does not fit; nothing was changed."""
+
+
+class ProviderError(UserError):
+    """The model's provider failed; the text holds what it said."""

@@ -14,6 +14,7 @@ from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
 
 from modes.catalog import Catalog
+from modes.errors import ModeFileError
 from modes.toolspec import ToolSpec
 from modes.verdict import Approvals, verdict
 
@@ -90,6 +91,10 @@ class Machine:
     """
 
     def __init__(self, catalog: Catalog, tools: Iterable[ToolSpec]) -> None:
+        if taken := sorted({"intake", *_NODES.values()} & set(catalog)):
+            raise ModeFileError(
+                f"slug {taken[0]!r} is the name of another node of the graph; rename the mode"
+            )
         self._catalog = catalog
         self._chart = _chart(catalog)
         self._outcomes: dict[tuple[Configuration, Event, str | None], Configuration] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, assert_never
 
-from modes.errors import FileRestrictionError, ModelError, NotAllowedError, told
+from modes.errors import FileRestrictionError, InvalidCallError, ModelError, NotAllowedError, told
 from modes.mode import Grant, Mode
 from modes.toolspec import Effect, ToolSpec
 
@@ -56,15 +56,22 @@ def verdict(
                 f"{mode.name} mode has no {tool.group.value!r} tools, so {tool.name} did not run. "
                 "Ask for a mode that has them with switch_mode.",
             )
-        if args is not None and (refusal := _file_restriction(mode, grant, tool, args)):
+        if refusal := _file_restriction(mode, grant, tool, args):
             return refusal
     return _by_effect(mode, tool, args, approvals)
 
 
 def _file_restriction(
-    mode: Mode, grant: Grant, tool: ToolSpec, args: Mapping[str, Any]
+    mode: Mode, grant: Grant, tool: ToolSpec, args: Mapping[str, Any] | None
 ) -> Verdict | None:
-    for path in (args[name] for name in tool.paths if args[name] is not None):
+    if grant.file_regex is not None and not tool.paths:
+        return Verdict(
+            "deny",
+            f"{tool.name} does not say which files it changes, and {mode.name} mode may "
+            f"change only those that match {grant.file_regex!r}.",
+            FileRestrictionError,
+        )
+    for path in () if args is None else (args[name] for name in tool.paths):
         if not grant.permits(path):
             rule = f" ({grant.description})" if grant.description else ""
             return Verdict(
@@ -96,7 +103,7 @@ def _by_effect(  # noqa: PLR0911  # a table
             return Verdict("ask", "a person answers it")
         case Effect.SWITCH:
             if args is not None and args["mode_slug"] == mode.slug:
-                return Verdict("deny", f"Already in {mode.name} mode.")
+                return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
             return Verdict("ask", "changes the mode")
         case _:
             assert_never(tool.effect)

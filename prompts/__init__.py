@@ -1,6 +1,6 @@
-"""What the model is told: ``base.md``, and one Markdown file per mode.
+"""What the model is told: ``_base.md``, and one Markdown file per mode.
 
-``base.md`` is the frame, a Jinja2 template; a mode's file says how to work in that
+``_base.md`` is the frame, a Jinja2 template; a mode's file says how to work in that
 mode. What a tool does stands in the tool's docstring, never here. Imports nothing
 of ours.
 """
@@ -25,15 +25,21 @@ def _environment() -> Environment:
     )
 
 
-def render(slug: str, *, name: str, role_definition: str, custom_instructions: str) -> str:
-    """The system prompt of a mode; ``<slug>.md`` is left out where there is none."""
+def render(
+    slug: str, *, name: str, role_definition: str, edit_limit: str, custom_instructions: str
+) -> str:
+    """The system prompt of a mode; ``<slug>.md`` is left out where there is none.
+
+    ``edit_limit`` says in words which files alone may be changed; empty for no limit.
+    """
     file = FOLDER / f"{slug}.md"
     return (
         _environment()
-        .get_template("base.md")
+        .get_template("_base.md")
         .render(
             name=name,
             role_definition=role_definition,
+            edit_limit=edit_limit,
             custom_instructions=custom_instructions,
             how_to_work=file.read_text(encoding="utf-8").strip() if file.is_file() else "",
         )

@@ -1,10 +1,26 @@
 """Fixtures."""
 
+import ipaddress
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conversation import Conversation, make_agent
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reaches further than this machine."""
+    connect = socket.socket.connect
+
+    def checked(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            assert ipaddress.ip_address(address[0]).is_loopback, address
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", checked)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from langgraph.types import Command
 from graph.agent import Agent, build_agent
 from graph.harness import Harness
 from graph.offline import OfflineModel
-from modes.catalog import load_catalog
+from modes.catalog import Catalog, load_catalog
 from modes.verdict import Approvals
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
@@ -34,10 +34,10 @@ def make_agent(
     model: BaseChatModel | None = None,
     approvals: Approvals = Approvals.MANUAL,
     saver: BaseCheckpointSaver[Any] | None = None,
-    default_mode: str = "ask",
+    catalog: Catalog | None = None,
 ) -> Agent:
     """An agent on ``workspace``, with the offline model unless another is given."""
-    catalog = load_catalog(default_mode)
+    catalog = catalog or load_catalog()
     toolbox = build_toolbox(Workspace(workspace), catalog)
     harness = Harness(catalog, toolbox, model or OfflineModel(), approvals)
     return build_agent(harness, saver or InMemorySaver())

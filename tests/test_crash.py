@@ -2,10 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from typing_extensions import override
 
 from tests.conversation import APPROVE, Conversation, make_agent, problems
 
@@ -45,6 +48,33 @@ async def test_a_change_that_was_begun_is_not_begun_again(
     assert results[0].status == "success"
     assert "may have taken effect" in results[1].text
     assert (await talk.values())["phase"] == "idle"
+    assert problems(await talk.messages()) == []
+
+
+@pytest.mark.parametrize("ticks", range(10))
+async def test_a_change_cut_off_before_its_result_is_stored(
+    workspace: Path, saver: BaseCheckpointSaver[str], ticks: int
+) -> None:
+    """The tool has ended, and LangGraph has not yet heard of it."""
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("run echo one >> log", mode="code")
+    loop = asyncio.get_running_loop()
+
+    class Cutter(AsyncCallbackHandler):
+        @override
+        async def on_tool_end(self, output: Any, **kwargs: Any) -> None:
+            cut(ticks)
+
+    def cut(after: int) -> None:
+        loop.call_soon(cut, after - 1) if after else run.cancel()
+
+    talk.config["callbacks"] = [Cutter()]
+    run = asyncio.create_task(talk.decide(APPROVE))
+    await asyncio.wait({run})
+    talk.config["callbacks"] = []
+    if (await talk.agent.aget_state(talk.config)).next:
+        await talk.send(None)
+    assert (workspace / "log").read_text() == "one\n"
     assert problems(await talk.messages()) == []
 
 

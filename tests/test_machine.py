@@ -8,7 +8,7 @@ import pytest
 from statemachine.exceptions import TransitionNotAllowed
 
 from modes.catalog import Catalog, load_catalog
-from modes.errors import UnknownModeError
+from modes.errors import ModeFileError, UnknownModeError
 from modes.machine import Configuration, Event, Machine, Phase
 from modes.mode import Mode
 from modes.toolspec import Effect, ToolSpec
@@ -92,6 +92,13 @@ def test_slugs_that_the_chart_could_trip_over() -> None:
     for source, target in itertools.permutations(slugs, 2):
         now = Configuration(source, Phase.SWITCHING)
         assert machine.send(now, Event.SWITCH_MODE, target) == (target, Phase.THINKING)
+
+
+@pytest.mark.parametrize("slug", ["review", "act", "intake"])
+def test_a_slug_that_is_the_name_of_another_node(slug: str) -> None:
+    catalog = Catalog([Mode(slug=slug, name="X", role_definition="x")], slug)
+    with pytest.raises(ModeFileError, match=f"'{slug}' is the name of another node"):
+        Machine(catalog, [])
 
 
 def test_threads_may_share_it(machine: Machine) -> None:

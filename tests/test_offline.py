@@ -55,7 +55,10 @@ def test_lines_are_steps_and_ampersands_join() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["hello", "", "read", "list\nplease", "switch to", "write x"])
+@pytest.mark.parametrize(
+    "text",
+    ["hello", "", "read", "list\nplease", "switch to", "write x", "hello & list", "write x & list"],
+)
 def test_anything_else_gets_help(text: str) -> None:
     assert calls(text) == []
     answer = OfflineModel().invoke([HumanMessage(text)])

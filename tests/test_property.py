@@ -214,6 +214,16 @@ class Promises(RuleBasedStateMachine):
             given["messages"] = [{"role": "user", "content": text}]
         self.runner.run(self.talk.send(given))
 
+    @rule(mode=st.sampled_from(MODES))
+    def host_updates_the_state(self, mode: str) -> None:
+        waiting = self.runner.run(self.talk.waiting())
+        if self.runner.run(self.talk.values()):
+            self.switches += mode != self.mode
+            self.mode = mode
+            self.runner.run(self.talk.agent.aupdate_state(self.talk.config, {"mode": mode}))
+            # Either way to go on: as one answers an interrupt, or as one says something new.
+            self.runner.run(self.talk.send(None if waiting else {"approvals": self.approvals}))
+
     @rule(policy=st.sampled_from(["manual", "auto"]))
     def host_sets_approvals(self, policy: str) -> None:
         self.approvals = policy

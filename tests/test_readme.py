@@ -1,6 +1,7 @@
 """README.md and .env.example are true: their tables, snippets, names and the transcript."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -108,6 +109,7 @@ def test_make_targets_named_are_there() -> None:
 def test_the_example_names_every_setting_and_its_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
     example = (ROOT / ".env.example").read_text()
     for name, field in Settings.model_fields.items():
         (first, *_) = re.findall(rf"^(?:# )?{name.upper()}=(.*)$", example, re.M)

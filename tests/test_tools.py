@@ -174,6 +174,23 @@ async def test_edit_keeps_line_endings(run: Run, workspace: Path) -> None:
     assert (workspace / "a").read_bytes() == b"one\r\n2\r\n"
 
 
+async def test_edit_of_several_lines_with_the_files_line_endings(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    await run("edit_file", path="a", old="one\ntwo", new="1\n2")
+    assert (workspace / "a").read_bytes() == b"1\r\n2\r\nthree\r\n"
+
+
+async def test_lines_are_numbered_as_search_numbers_them(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_text("one\fstill one\u2028still\ntwo\n")
+    assert "    2 two" in await run("read_file", path="a")
+    assert await run("search_files", regex="two") == "a:2:two"
+
+
+async def test_a_long_line_is_cut(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_text("x" * 9_000_000)
+    assert len(await run("read_file", path="a")) < 3000
+
+
 async def test_a_command(run: Run, workspace: Path) -> None:
     assert await run("execute_command", command="echo out; echo err >&2; exit 3") == (
         "out\nerr\n[exit code 3]"

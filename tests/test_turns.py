@@ -4,7 +4,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from langchain_core.outputs import ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
 
+from modes.catalog import Catalog, load_catalog
+from modes.errors import ProviderError
 from modes.verdict import Approvals
 from tests.conversation import APPROVE, REJECT, Conversation, edit, make_agent, problems
 from tests.scripted import ScriptedModel, calling
@@ -68,7 +72,7 @@ async def test_the_new_modes_tools_and_prompt_come_after_the_approval_only(
     assert "write_file" in after.tools
     assert "Ask mode" in before.messages[0].text
     assert "Code mode" in after.messages[0].text
-    assert "switched from Ask to Code" in after.messages[-1].text
+    assert "Switched from Ask to Code" in after.messages[-1].text
 
 
 async def test_a_message_instead_of_a_decision_means_not_run(
@@ -232,7 +236,9 @@ async def test_a_suggestion_switches_only_by_the_label_that_says_so(
     assert asked["description"] == "And now?\n- Do it (switch to code)\n- Later"
     await talk.decide({"type": "respond", "message": answer})
     assert await talk.mode() == mode
-    assert (await talk.results())["call_0"].text == answer
+    said, *notice = (await talk.results())["call_0"].text.splitlines()
+    assert said == answer
+    assert bool(notice) == (mode == "code")
     assert problems(await talk.messages()) == []
 
 
@@ -275,17 +281,19 @@ async def test_the_host_sets_the_mode_with_update_state(talk: Conversation) -> N
     assert (change["source"], change["target"], change["decided_by"]) == ("ask", "code", "host")
 
 
-async def test_a_mode_that_the_host_sets_at_an_interrupt_judges_anew(
+async def test_a_mode_that_the_host_sets_at_an_interrupt_voids_what_waited(
     talk: Conversation, workspace: Path
 ) -> None:
-    """A call that the new mode forbids does not run on the old mode's question."""
+    """Nobody's approval counts for what was asked in another mode."""
     await talk.say("write a: 1", mode="code")
     await talk.agent.aupdate_state(talk.config, {"mode": "ask"})
     await talk.send(None)
     assert await talk.waiting() == []
     assert list(workspace.iterdir()) == []
     (result,) = (await talk.results()).values()
-    assert "Ask mode has no 'edit' tools" in result.text
+    assert "Not run" in result.text
+    (*_, change) = (await talk.values())["mode_changes"]
+    assert (change["source"], change["target"], change["decided_by"]) == ("code", "ask", "host")
     assert problems(await talk.messages()) == []
 
 
@@ -296,6 +304,85 @@ async def test_a_host_change_at_a_waiting_switch_goes_on_in_the_new_mode(
     await talk.send({"mode": "code"})
     assert await talk.mode() == "code"
     assert problems(await talk.messages()) == []
+
+
+async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Path) -> None:
+    calls = [
+        ("write_file", {"path": "a", "content": "x"}),
+        ("switch_mode", {"mode_slug": "code", "reason": "x"}),
+    ]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go")
+    await talk.agent.aupdate_state(talk.config, {"mode": "code", "approvals": "auto"})
+    await talk.decide(APPROVE)
+    assert list(workspace.iterdir()) == []
+    assert problems(await talk.messages()) == []
+
+
+async def test_what_waits_still_waits_when_the_host_sets_approvals(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write a: 1 & run cat a", mode="code")
+    await talk.send({"approvals": "auto"})
+    assert [each["name"] for each in await talk.waiting()] == ["execute_command"]
+    await talk.decide(APPROVE)
+    assert "1 [exit code 0]" in (await talk.messages())[-1].text
+
+
+async def test_the_person_wants_now_what_they_refused_before(workspace: Path) -> None:
+    answers = [
+        calling(("switch_mode", {"mode_slug": slug, "reason": "x"}), prefix=slug)
+        for slug in ("code", "debug")
+    ]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=answers)))
+    await talk.say("go")
+    await talk.decide(REJECT)
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="after all"))
+    assert await talk.mode() == "code"
+
+
+async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(workspace: Path) -> None:
+    question = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("ask_followup_question", question),
+        ("switch_mode", {"mode_slug": "debug", "reason": "x"}),
+    ]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go")
+    await talk.decide({"type": "respond", "message": "y (switch to code)"}, APPROVE)
+    assert await talk.mode() == "debug"
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_thread_whose_mode_is_gone_goes_on_in_the_default_mode(workspace: Path) -> None:
+    saver = InMemorySaver()
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("list", mode="debug")
+    built_in = load_catalog()
+    kept = Catalog([built_in[slug] for slug in built_in if slug != "debug"], "ask")
+    talk.agent = make_agent(workspace, saver=saver, catalog=kept)
+    await talk.say("list")
+    assert await talk.mode() == "ask"
+    change = (await talk.values())["mode_changes"][-1]
+    assert (change["source"], change["target"]) == ("debug", "ask")
+    assert "no more" in change["reason"]
+    await talk.say("list")
+    assert len((await talk.values())["mode_changes"]) == 2
+
+
+async def test_a_provider_that_fails_says_so_and_the_thread_goes_on(workspace: Path) -> None:
+    class Broken(ScriptedModel):
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            if not self.asked:
+                self.asked.append(None)
+                raise OSError("no route to host")
+            return super()._generate(*args, **kwargs)
+
+    talk = Conversation(make_agent(workspace, Broken(answers=[])))
+    with pytest.raises(ProviderError, match="OSError: no route to host"):
+        await talk.say("go")
+    await talk.say("again")
+    assert (await talk.messages())[-1].text == "done"
 
 
 async def test_threads_do_not_mix(workspace: Path) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from modes.catalog import load_catalog
 from modes.errors import FileRestrictionError, NotAllowedError
+from modes.mode import ToolGroup
+from modes.toolspec import Effect, ToolSpec
 from modes.verdict import Approvals, verdict
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
@@ -64,6 +66,13 @@ def test_what_is_bound_is_what_may_run(tmp_path: Path, mode: str, policy: Approv
     for spec in build_toolbox(Workspace(tmp_path), CATALOG).specs:
         if verdict(CATALOG[mode], spec, None, policy).kind == "deny":
             assert verdict(CATALOG[mode], spec, ARGS[spec.name], policy).kind == "deny"
+
+
+def test_a_tool_that_hides_its_files_is_refused_where_files_are_restricted() -> None:
+    move = ToolSpec("move_file", Effect.EDIT, ToolGroup.EDIT)
+    for args in (None, {"source": "a.md", "target": "b.py"}):
+        assert verdict(CATALOG["architect"], move, args, Approvals.AUTO).kind == "deny"
+        assert verdict(CATALOG["code"], move, args, Approvals.AUTO).kind == "allow"
 
 
 def test_a_restricted_file_has_an_error_of_its_own(tmp_path: Path) -> None:

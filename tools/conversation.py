@@ -79,8 +79,8 @@ def conversation_tools(catalog: Catalog) -> list[Tool]:
         f"- {slug}: {catalog[slug].when_to_use or catalog[slug].description}" for slug in catalog
     )
     return [
-        Tool.of(switch_mode, Effect.SWITCH, addendum=f"\nThe modes:\n{modes}"),
-        Tool.of(ask_followup_question, Effect.QUESTION),
-        Tool.of(update_todo_list, Effect.NOTE),
-        Tool.of(attempt_completion, Effect.COMPLETE),
+        Tool.of(switch_mode, Effect.SWITCH, None, addendum=f"\nThe modes:\n{modes}"),
+        Tool.of(ask_followup_question, Effect.QUESTION, None),
+        Tool.of(update_todo_list, Effect.NOTE, None),
+        Tool.of(attempt_completion, Effect.COMPLETE, None),
     ]

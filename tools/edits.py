@@ -32,6 +32,8 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
         if not old:
             raise ToolFailedError("old is empty; give the text to replace, or use write_file")
         text = workspace.read(path)
+        if "\r\n" in text and "\r" not in old:  # read_file shows no carriage returns
+            old, new = (part.replace("\n", "\r\n") for part in (old, new))
         count = text.count(old)
         if count == 0:
             raise ToolFailedError(

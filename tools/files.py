@@ -14,7 +14,7 @@ from tools.workspace import Workspace
 MAX_LINES = 2000
 MAX_ENTRIES = 1000
 MAX_MATCHES = 200
-MAX_LINE_CHARACTERS = 500
+MAX_LINE_CHARACTERS = 2000
 SEARCH_SECONDS = 20
 
 
@@ -29,12 +29,13 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             offset: The first line to show; 1 by default.
             limit: How many lines to show at most.
         """
-        lines = workspace.read(path).splitlines()
+        # Not splitlines(): it also breaks at form feeds and the like, and rg does not.
+        lines = workspace.read(path).removesuffix("\n").split("\n")
         start = max(offset or 1, 1)
         shown = lines[start - 1 : start - 1 + min(max(limit or MAX_LINES, 1), MAX_LINES)]
         if not shown:
             return f"{path} has {len(lines)} lines; nothing from line {start}."
-        text = "\n".join(f"{number:>5} {line}" for number, line in enumerate(shown, start))
+        text = "\n".join(f"{number:>5} {_short(line)}" for number, line in enumerate(shown, start))
         end = start + len(shown) - 1
         return text if end == len(lines) else f"{text}\n[{path} goes on to line {len(lines)}]"
 
@@ -104,7 +105,18 @@ _RIPGREP_OPTIONS = (
     "--max-columns-preview",
     f"--max-count={MAX_MATCHES + 1}",
     "--max-filesize=10M",
+    "--hidden",
+    "--glob=!.git",
+    "--no-require-git",
 )
+
+
+def _short(line: str) -> str:
+    line = line.removesuffix("\r")
+    left_out = len(line) - MAX_LINE_CHARACTERS
+    if left_out <= 0:
+        return line
+    return f"{line[:MAX_LINE_CHARACTERS]}[{left_out} more characters]"
 
 
 def _ripgrep() -> Path:

@@ -23,7 +23,7 @@ class Tool:
         cls,
         function: Callable[..., Any],
         effect: Effect,
-        group: ToolGroup | None = None,
+        group: ToolGroup | None,
         paths: tuple[str, ...] = (),
         addendum: str = "",
     ) -> Self:
@@ -32,7 +32,9 @@ class Tool:
         A plain function runs in a worker thread, so it may block; a coroutine
         function may not. It returns text (with ``Effect.NOTE`` a pair of text and
         state updates), and raises ``ToolFailedError`` with a text that tells the
-        model what to do instead. ``addendum`` follows the docstring's description.
+        model what to do instead. Every mode has a tool whose ``group`` is None. A
+        tool that changes files names in ``paths`` its arguments that say which.
+        ``addendum`` follows the docstring's description.
         """
         is_async = iscoroutinefunction(function)
         runnable = StructuredTool.from_function(

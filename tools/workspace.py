@@ -6,9 +6,9 @@ can swap how files are opened without touching a tool.
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 
@@ -34,13 +34,16 @@ class Workspace:
         if any(ord(character) < 32 for character in path):
             raise InvalidCallError(f"path {path!r} holds a control character; give a plain path")
         try:
-            real = (self.root / path).resolve()
-        except (OSError, RuntimeError) as error:
+            real = Path(os.path.realpath(self.root / path))
+            is_loop = real.is_symlink()  # what realpath leaves of one
+        except OSError as error:
             raise InvalidCallError(f"path {path!r} cannot be resolved: {error}") from error
         if not real.is_relative_to(self.root):
             raise InvalidCallError(
                 f"path {path!r} leads outside the workspace; give a path inside it, relative to it"
             )
+        if is_loop:
+            raise InvalidCallError(f"path {path!r} is a link that leads nowhere")
         return real.relative_to(self.root).as_posix()
 
     def read(self, path: str) -> str:
@@ -76,16 +79,18 @@ class Workspace:
 
     @staticmethod
     def _replace(target: Path, data: bytes, mode: int | None) -> None:
-        handle, temporary = tempfile.mkstemp(prefix=".modeshift-", dir=target.parent)
-        try:
-            with open(handle, "wb") as file:
+        temporary = target.with_name(f".modeshift-{token_hex(8)}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(temporary, flags, 0o666), "wb") as file:
+            try:
                 file.write(data)
-                # mkstemp makes files for their owner alone.
-                os.fchmod(file.fileno(), stat.S_IMODE(mode) if mode else 0o666 & ~_umask())
-            os.replace(temporary, target)
-        except OSError:
-            os.unlink(temporary)
-            raise
+                if mode is not None:
+                    os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                file.flush()
+                os.replace(temporary, target)
+            except OSError:
+                os.unlink(temporary)
+                raise
 
     def entries(self, path: str, recursive: bool) -> Iterator[str]:
         """Names below a folder, sorted, relative to the workspace; folders end in ``/``.
@@ -116,11 +121,3 @@ class Workspace:
 
     def _target(self, path: str) -> Path:
         return self.root / self.resolve(path)
-
-
-def _umask() -> int:
-    # The only way to read it is to set it; os.umask is per process, so this is a race of
-    # microseconds with other threads that create files.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
