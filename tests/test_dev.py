@@ -7,7 +7,7 @@ import pytest
 
 from doors.dev import main
 from graph.settings import ROOT
-from tests.server import Server, running
+from tests.server import Server
 
 
 @pytest.fixture
@@ -26,16 +26,6 @@ def refused(clone: Server, **settings: str) -> str:
     assert "Traceback" not in text
     assert text.startswith("modeshift: ")
     return text
-
-
-def test_it_says_model_workspace_and_address(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        text = server.log.read_text()
-    assert "model      offline  (no language model; set MODEL in .env" in text
-    assert f"workspace  {tmp_path / 'workspace'}\n" in text
-    assert f"address    {server.url}\n" in text
-    assert f"threads    {tmp_path / 'checkpoints.sqlite'}\n" in text
-    assert (tmp_path / "workspace").is_dir()
 
 
 @pytest.mark.parametrize(

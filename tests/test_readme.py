@@ -4,8 +4,6 @@ import ast
 import os
 import re
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +14,6 @@ from graph.decisions import Decision
 from graph.settings import ROOT, Settings, load_settings
 from modes.catalog import load_catalog
 from tests.conversation import APPROVE, Conversation
-from tests.server import Server, running
 
 TEXT = README.read_text(encoding="utf-8")
 
@@ -25,12 +22,6 @@ def part(name: str) -> str:
     found = re.search(f"<!-- {name} -->\n```\\w*\n(.*?)```\n<!-- /{name} -->", TEXT, re.DOTALL)
     assert found is not None
     return found[1]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("clone")) as server:
-        yield server
 
 
 def test_the_generated_parts_are_up_to_date() -> None:
@@ -67,20 +58,6 @@ async def test_the_transcript(talk: Conversation) -> None:
         await talk.decide(APPROVE)
     says((await talk.messages())[-1].text)
     assert part("transcript") == "\n".join(lines) + "\n"
-
-
-def test_the_sdk_snippet(server: Server, tmp_path: Path) -> None:
-    snippet = tmp_path / "snippet.py"
-    code = part("sdk")
-    assert "http://127.0.0.1:2024" in code
-    snippet.write_text(code.replace("http://127.0.0.1:2024", server.url))
-    done = subprocess.run(
-        [sys.executable, snippet], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Switch from Ask to Code mode?" in done.stdout
-    assert "Created hello.txt" in done.stdout.splitlines()[-1]
-    assert (server.workspace / "hello.txt").read_text() == "hello"
 
 
 def test_the_files_to_open_are_there() -> None:

@@ -1,7 +1,10 @@
 """The agent on the real dev server, driven by the real client."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from langgraph_sdk.errors import BadRequestError
 
 from tests.conversation import APPROVE, REJECT, edit
 from tests.server import Server, Thread, running
+from tests.test_readme import part
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +26,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 async def client(server: Server) -> AsyncIterator[LangGraphClient]:
     async with server.client as client:
         yield client
+
+
+def test_it_says_what_it_serves(server: Server) -> None:
+    text = server.log.read_text()
+    assert "model      offline  (no language model; set MODEL in .env" in text
+    assert f"workspace  {server.folder / 'workspace'}\n" in text
+    assert f"address    {server.url}\n" in text
+    assert f"threads    {server.folder / 'checkpoints.sqlite'}\n" in text
 
 
 async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> None:
@@ -88,41 +100,36 @@ async def test_tokens_stream_from_the_modes_node(server: Server, client: LangGra
     thread = await Thread.new(client)
     nodes = set()
     given: Any = {"messages": [{"role": "user", "content": "hello"}]}
-    async for part in thread.client.runs.stream(
+    async for event in thread.client.runs.stream(
         thread.id, "agent", input=given, stream_mode="messages-tuple"
     ):
-        if part.event == "messages":
-            message, meta = part.data
+        if event.event == "messages":
+            message, meta = event.data
             nodes.add((meta["langgraph_node"], message["type"]))
     assert ("ask", "AIMessageChunk") in nodes
 
 
-@pytest.mark.parametrize(
-    ("given", "texts"),
-    [
-        (
-            {"input": {"mode": "kode"}},
-            ["UnknownModeError", "'kode'", "ask, architect, code, debug"],
-        ),
-        ({"input": {"approvals": "yolo"}}, ["'yolo'", "manual, auto"]),
-        ({"input": {"mood": 1}}, ["'mood'", "messages, mode, approvals"]),
-        ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),
-        ({"command": {"resume": {"decisions": [{"type": "yes"}]}}}, ["'yes'", "'approve'"]),
-        ({"command": {"resume": "approve"}}, ["approve", "dictionary"]),
-    ],
-)
-async def test_wrong_input_is_explained_and_changes_nothing(
-    client: LangGraphClient, given: dict[str, Any], texts: list[str]
-) -> None:
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    ({"input": {"mode": "kode"}}, ["UnknownModeError", "'kode'", "ask, architect, code, debug"]),
+    ({"input": {"approvals": "yolo"}}, ["'yolo'", "manual, auto"]),
+    ({"input": {"mood": 1}}, ["'mood'", "messages, mode, approvals"]),
+    ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),
+    ({"command": {"resume": {"decisions": [{"type": "yes"}]}}}, ["'yes'", "'approve'"]),
+    ({"command": {"resume": "approve"}}, ["approve", "dictionary"]),
+]
+
+
+async def test_wrong_input_is_explained_and_changes_nothing(client: LangGraphClient) -> None:
     thread = await Thread.new(client)
     await thread.say("write wrong.txt: x")
     before = await thread.values()
-    await thread.run(**given)
-    assert thread.error is not None
-    for text in texts:
-        assert text in str(thread.error)
-    assert await thread.values() == before
-    assert len(await thread.waiting()) == 1
+    for given, texts in WRONG:
+        await thread.run(**given)
+        assert thread.error is not None
+        for text in texts:
+            assert text in str(thread.error)
+        assert await thread.values() == before
+        assert len(await thread.waiting()) == 1
 
 
 async def test_an_unknown_mode_in_update_state(server: Server, client: LangGraphClient) -> None:
@@ -157,3 +164,17 @@ async def test_the_graph_and_its_input_can_be_seen(server: Server, client: LangG
     assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
     schemas: Any = await client.assistants.get_schemas(assistants[0]["assistant_id"])
     assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals"}
+
+
+def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:
+    snippet = tmp_path / "snippet.py"
+    code = part("sdk")
+    assert "http://127.0.0.1:2024" in code
+    snippet.write_text(code.replace("http://127.0.0.1:2024", server.url))
+    done = subprocess.run(
+        [sys.executable, snippet], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Switch from Ask to Code mode?" in done.stdout
+    assert "Created hello.txt" in done.stdout.splitlines()[-1]
+    assert (server.workspace / "hello.txt").read_text() == "hello"
