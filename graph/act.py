@@ -98,7 +98,7 @@ async def _run(judged: Judged, config: RunnableConfig, update: dict[str, Any]) -
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
         return not_run(judged.call, told(error))
     assert isinstance(message, ToolMessage)
-    if isinstance(message.artifact, dict):
+    if judged.effect is Effect.NOTE:
         update.update(message.artifact)
         message.artifact = None
     return message

@@ -8,27 +8,25 @@ from langgraph.types import Overwrite
 
 from graph.harness import Harness
 from graph.history import call_id, open_calls, repaired
+from graph.mode_changes import where
 from graph.node import Node
-from graph.place import host_change, recorded_mode
 from graph.state import State
-from modes.machine import Configuration, Event, Phase
+from modes.machine import Event, Phase
 
 
 def intake_node(harness: Harness) -> Node:
     """Repairs the history, applies what the host set, and starts the turn if there is one."""
 
     async def intake(state: State) -> dict[str, Any]:
-        phase = Phase(state.get("phase", Phase.IDLE))
-        now = Configuration(recorded_mode(harness, state), phase)
-        now = harness.machine.send(now, Event.RESET)
-        now, change = host_change(harness, state, now)
+        now, change = where(harness, state)
         before = state.get("messages", [])
-        if phase is Phase.REVIEWING and not change and open_calls(before):
+        if now.phase is Phase.REVIEWING and not change and open_calls(before):
             # Nothing was said and the mode is the same: what waits for a person still waits.
-            return {"phase": phase.value}
-        plan = state.get("plan", []) if phase is Phase.ACTING else []
+            return {"phase": now.phase.value}
+        plan = state.get("plan", []) if now.phase is Phase.ACTING else []
         running = [call_id(planned["call"]) for planned in plan[0]] if plan else []
         messages = repaired(before, running)
+        now = harness.machine.send(now, Event.RESET)
         if _wants_an_answer(messages):
             now = harness.machine.send(now, Event.START)
         update: dict[str, Any] = {

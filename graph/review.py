@@ -11,8 +11,8 @@ from graph.decisions import Decision, Decisions, answer_schema, request, suggest
 from graph.harness import Harness
 from graph.history import call_id, is_alone, not_run, open_calls
 from graph.judge import Judged, Moment, batches, judge, judge_all
-from graph.node import Node, configuration
-from graph.place import host_change, recorded_mode
+from graph.mode_changes import where
+from graph.node import Node
 from graph.state import Approved, State, Switch
 from modes.machine import Configuration, Event
 from modes.toolspec import Effect
@@ -23,8 +23,7 @@ def review_node(harness: Harness) -> Node:
 
     async def review(state: State) -> dict[str, Any]:
         calls = open_calls(state["messages"])
-        now = Configuration(recorded_mode(harness, state), configuration(state).phase)
-        now, change = host_change(harness, state, now)
+        now, change = where(harness, state)
         if change:
             # What waited was asked in another mode, and nobody is held to it.
             return {

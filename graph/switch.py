@@ -7,8 +7,8 @@ from langchain_core.messages import ToolMessage
 from graph.decisions import tools_change
 from graph.harness import Harness
 from graph.history import call_id
+from graph.mode_changes import record
 from graph.node import Node, configuration
-from graph.place import record
 from graph.state import State
 from modes.errors import InvalidInputError
 from modes.machine import Event

@@ -7,11 +7,11 @@ from langchain_core.runnables import RunnableConfig
 from graph.harness import Harness
 from graph.history import normalised
 from graph.judge import Moment, batches, judge_all
-from graph.node import Node, configuration
-from graph.place import host_change, recorded_mode
+from graph.mode_changes import where
+from graph.node import Node
 from graph.state import State
 from modes.errors import ProviderError, told
-from modes.machine import Configuration, Event
+from modes.machine import Event
 
 
 def mode_node(harness: Harness, slug: str) -> Node:
@@ -19,9 +19,7 @@ def mode_node(harness: Harness, slug: str) -> Node:
     voice = harness.voices[slug]
 
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
-        phase = configuration(state).phase
-        now = Configuration(recorded_mode(harness, state), phase)
-        now, change = host_change(harness, state, now)
+        now, change = where(harness, state)
         try:
             answer = await voice.model.ainvoke([voice.prompt, *state["messages"]], config)
         except Exception as error:  # each provider's client has its own
