@@ -105,8 +105,15 @@ async def test_search_takes_no_options(run: Run, workspace: Path, text: str) -> 
     (workspace / "a").write_text(f"{text}\n")
     assert await run("search_files", regex=text) == f"a:1:{text}"
     await run("search_files", regex="x", file_pattern=text)
-    with pytest.raises(ToolFailedError, match="No such file"):
+    with pytest.raises(ToolFailedError, match="is no file or folder"):
         await run("search_files", regex="x", path=text)
+
+
+async def test_a_fifo_is_not_searched(run: Run, workspace: Path) -> None:
+    os.mkfifo(workspace / "pipe")
+    with pytest.raises(ToolFailedError, match="'pipe'"):
+        await run("search_files", regex="x", path="pipe")
+    assert "No match" in await run("search_files", regex="x")
 
 
 async def test_a_pattern_that_backtracks_is_quick(run: Run, workspace: Path) -> None:

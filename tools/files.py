@@ -59,7 +59,7 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             path: The folder or file to search, relative to the workspace.
             file_pattern: Only files whose name matches this glob, such as "*.py".
         """
-        target = workspace.resolve(path)
+        target = workspace.searchable(path)
         # With "=" and "--" nothing that the model writes can become an option.
         asked = [f"--regexp={regex}", *([f"--glob={file_pattern}"] if file_pattern else [])]
         command = [str(_ripgrep()), *_RIPGREP_OPTIONS, *asked, "--", target]

@@ -112,6 +112,13 @@ class Workspace:
                 if recursive:
                     yield from self.entries(name, recursive)
 
+    def searchable(self, path: str) -> str:
+        """The resolved path of a folder or a regular file: a FIFO, say, would never end."""
+        target = self._target(path)
+        if not target.is_dir() and not target.is_file():
+            raise ToolFailedError(f"{path!r} is no file or folder in the workspace")
+        return self.resolve(path)
+
     def folder(self, path: str) -> Path:
         """The real folder at ``path``, to start a program in."""
         target = self._target(path)
