@@ -1,6 +1,8 @@
 """Drives an agent in this process, as a client would, and looks at what it did."""
 
+import asyncio
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -91,6 +93,13 @@ class Conversation:
         interrupts = (await self.agent.aget_state(self.config)).interrupts
         assert len(interrupts) <= 1
         return list(interrupts[0].value["action_requests"]) if interrupts else []
+
+
+async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait for something that another task or process does."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.02)
 
 
 def problems(messages: list[BaseMessage]) -> list[str]:

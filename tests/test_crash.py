@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from typing_extensions import override
 
-from tests.conversation import APPROVE, Conversation, make_agent, problems
+from tests.conversation import APPROVE, Conversation, make_agent, problems, until
 
 
 @pytest.fixture
@@ -24,8 +24,7 @@ async def cut_off(workspace: Path, saver: BaseCheckpointSaver[str], text: str) -
     await talk.say(text, mode="code")
     waiting = await talk.waiting()
     run = asyncio.create_task(talk.decide(*[APPROVE] * len(waiting)))
-    while not (workspace / "begun").exists():
-        await asyncio.sleep(0.02)
+    await until((workspace / "begun").exists)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run

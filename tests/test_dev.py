@@ -38,7 +38,7 @@ def refused(clone: Server, **settings: str) -> str:
         ({"MODEL": "openai:gpt-5"}, ["OPENAI_API_KEY", ".env"]),
         ({"MODEL": "groq:llama"}, ["langchain-groq"]),
         ({"WORKSPACE": "/nowhere/at/all"}, ["'/nowhere/at/all'", "not a folder"]),
-        ({"DEFAULT_MODE": "kode"}, ["'kode'", "ask, code, debug"]),
+        ({"DEFAULT_MODE": "kode"}, ["'kode'", "the modes are: "]),
         ({"APPROVALS": "yolo"}, ["APPROVALS='yolo'", "'manual' or 'auto'"]),
         ({"MAX_STEPS": "0"}, ["MAX_STEPS='0'"]),
         ({"PORT": "x"}, ["PORT='x'"]),

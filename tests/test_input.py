@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langgraph.types import Command
 
+from modes.catalog import load_catalog
 from modes.errors import InvalidInputError, UnknownModeError
 from tests.conversation import APPROVE, REJECT, Conversation, edit
 
@@ -32,7 +33,7 @@ async def refuses(talk: Conversation, given: Any, *texts: str) -> None:
 async def test_unknown_mode(talk: Conversation, mode: Any) -> None:
     await talk.say("write a: 1")
     given = {"messages": "hello", "mode": mode}
-    await refuses(talk, given, "unknown mode", repr(mode), "ask, architect, code, debug")
+    await refuses(talk, given, "unknown mode", repr(mode), ", ".join(load_catalog()))
     assert len(await talk.waiting()) == 1, "what was waiting still waits"
 
 

@@ -64,20 +64,19 @@ def test_what_is_refused(field: str, value: Any, text: str) -> None:
 
 def test_the_built_in_modes() -> None:
     catalog = load_catalog()
-    assert list(catalog) == ["ask", "architect", "code", "debug"]
-    assert catalog.default == "ask"
-    groups = {slug: {grant.group.value for grant in catalog[slug].groups} for slug in catalog}
-    assert groups == {
+    assert next(iter(catalog)) == catalog.default == "ask"
+    for slug, groups in {
         "ask": {"read", "mcp"},
         "architect": {"read", "edit", "mcp"},
         "code": {"read", "edit", "command", "mcp"},
         "debug": {"read", "edit", "command", "mcp"},
-    }
+    }.items():
+        assert {grant.group.value for grant in catalog[slug].groups} == groups
 
 
 def test_the_default_mode_comes_first() -> None:
     assert next(iter(load_catalog("debug"))) == "debug"
-    with pytest.raises(UnknownModeError, match="'kode'; the modes are: architect, ask"):
+    with pytest.raises(UnknownModeError, match="'kode'; the modes are: "):
         load_catalog("kode")
 
 

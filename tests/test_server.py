@@ -110,7 +110,7 @@ async def test_tokens_stream_from_the_modes_node(server: Server, client: LangGra
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
-    ({"input": {"mode": "kode"}}, ["UnknownModeError", "'kode'", "ask, architect, code, debug"]),
+    ({"input": {"mode": "kode"}}, ["UnknownModeError", "'kode'", "ask, architect, code"]),
     ({"input": {"approvals": "yolo"}}, ["'yolo'", "manual, auto"]),
     ({"input": {"mood": 1}}, ["'mood'", "messages, mode, approvals"]),
     ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-from tests.conversation import APPROVE
+from tests.conversation import APPROVE, until
 from tests.server import Thread, running
 
 
@@ -34,8 +34,7 @@ async def test_a_call_is_not_run_again(tmp_path: Path, goes_on: str) -> None:
             thread = await Thread.new(client)
             await thread.say("run echo one >> log & run echo two >> log; sleep 30", mode="code")
             run = asyncio.create_task(thread.decide(APPROVE, APPROVE))
-            while not log.exists() or "two" not in log.read_text():
-                await asyncio.sleep(0.05)
+            await until(lambda: log.exists() and "two" in log.read_text())
             server.kill()
             await asyncio.gather(run, return_exceptions=True)
         server.start()
