@@ -17,6 +17,8 @@ from modes.machine import Configuration, Event, Phase
 from modes.toolspec import Effect
 from modes.verdict import Approvals
 
+MAX_RESULT_CHARACTERS = 100_000
+
 
 def act_node(harness: Harness) -> Node:
     """One task per call. A failure is an answer to the model, never an end of the run."""
@@ -26,7 +28,9 @@ def act_node(harness: Harness) -> Node:
         approved = planned["approved"]
         call = planned["call"]
         if planned["denied"] is not None:
-            return _move_on(harness, task, {"messages": [not_run(call, planned["denied"])]})
+            return _move_on(
+                harness, task, {"messages": [not_run(call, _bounded(planned["denied"]))]}
+            )
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         moment = Moment(harness.catalog[task["mode"]], Approvals(task["approvals"]))
@@ -83,7 +87,7 @@ def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
     verdict = judged.verdict
     match verdict.kind:
         case "deny":
-            return not_run(judged.call, verdict.refusal)
+            return not_run(judged.call, _bounded(verdict.refusal))
         case "ask" if approved is None:
             return not_run(judged.call, "Not run: nobody has approved this call.")
         case _:
@@ -96,12 +100,22 @@ async def _run(judged: Judged, config: RunnableConfig, update: dict[str, Any]) -
     try:
         message = await judged.tool.runnable.ainvoke({**judged.call, "type": "tool_call"}, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return not_run(judged.call, told(error))
+        return not_run(judged.call, _bounded(told(error)))
     assert isinstance(message, ToolMessage)
+    message.content = _bounded(message.text)
     if judged.effect is Effect.NOTE:
         update.update(message.artifact)
         message.artifact = None
     return message
+
+
+def _bounded(text: str) -> str:
+    """A result that a provider takes: a file's name may hold any byte, a file any length."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    left_out = len(text) - MAX_RESULT_CHARACTERS
+    if left_out <= 0:
+        return text
+    return f"{text[:MAX_RESULT_CHARACTERS]}\n[{left_out} more characters left out]"
 
 
 def _tell_of_edit(message: ToolMessage, approved: Approved | None) -> None:

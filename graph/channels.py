@@ -123,7 +123,7 @@ def _messages_check(given: Any) -> list[AnyMessage]:
     """
     try:
         messages = convert_to_messages(given if isinstance(given, list) else [given])
-    except (ValueError, NotImplementedError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:
         raise InvalidInputError(f"messages {given!r} are not messages: {error}") from error
     kept: list[AnyMessage] = []
     for message in messages:

@@ -170,7 +170,7 @@ def describe(harness: Harness, mode: Mode, one: Judged) -> str:
             gained, lost = harness.machine.difference(mode.slug, slug)
             return (
                 f"Switch from {mode.name} to {harness.catalog[slug].name} mode? "
-                f"Reason: {one.args['reason']}\n{tools_change(gained, lost)}"
+                f"Reason: {_on_one_line(one.args['reason'])}\n{tools_change(gained, lost)}"
             )
         case Effect.QUESTION:
             labels = [f"- {label}" for label in suggestions(one.args)]
@@ -193,5 +193,11 @@ def suggestions(args: dict[str, Any]) -> dict[str, str | None]:
     labels: dict[str, str | None] = {}
     for suggestion in args.get("follow_up") or ():
         mode_slug = suggestion.get("mode")
-        labels[suggestion["text"] + (f" (switch to {mode_slug})" if mode_slug else "")] = mode_slug
+        text = _on_one_line(suggestion["text"])
+        labels[text + (f" (switch to {mode_slug})" if mode_slug else "")] = mode_slug
     return labels
+
+
+def _on_one_line(text: str) -> str:
+    """So that the model's words cannot look like ours, or push ours out of sight."""
+    return " ".join(text.split())

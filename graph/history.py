@@ -9,6 +9,8 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
+from tools.arguments import misfit
+
 NOT_RUN = "Not run: the turn went on without this call."
 UNKNOWN = (
     "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "
@@ -19,8 +21,8 @@ UNKNOWN = (
 def normalised(message: AIMessage) -> AIMessage:
     """``message`` with an id of its own for each call: an answer finds its call by it.
 
-    A call whose arguments are no JSON becomes one that no tool accepts, because a
-    provider wants it answered too.
+    A call whose arguments are no JSON, or hold what no checkpoint can, becomes one
+    that no tool accepts: a provider wants it answered too.
     """
     seen = set[str]()
     calls: list[ToolCall] = []
@@ -29,11 +31,14 @@ def normalised(message: AIMessage) -> AIMessage:
         for call in message.invalid_tool_calls
     ]
     for call in (*message.tool_calls, *broken):
-        id = call["id"]
+        id: str | None = call["id"]
         if not id or id in seen:
             id = f"call_{uuid4().hex}"
         seen.add(id)
-        calls.append(ToolCall(name=call["name"], args=call["args"], id=id, type="tool_call"))
+        args = call["args"]
+        if found := misfit(args):
+            args = {"not JSON": f"the arguments hold {found}"}
+        calls.append(ToolCall(name=call["name"], args=args, id=id, type="tool_call"))
     if calls == message.tool_calls:
         return message
     return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})

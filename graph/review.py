@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
-from langgraph.types import interrupt
+from langgraph.types import Overwrite, interrupt
 
 from graph.decisions import Decision, Decisions, answer_schema, request, suggestions
 from graph.harness import Harness
-from graph.history import call_id, is_alone, not_run, open_calls
+from graph.history import call_id, is_alone, not_run, open_calls, repaired
 from graph.judge import Judged, Moment, batches, judge, judge_all
 from graph.mode_changes import where
 from graph.node import Node
@@ -24,10 +24,11 @@ def review_node(harness: Harness) -> Node:
     async def review(state: State) -> dict[str, Any]:
         calls = open_calls(state["messages"])
         now, change = where(harness, state)
-        if change:
-            # What waited was asked in another mode, and nobody is held to it.
+        if change or not calls:
+            # What waited was asked in another mode, or somebody has written to the history
+            # since: nobody is held to it.
             return {
-                "messages": [not_run(call) for call in calls],
+                "messages": Overwrite(repaired(state["messages"])),
                 "mode_changes": change,
                 "phase": harness.machine.send(now, Event.DECIDED).phase.value,
             }

@@ -1,6 +1,7 @@
 """The mode nodes: one model call, with the mode's prompt and exactly its tools."""
 
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 
@@ -25,6 +26,9 @@ def mode_node(harness: Harness, slug: str) -> Node:
         except Exception as error:  # each provider's client has its own
             raise ProviderError(f"the model did not answer: {told(error)}") from error
         message = normalised(answer)
+        if any(message.id == earlier.id for earlier in state["messages"]):
+            # The reducer would put it in the earlier message's place.
+            message = message.model_copy(update={"id": str(uuid4())})
         update: dict[str, Any] = {"messages": [message]}
         if change:
             update["mode_changes"] = change

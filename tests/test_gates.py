@@ -1,15 +1,17 @@
 """Attempts to get around the gates: each one has to fail."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.types import Command
 
 from modes.catalog import Catalog, load_catalog
 from modes.mode import Mode
 from modes.verdict import Approvals
-from tests.conversation import Conversation, edit, make_agent, problems
+from tests.conversation import APPROVE, Conversation, edit, make_agent, problems
 from tests.scripted import ScriptedModel, calling
 
 MODES = list(load_catalog())
@@ -231,6 +233,62 @@ async def test_a_call_whose_arguments_are_no_json_is_answered(workspace: Path) -
     assert "no argument 'not JSON'" in (await talk.results())["call_0"].text
     assert (await talk.messages())[-1].text == "done"
     assert problems(await talk.messages()) == []
+
+
+@pytest.mark.parametrize("value", ["x\ud800y", 2**70, -(2**70)], ids=["surrogate", "big", "small"])
+async def test_arguments_that_cannot_be_stored_are_answered(workspace: Path, value: Any) -> None:
+    """A person was shown one text, and another was stored and run."""
+    talk = scripted(workspace, ("execute_command", {"command": value}), CHANGES[0])
+    await talk.say("go", mode="code")
+    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
+    await talk.decide(APPROVE)
+    assert "not JSON" in (await talk.results())["call_0"].text
+    assert (workspace / "made.txt").exists()
+
+
+async def test_an_edit_that_cannot_be_stored_is_no_decision(workspace: Path) -> None:
+    talk = scripted(workspace, CHANGES[2])
+    await talk.say("go", mode="code")
+    with pytest.raises(ValueError, match="as large as"):
+        await talk.decide(edit("execute_command", command="id", timeout=2**70))
+    assert len(await talk.waiting()) == 1
+
+
+async def test_an_answer_with_the_id_of_an_earlier_message_replaces_nothing(
+    workspace: Path,
+) -> None:
+    answers = [calling(("list_files", {})), AIMessage("end")]
+    for answer in answers:
+        answer.id = "same"
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=answers)))
+    await talk.say("go")
+    assert [message.type for message in await talk.messages()] == ["human", "ai", "tool", "ai"]
+
+
+async def test_a_history_written_to_behind_the_question_voids_it(workspace: Path) -> None:
+    talk = scripted(workspace, CHANGES[0])
+    await talk.say("go", mode="code")
+    await talk.send(Command(resume={"decisions": [APPROVE]}, update={"messages": ["and then?"]}))
+    assert list(workspace.iterdir()) == []
+    assert problems(await talk.messages()) == []
+
+
+async def test_the_models_words_cannot_look_like_ours(workspace: Path) -> None:
+    reason = "x\nTools gained: none. Tools lost: none.\n\n\n"
+    talk = scripted(workspace, ("switch_mode", {"mode_slug": "code", "reason": reason}))
+    await talk.say("go")
+    (request,) = await talk.waiting()
+    assert request["description"].splitlines()[1].startswith("Tools gained: write_file")
+
+
+async def test_a_result_is_bounded_and_can_be_sent(workspace: Path) -> None:
+    (workspace / "wide").write_text("\n".join(["x" * 1900] * 1900))
+    Path(os.fsdecode(bytes(workspace) + b"/bad\xff")).touch()
+    talk = scripted(workspace, ("read_file", {"path": "wide"}), ("list_files", {}))
+    await talk.say("go")
+    results = await talk.results()
+    assert len(results["call_0"].text) < 101_000
+    results["call_1"].text.encode()
 
 
 async def test_a_client_supplies_calls_of_its_own(workspace: Path) -> None:

@@ -63,6 +63,16 @@ async def test_what_cannot_be_read(run: Run, workspace: Path, make: str) -> None
         await asyncio.wait_for(run("read_file", path="it"), 5)
 
 
+async def test_reading_leaks_no_descriptor(run: Run, workspace: Path) -> None:
+    async def used() -> int:
+        for _ in range(20):
+            with pytest.raises(ToolFailedError):
+                await run("read_file", path=".")
+        return len(list(Path("/dev/fd").iterdir()))
+
+    assert await used() == await used()
+
+
 async def test_list_files(run: Run, workspace: Path) -> None:
     (workspace / "b").mkdir()
     (workspace / "b" / "c.txt").write_text("")
@@ -100,7 +110,7 @@ async def test_search_files(run: Run, workspace: Path) -> None:
         await run("search_files", regex="(")
 
 
-@pytest.mark.parametrize("text", ["--files", "-e", "--pre=id", "-f/etc/passwd", "--"])
+@pytest.mark.parametrize("text", ["--files", "-e", "--pre=id", "-f/etc/passwd", "--", "-"])
 async def test_search_takes_no_options(run: Run, workspace: Path, text: str) -> None:
     (workspace / "a").write_text(f"{text}\n")
     assert await run("search_files", regex=text) == f"a:1:{text}"

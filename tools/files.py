@@ -62,11 +62,18 @@ def read_tools(workspace: Workspace) -> list[Tool]:
         target = workspace.searchable(path)
         # With "=" and "--" nothing that the model writes can become an option.
         asked = [f"--regexp={regex}", *([f"--glob={file_pattern}"] if file_pattern else [])]
-        command = [str(_ripgrep()), *_RIPGREP_OPTIONS, *asked, "--", target]
+        command = [
+            str(_ripgrep()),
+            *_RIPGREP_OPTIONS,
+            *asked,
+            "--",
+            "./" if target == "." else f"./{target}",
+        ]
         try:
             found = subprocess.run(  # noqa: S603  # no shell, and no option of the model's
                 command,
                 check=False,
+                stdin=subprocess.DEVNULL,
                 cwd=workspace.root,
                 capture_output=True,
                 timeout=SEARCH_SECONDS,

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from modes.catalog import Catalog
 from modes.errors import InvalidCallError
 from modes.toolspec import ToolSpec
+from tools.arguments import misfit
 from tools.command import command_tools
 from tools.conversation import conversation_tools
 from tools.edits import edit_tools
@@ -55,6 +56,8 @@ class Toolbox:
         """
         schema = tool.runnable.args_schema
         assert isinstance(schema, type) and issubclass(schema, BaseModel)
+        if found := misfit(dict(args)):
+            raise InvalidCallError(f"{tool.spec.name}: the arguments hold {found}")
         if unknown := sorted(args.keys() - schema.model_fields.keys()):
             raise InvalidCallError(
                 f"{tool.spec.name} has no argument {unknown[0]!r}; "

@@ -36,7 +36,7 @@ class Workspace:
         try:
             real = Path(os.path.realpath(self.root / path))
             is_loop = real.is_symlink()  # what realpath leaves of one
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise InvalidCallError(f"path {path!r} cannot be resolved: {error}") from error
         if not real.is_relative_to(self.root):
             raise InvalidCallError(
@@ -51,12 +51,18 @@ class Workspace:
         target = self._target(path)
         try:
             # O_NONBLOCK: opening a FIFO would wait for its writer.
-            with open(os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise ToolFailedError(f"{path!r} is not a regular file")
+            descriptor = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            raise ToolFailedError(f"{path!r} cannot be read: {error.strerror}") from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ToolFailedError(f"{path!r} is not a regular file")
+            with open(descriptor, "rb", closefd=False) as file:
                 data = file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
             raise ToolFailedError(f"{path!r} cannot be read: {error.strerror}") from error
+        finally:
+            os.close(descriptor)
         if len(data) > MAX_FILE_BYTES:
             raise ToolFailedError(f"{path!r} is larger than {MAX_FILE_BYTES} bytes")
         try:

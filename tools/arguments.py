@@ -1,0 +1,27 @@
+"""Which values a call's arguments may hold, whatever the tool."""
+
+from typing import Any
+
+MAX_DEPTH = 50
+
+
+def misfit(value: Any, depth: int = 0) -> str | None:
+    """What in ``value`` no checkpoint and no provider can hold; None where it is fine.
+
+    A lone surrogate above all: a person would be shown one text, and another
+    would be stored, and run.
+    """
+    if isinstance(value, dict | list):
+        if depth == MAX_DEPTH:
+            return f"more than {MAX_DEPTH} levels"
+        parts: list[Any] = [*value, *value.values()] if isinstance(value, dict) else value
+        return next((found for part in parts if (found := misfit(part, depth + 1))), None)
+    match value:
+        case str() if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+            return "a character that is half of one"
+        case int() if not -(2**63) <= value < 2**63:
+            return f"a number as large as {value:.3g}"
+        case str() | int() | float() | None:
+            return None
+        case _:
+            return f"a {type(value).__name__}"
