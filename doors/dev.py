@@ -2,7 +2,7 @@
 
 PORT=2024     the port on 127.0.0.1
 BROWSER=1     open LangGraph Studio in the browser
-RELOAD=1      start again when a file of the clone changes
+RELOAD=1      start again when a .py file of the clone changes
 """
 
 import os
