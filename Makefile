@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev test check diagram bench lock format clean
+.PHONY: help dev modes trust diagram test check readme bench lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -13,6 +13,15 @@ help: ## list the targets
 
 dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1
 	@exec $(BIN)/python -m doors.dev
+
+modes: $(READY) ## print the modes as they hold: mode x tool -> verdict, and where it comes from
+	@$(BIN)/python -m doors.modes
+
+trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path REVOKE=1
+	@$(BIN)/python -m doors.trust
+
+diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file
+	@$(BIN)/python -m doors.diagram
 
 test: $(READY) ## run the tests, with no network; T=pattern for some of them
 	@$(PYTEST) $(if $(T),-k "$(T)")
@@ -28,7 +37,7 @@ format: $(READY) ## mend layout and imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-diagram: $(READY) ## write the generated parts of README.md: modes table, state diagram
+readme: $(READY) ## write the generated parts of README.md: tables, state diagram
 	@$(BIN)/python -m doors.readme
 
 bench: $(READY) ## time a step against LangGraph's own parts and create_agent

@@ -25,6 +25,7 @@ from langgraph.pregel import Pregel
 
 from graph.agent import build_agent
 from graph.harness import Harness
+from graph.models import Models
 from modes.catalog import load_catalog
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
@@ -37,7 +38,7 @@ def modeshift(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any
     """This project, as it is."""
     catalog = load_catalog("code")
     toolbox = build_toolbox(Workspace(workspace), catalog)
-    return build_agent(Harness(catalog, toolbox, model), saver)
+    return build_agent(Harness(catalog, toolbox, Models(model)), saver)
 
 
 def state_graph(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any, Any, Any, Any]:

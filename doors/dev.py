@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from graph.agent import build_harness
-from graph.settings import DEFAULT_WORKSPACE, ENV_FILE, ROOT, Settings, load_settings
+from graph.harness import Harness
+from graph.settings import ENV_FILE, ROOT, Settings, load_settings
 from modes.errors import ConfigurationError, UserError
 
 HOST = "127.0.0.1"
@@ -28,21 +29,14 @@ def main(env_file: Path = ENV_FILE) -> None:
     """Replace this process by the server; end with a message where it cannot start."""
     try:
         settings = load_settings(env_file)
-        make_default_workspace(settings.workspace)
-        build_harness(settings)
+        harness = build_harness(settings)
         port = free_port(os.environ.get("PORT") or "2024")
         command = server_command(settings, port)
     except UserError as error:
         sys.exit(f"modeshift: {error}")
-    print(banner(settings, port), flush=True)
+    print(banner(settings, harness, port), flush=True)
     os.chdir(ROOT)
     os.execve(sys.executable, command, environment())  # noqa: S606
-
-
-def make_default_workspace(workspace: Path) -> None:
-    """Make the default workspace; one that the user names must exist."""
-    if workspace == DEFAULT_WORKSPACE:
-        workspace.mkdir(exist_ok=True)
 
 
 def free_port(given: str) -> int:
@@ -92,15 +86,23 @@ def environment() -> dict[str, str]:
     return given
 
 
-def banner(settings: Settings, port: int) -> str:
+def banner(settings: Settings, harness: Harness, port: int) -> str:
     """What is served, and where."""
     address = f"http://{HOST}:{port}"
     model = settings.model
     if model == "offline":
         model += "  (no language model; set MODEL in .env, see .env.example)"
+    own = [
+        f"           {mode.model}  (mode {slug})"
+        for slug in harness.catalog
+        if (mode := harness.catalog[slug]).model is not None
+    ]
     return "\n".join(
         (
             f"model      {model}",
+            *own,
+            f"modes      {', '.join(harness.catalog)}  (make modes says what they may do)",
+            *(f"notice     {notice}" for notice in harness.notices),
             f"workspace  {settings.workspace}",
             f"approvals  {settings.approvals}",
             f"threads    {settings.checkpoints}",

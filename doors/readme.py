@@ -1,4 +1,4 @@
-"""``make diagram``: write the generated parts of README.md from the catalog and the chart.
+"""``make readme``: write the generated parts of README.md from the catalog and the chart.
 
 A part stands between ``<!-- name -->`` and ``<!-- /name -->``. The tests run the
 same functions and compare.

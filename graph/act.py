@@ -15,7 +15,6 @@ from graph.state import ActTask, Approved
 from modes.errors import told
 from modes.machine import Configuration, Event, Phase
 from modes.toolspec import Effect
-from modes.verdict import Approvals
 
 MAX_RESULT_CHARACTERS = 100_000
 
@@ -33,8 +32,7 @@ def act_node(harness: Harness) -> Node:
             )
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
-        moment = Moment(harness.catalog[task["mode"]], Approvals(task["approvals"]))
-        judged = await judge(harness, moment, call)
+        judged = await judge(harness, Moment.of(harness, task), call)
         update: dict[str, Any] = {}
         message = _refusal(judged, approved)
         if message is None:
@@ -45,6 +43,8 @@ def act_node(harness: Harness) -> Node:
             else:
                 message = await _run(judged, config, update)
                 _tell_of_edit(message, approved)
+                if judged.effect is Effect.EDIT and message.status == "success":
+                    update["written"] = _with_written(task, judged)
         update["messages"] = [message]
         is_done = judged.effect is Effect.COMPLETE and message.status == "success"
         if is_done:
@@ -75,11 +75,20 @@ def _move_on(
         mode=now.mode,
         phase=now.phase.value,
         approvals=task["approvals"],
+        remembered=task["remembered"],
+        written=update.get("written", task["written"]),
         plan=task["rest"],
         switch=task["switch"],
     )
     update |= {"phase": place["phase"], "plan": place["plan"]}
     return Command(update=update, goto=next_step(harness, place))
+
+
+def _with_written(task: ActTask, judged: Judged) -> list[str]:
+    assert judged.tool is not None
+    assert judged.args is not None
+    paths = [judged.args[name] for name in judged.tool.spec.paths]
+    return list(dict.fromkeys([*task["written"], *paths]))
 
 
 def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:

@@ -1,7 +1,7 @@
 """The wiring: nodes, edges, compile."""
 
 import asyncio
-from functools import cache
+import logging
 from threading import Lock
 from typing import Any
 
@@ -20,25 +20,22 @@ from graph.channels import (
 )
 from graph.harness import Harness
 from graph.intake import intake_node
-from graph.models import load_model
 from graph.node import router
 from graph.review import review_node
 from graph.settings import Settings, load_settings
 from graph.state import Input, State
 from graph.switch import switch_node
 from graph.think import mode_node
-from modes.catalog import load_catalog
-from tools.toolbox import build_toolbox
-from tools.workspace import Workspace
+from graph.workshop import Workshop
+from modes.errors import UserError
 
 Agent = CompiledStateGraph[State, None, Input, State]
+log = logging.getLogger("modeshift")
 
 
 def build_harness(settings: Settings) -> Harness:
     """Everything the nodes need. Reads files, so it blocks; raises ``UserError``."""
-    catalog = load_catalog(settings.default_mode)
-    toolbox = build_toolbox(Workspace(settings.workspace), catalog)
-    return Harness(catalog, toolbox, load_model(settings.model), settings.approvals)
+    return Workshop(settings).harness()
 
 
 def build_agent(
@@ -50,11 +47,11 @@ def build_agent(
     graph.channels["mode"] = Checked(str, mode_check(harness.catalog), "mode")
     graph.channels["approvals"] = Checked(str, approvals_check, "approvals")
     graph.channels["phase"] = Checked(str, phase_check, "phase")
-    modes = list(harness.catalog)
+    modes = [harness.machine.mode_node(slug) for slug in harness.catalog]
 
     graph.add_node("intake", intake_node(harness))
-    for slug in modes:
-        graph.add_node(slug, mode_node(harness, slug))
+    for slug in harness.catalog:
+        graph.add_node(harness.machine.mode_node(slug), mode_node(harness, slug))
     graph.add_node("review", review_node(harness))
     # LangGraph would make a channel of every key of ActTask, which only a Send carries.
     graph.add_node(
@@ -67,8 +64,8 @@ def build_agent(
 
     graph.add_edge(START, "intake")
     graph.add_conditional_edges("intake", route, ["review", *modes, END])
-    for slug in modes:
-        graph.add_conditional_edges(slug, route, ["review", "act", END])
+    for mode in modes:
+        graph.add_conditional_edges(mode, route, ["review", "act", END])
     graph.add_conditional_edges("review", route, ["act", "switch_mode", *modes])
     graph.add_conditional_edges("switch_mode", route, modes)
 
@@ -77,24 +74,41 @@ def build_agent(
     return compiled.with_config(recursion_limit=max_steps)
 
 
-_building = Lock()
+class _Served:
+    """The agent that the server serves: made at its first use, and anew when its files change."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # or the first requests would make one each
+        self._workshop: Workshop | None = None
+        self._agent: Agent | None = None
+
+    def agent(self) -> Agent:
+        with self._lock:
+            if self._agent is None or self._workshop is None:
+                self._settings = load_settings()
+                self._workshop = Workshop(self._settings)
+                self._agent = self._build(self._workshop)
+            elif self._workshop.is_outdated():
+                try:
+                    self._agent = self._build(self._workshop)
+                except UserError as error:
+                    log.warning("the modes from before hold: %s", error)
+            return self._agent
+
+    def _build(self, workshop: Workshop) -> Agent:
+        harness = workshop.harness()
+        for notice in harness.notices:
+            log.warning(notice)
+        return build_agent(harness, max_steps=self._settings.max_steps)
 
 
-@cache
-def _built() -> Agent:
-    settings = load_settings()
-    return build_agent(build_harness(settings), max_steps=settings.max_steps)
-
-
-def _agent() -> Agent:
-    with _building:  # cache alone would let the first requests build one each
-        return _built()
+_served = _Served()
 
 
 async def agent() -> Agent:
-    """The graph ``agent`` of ``langgraph.json``, built at its first use.
+    """The graph ``agent`` of ``langgraph.json``, as the modes' files are now.
 
-    To a thread, because building reads files and the dev server forbids that in
-    its event loop.
+    The server asks for it at every run. To a thread, because reading files is
+    forbidden in its event loop.
     """
-    return await asyncio.to_thread(_agent)
+    return await asyncio.to_thread(_served.agent)

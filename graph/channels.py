@@ -101,6 +101,7 @@ def input_check(catalog: Catalog) -> Callable[[Any], dict[str, Any]]:
         "messages": _messages_check,
         "mode": mode_check(catalog),
         "approvals": approvals_check,
+        "forget": _ids_check,
     }
 
     def check(given: Any) -> dict[str, Any]:
@@ -113,6 +114,13 @@ def input_check(catalog: Catalog) -> Callable[[Any], dict[str, Any]]:
         return {key: checks[key](value) for key, value in given.items() if value is not None}
 
     return check
+
+
+def _ids_check(given: Any) -> list[str]:
+    ids = [given] if isinstance(given, str) else given
+    if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
+        raise InvalidInputError(f"forget {given!r} is no list of ids in 'remembered', nor 'all'")
+    return ids
 
 
 def _messages_check(given: Any) -> list[AnyMessage]:

@@ -13,7 +13,9 @@ from graph.harness import Harness
 from graph.judge import Judged
 from modes.errors import InvalidCallError, InvalidInputError
 from modes.mode import Mode
+from modes.permissions import covers, exact_pattern
 from modes.toolspec import Effect
+from modes.verdict import REMEMBERED_EFFECTS
 from tools.toolbox import Toolbox
 
 
@@ -24,6 +26,9 @@ class Approve(TypedDict):
     type: Literal["approve"]
     approvals: NotRequired[Literal["manual", "auto"]]
     """With a switch: the policy to set along with it."""
+    remember: NotRequired[bool | str]
+    """Allow the like of it from now on, in this thread and mode: this very command or file
+    (true), or all that match a pattern."""
 
 
 class Reject(TypedDict):
@@ -75,6 +80,8 @@ class ActionRequest(TypedDict):
     args: dict[str, Any]
     description: str
     id: str
+    remember: NotRequired[str]
+    """The pattern that ``"remember": true`` stands for, where it can be said."""
 
 
 class ReviewConfig(TypedDict):
@@ -94,20 +101,24 @@ class Request(TypedDict):
 def request(harness: Harness, mode: Mode, asking: Sequence[Judged]) -> Request:
     """The question to put to the person."""
     return Request(
-        action_requests=[
-            ActionRequest(
-                name=one.call["name"],
-                args=one.call["args"],
-                description=describe(harness, mode, one),
-                id=str(one.call["id"]),
-            )
-            for one in asking
-        ],
+        action_requests=[_action_request(harness, mode, one) for one in asking],
         review_configs=[
             ReviewConfig(action_name=one.call["name"], allowed_decisions=list(_allowed(one)))
             for one in asking
         ],
     )
+
+
+def _action_request(harness: Harness, mode: Mode, one: Judged) -> ActionRequest:
+    asked = ActionRequest(
+        name=one.call["name"],
+        args=one.call["args"],
+        description=describe(harness, mode, one),
+        id=str(one.call["id"]),
+    )
+    if pattern := _exact(one):
+        asked["remember"] = pattern
+    return asked
 
 
 def answer_schema(toolbox: Toolbox, asking: Sequence[Judged]) -> Any:
@@ -143,6 +154,8 @@ def _fits(toolbox: Toolbox, decision: Decision, one: Judged) -> None:
         and one.effect is not Effect.SWITCH
     ):
         raise InvalidInputError(f"'approvals' goes with the approval of a switch, not of {name}")
+    if decision["type"] == "approve" and decision.get("remember", False) is not False:
+        _fits_remember(decision["remember"], one)
     if decision["type"] == "edit":
         edited = decision["edited_action"]
         if edited["name"] != name:
@@ -153,6 +166,29 @@ def _fits(toolbox: Toolbox, decision: Decision, one: Judged) -> None:
             toolbox.validate(toolbox[name], edited["args"])
         except InvalidCallError as error:
             raise InvalidInputError(str(error)) from error
+
+
+def _fits_remember(pattern: bool | str, one: Judged) -> None:
+    name = one.call["name"]
+    assert one.tool is not None
+    assert one.args is not None
+    if one.effect not in REMEMBERED_EFFECTS:
+        raise InvalidInputError(f"'remember' on {name}: a person decides it every time")
+    if pattern is True and _exact(one) is None:
+        raise InvalidInputError(
+            f"'remember' on {name} needs a pattern here: {one.args!r} is not one plain command, "
+            "or names no single file"
+        )
+    if isinstance(pattern, str) and not covers(one.tool.spec, pattern, one.args):
+        raise InvalidInputError(
+            f"the pattern {pattern!r} to remember does not match this call of {name}"
+        )
+
+
+def _exact(one: Judged) -> str | None:
+    if one.effect not in REMEMBERED_EFFECTS or one.tool is None or one.args is None:
+        return None
+    return exact_pattern(one.tool.spec, one.args)
 
 
 def _allowed(one: Judged) -> tuple[str, ...]:
@@ -171,6 +207,7 @@ def describe(harness: Harness, mode: Mode, one: Judged) -> str:
             return (
                 f"Switch from {mode.name} to {harness.catalog[slug].name} mode? "
                 f"Reason: {_on_one_line(one.args['reason'])}\n{tools_change(gained, lost)}"
+                + model_change(harness, mode.slug, slug)
             )
         case Effect.QUESTION:
             labels = [f"- {label}" for label in suggestions(one.args)]
@@ -182,6 +219,14 @@ def describe(harness: Harness, mode: Mode, one: Judged) -> str:
 def tools_change(gained: Sequence[str], lost: Sequence[str]) -> str:
     """Which tools a switch brings and takes, in words."""
     return f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
+
+
+def model_change(harness: Harness, source: str, target: str) -> str:
+    """Which model a switch brings, in words; empty where it is the same."""
+    before, after = (
+        harness.catalog[slug].model or harness.models.default for slug in (source, target)
+    )
+    return "" if before == after else f" Model: {after} instead of {before}."
 
 
 def suggestions(args: dict[str, Any]) -> dict[str, str | None]:

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.types import Overwrite
 
 from graph.harness import Harness
 from graph.history import call_id, open_calls, repaired
 from graph.mode_changes import where
 from graph.node import Node
+from graph.remembered import after_forgetting
 from graph.state import State
 from modes.machine import Event, Phase
 
@@ -26,6 +27,13 @@ def intake_node(harness: Harness) -> Node:
         plan = state.get("plan", []) if now.phase is Phase.ACTING else []
         running = [call_id(planned["call"]) for planned in plan[0]] if plan else []
         messages = repaired(before, running)
+        gone = [record["source"] for record in change if record["source"] not in harness.catalog]
+        notices = [_is_gone(harness, slug, now.mode) for slug in gone]
+        for notice in notices:
+            _say_before_the_question(messages, notice)
+        remembered, told = after_forgetting(
+            harness, state.get("remembered", []), state.get("forget") or []
+        )
         now = harness.machine.send(now, Event.RESET)
         if _wants_an_answer(messages):
             now = harness.machine.send(now, Event.START)
@@ -38,6 +46,10 @@ def intake_node(harness: Harness) -> Node:
             "plan": [],
             "switch": None,
             "refused": [],
+            "remembered": remembered,
+            "forget": [],
+            "written": [] if change else state.get("written", []),
+            "notices": [*harness.notices, *notices, *told],
         }
         if messages != before:
             # In the middle of the history, so all of it is written anew.
@@ -45,6 +57,19 @@ def intake_node(harness: Harness) -> Node:
         return update
 
     return intake
+
+
+def _is_gone(harness: Harness, slug: str, now: str) -> str:
+    return f"The mode {slug!r} is no more; this thread goes on in {harness.catalog[now].name} mode."
+
+
+def _say_before_the_question(messages: list[AnyMessage], text: str) -> None:
+    """As a message, so that every client shows it; no history begins with one of ours."""
+    place = len(messages)
+    while place > 0 and isinstance(messages[place - 1], HumanMessage):
+        place -= 1
+    if place > 0:
+        messages.insert(place, AIMessage(text))
 
 
 def _wants_an_answer(messages: Sequence[AnyMessage]) -> bool:

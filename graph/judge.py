@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from langchain_core.messages import ToolCall
 
 from graph.harness import Harness
 from graph.history import call_id
-from graph.state import Approved, Planned, State
+from graph.remembered import patterns
+from graph.state import ActTask, Approved, Planned, State
 from modes.errors import InvalidCallError
 from modes.mode import Mode
 from modes.toolspec import Effect
-from modes.verdict import Approvals, Verdict, verdict
+from modes.verdict import Approvals, Verdict, judges_paths, verdict
 from tools.tool import Tool
 
 
@@ -27,12 +28,25 @@ class Moment:
     """Whether the call is the only one of its message."""
     refused: Collection[str] = ()
     """Modes to which a person refused to switch, in this turn."""
+    remembered: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Patterns for which a person has approved every call, by tool."""
 
     @classmethod
-    def of(cls, harness: Harness, state: State, alone: bool) -> Self:
+    def of(
+        cls,
+        harness: Harness,
+        state: State | ActTask,
+        alone: bool = True,
+        refused: Collection[str] = (),
+    ) -> Self:
         """The moment in which the thread is."""
-        approvals = Approvals(state["approvals"])
-        return cls(harness.catalog[state["mode"]], approvals, alone, state["refused"])
+        return cls(
+            harness.catalog[state["mode"]],
+            Approvals(state["approvals"]),
+            alone,
+            refused,
+            patterns(harness, state["mode"], state.get("remembered", ())),
+        )
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,7 @@ class Judged:
 async def judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
     """Judge one call; also in ``act``, on the arguments about to run."""
     # To a thread: resolving a path asks the file system.
-    if any(call["args"].get(name) for name in _paths(harness, call)):
+    if _judges_paths(harness, moment, call):
         return await asyncio.to_thread(_judge, harness, moment, call)
     return _judge(harness, moment, call)
 
@@ -107,17 +121,19 @@ def batches(judged: Sequence[Judged], approved: Mapping[str, Approved]) -> list[
     return plan
 
 
-def _paths(harness: Harness, call: ToolCall) -> tuple[str, ...]:
+def _judges_paths(harness: Harness, moment: Moment, call: ToolCall) -> bool:
     try:
-        return harness.toolbox[call["name"]].spec.paths
+        return judges_paths(moment.mode, harness.toolbox[call["name"]].spec)
     except InvalidCallError:
-        return ()
+        return False
 
 
 def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
     try:
         tool = harness.toolbox[call["name"]]
-        args = harness.toolbox.check(tool, call["args"])
+        args = harness.toolbox.check(
+            tool, call["args"], resolve=judges_paths(moment.mode, tool.spec)
+        )
     except InvalidCallError as error:
         return _denied(call, str(error))
     if tool.spec.effect is Effect.COMPLETE and not moment.alone:
@@ -127,7 +143,9 @@ def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
         return _denied(
             call, f"The user has refused a switch to {target!r} in this turn; go on without it."
         )
-    return Judged(call, verdict(moment.mode, tool.spec, args, moment.approvals), tool, args)
+    remembered = moment.remembered.get(tool.spec.name, ())
+    found = verdict(moment.mode, tool.spec, args, moment.approvals, remembered)
+    return Judged(call, found, tool, args)
 
 
 def _denied(call: ToolCall, reason: str) -> Judged:

@@ -12,6 +12,23 @@ KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """The variable with the key, for the providers that the clone installs and that need one."""
 
 
+class Models:
+    """The chat models of the modes, by name; each made once."""
+
+    def __init__(self, default: str | BaseChatModel) -> None:
+        """``default`` is for a mode that names none; raises ``ConfigurationError``."""
+        self.default = default if isinstance(default, str) else default._llm_type
+        model = load_model(default) if isinstance(default, str) else default
+        self._models: dict[str, BaseChatModel] = {self.default: model}
+
+    def __getitem__(self, name: str | None) -> BaseChatModel:
+        """The model of this name, or the default one; raises ``ConfigurationError``."""
+        name = name or self.default
+        if name not in self._models:
+            self._models[name] = load_model(name)
+        return self._models[name]
+
+
 def load_model(name: str) -> BaseChatModel:
     """The model called ``offline`` or ``provider:name``.
 

@@ -8,7 +8,7 @@ from langgraph.types import Command, Send
 from typing_extensions import TypedDict
 
 from graph.harness import Harness
-from graph.state import ActTask, Planned, State, Switch
+from graph.state import ActTask, Planned, Remembered, State, Switch
 from modes.machine import Configuration, Phase
 
 Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
@@ -21,6 +21,8 @@ class Place(TypedDict):
     mode: str
     phase: str
     approvals: str
+    remembered: list[Remembered]
+    written: list[str]
     plan: list[list[Planned]]
     switch: Switch | None
 
@@ -53,6 +55,8 @@ def next_step(harness: Harness, place: Place) -> str | list[Send]:
                 planned=planned,
                 mode=place["mode"],
                 approvals=place["approvals"],
+                remembered=place["remembered"],
+                written=place["written"],
                 life=harness.once.life,
                 is_lead=planned is batch[-1],
                 rest=rest,

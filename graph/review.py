@@ -13,8 +13,10 @@ from graph.history import call_id, is_alone, not_run, open_calls, repaired
 from graph.judge import Judged, Moment, batches, judge, judge_all
 from graph.mode_changes import where
 from graph.node import Node
-from graph.state import Approved, State, Switch
+from graph.remembered import remember
+from graph.state import Approved, Remembered, State, Switch
 from modes.machine import Configuration, Event
+from modes.permissions import exact_pattern
 from modes.toolspec import Effect
 
 
@@ -24,15 +26,16 @@ def review_node(harness: Harness) -> Node:
     async def review(state: State) -> dict[str, Any]:
         calls = open_calls(state["messages"])
         now, change = where(harness, state)
-        if change or not calls:
-            # What waited was asked in another mode, or somebody has written to the history
-            # since: nobody is held to it.
+        is_stale = state.get("asked_under") != harness.catalog.digest
+        if change or is_stale or not calls:
+            # What waited was asked in another mode or under other modes' files, or somebody
+            # has written to the history since: nobody is held to it.
             return {
                 "messages": Overwrite(repaired(state["messages"])),
                 "mode_changes": change,
                 "phase": harness.machine.send(now, Event.DECIDED).phase.value,
             }
-        moment = Moment.of(harness, state, is_alone(state["messages"]))
+        moment = Moment.of(harness, state, is_alone(state["messages"]), state["refused"])
         judged = await judge_all(harness, moment, calls)
         asking = [one for one in judged if one.verdict.kind == "ask"]
         outcome = Outcome(harness, moment, list(state["refused"]))
@@ -43,7 +46,7 @@ def review_node(harness: Harness) -> Node:
             )
             for one, decision in zip(asking, answer["decisions"], strict=True):
                 await outcome.take(one, decision)
-        return outcome.update(now, judged)
+        return outcome.update(now, judged, state.get("remembered", []))
 
     return review
 
@@ -58,12 +61,14 @@ class Outcome:
         self._approved: dict[str, Approved] = {}
         self._answers: list[ToolMessage] = []
         self._switch: Switch | None = None
+        self._remembered: list[Remembered] = []
 
     async def take(self, one: Judged, decision: Decision) -> None:
         """Take in the decision on one call."""
         match decision["type"]:
             case "approve":
                 self._approve(one, approvals=decision.get("approvals"))
+                self._remember(one, decision.get("remember", False))
             case "edit":
                 await self._edit(one, decision["edited_action"]["args"])
             case "reject":
@@ -78,6 +83,13 @@ class Outcome:
             self._choose(one, one.call["args"], "The user approved.", approvals)
         else:
             self._approved[call_id(one.call)] = Approved(args=one.call["args"], edited=is_edit)
+
+    def _remember(self, one: Judged, pattern: str | bool) -> None:
+        if pattern and one.tool is not None and one.args is not None:
+            spec = one.tool.spec
+            pattern = exact_pattern(spec, one.args) or "" if pattern is True else pattern
+            slug = self._moment.mode.slug
+            self._remembered.append(remember(self._harness, slug, spec.name, str(pattern)))
 
     def _choose(
         self, one: Judged, target: Mapping[str, Any], reply: str, approvals: str | None = None
@@ -116,7 +128,9 @@ class Outcome:
         else:
             self._answers.append(_success(one.call, message))
 
-    def update(self, now: Configuration, judged: list[Judged]) -> dict[str, Any]:
+    def update(
+        self, now: Configuration, judged: list[Judged], remembered: list[Remembered]
+    ) -> dict[str, Any]:
         """The update of the state, and where the machine goes with it."""
         settled = {answer.tool_call_id for answer in self._answers}
         if self._switch is not None:
@@ -130,6 +144,9 @@ class Outcome:
             "messages": self._answers,
             "switch": self._switch,
             "refused": self._refused,
+            "remembered": list(
+                {one["id"]: one for one in (*remembered, *self._remembered)}.values()
+            ),
             "plan": plan,
             "phase": self._harness.machine.send(now, event).phase.value,
         }

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dotenv import load_dotenv
-from platformdirs import user_data_dir
+from platformdirs import user_config_path, user_data_path
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -13,6 +13,7 @@ from modes.verdict import Approvals
 ROOT = Path(__file__).parent.parent
 ENV_FILE = ROOT / ".env"
 DEFAULT_WORKSPACE = ROOT / "workspace"
+DATA = user_data_path("modeshift", appauthor=False)
 
 
 class Settings(BaseSettings):
@@ -28,15 +29,26 @@ class Settings(BaseSettings):
         Approvals.MANUAL, description="`manual`, or `auto`: edits inside the workspace do not ask"
     )
     default_mode: str = Field("ask", description="the mode that a new thread starts in")
+    trust_workspace: bool = Field(
+        default=False,
+        description="`true`: take the workspace's own modes and rules, whatever they say",
+    )
+    config_folder: Path = Field(
+        user_config_path("modeshift", appauthor=False),
+        description="the folder with your own `custom_modes.yaml` and `permissions.yaml`",
+    )
+    trust_file: Path = Field(
+        DATA / "trusted.json", description="where `make trust` records what you have trusted"
+    )
     checkpoints: Path = Field(
-        Path(user_data_dir("modeshift", appauthor=False)) / "checkpoints.sqlite",
+        DATA / "checkpoints.sqlite",
         description="the SQLite file in which the dev server keeps threads",
     )
     max_steps: int = Field(
         500, ge=1, description="model and tool steps in one run before it is stopped"
     )
 
-    @field_validator("workspace", "checkpoints")
+    @field_validator("workspace", "checkpoints", "config_folder", "trust_file")
     @classmethod
     def _whole(cls, path: Path) -> Path:
         return path.expanduser().absolute()

@@ -19,6 +19,20 @@ class Input(TypedDict, total=False):
     messages: list[AnyMessage]
     mode: str
     approvals: Literal["manual", "auto"]
+    forget: list[str]
+    """Ids in ``remembered``, or ``all``."""
+
+
+class Remembered(TypedDict):
+    """A person's "always allow this", for one tool and pattern in one mode of the thread."""
+
+    id: str
+    mode: str
+    tool: str
+    pattern: str
+    digest: str
+    """Of the mode and the workspace that it was given in: in another it does not hold."""
+    when: str
 
 
 class ModeChange(TypedDict):
@@ -76,6 +90,18 @@ class State(TypedDict, total=False):
     switch: Switch | None
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
+    asked_under: str
+    """The digest of the modes under which the calls that wait for a person were judged."""
+    remembered: list[Remembered]
+    forget: list[str]
+    written: list[str]
+    """Files changed in this mode since the thread came to it; the next mode is told."""
+    notices: list[str]
+    """What a person should know about the modes, as of the turn's start."""
+
+
+TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})
+"""What no node may be called, for LangGraph: the names of the state, and of another node."""
 
 
 class ActTask(TypedDict):
@@ -84,6 +110,8 @@ class ActTask(TypedDict):
     planned: Planned
     mode: str
     approvals: str
+    remembered: list[Remembered]
+    written: list[str]
     life: str
     """Of the process that planned it; see ``graph.once``."""
     is_lead: bool

@@ -17,9 +17,9 @@ from modes.machine import Event
 
 def mode_node(harness: Harness, slug: str) -> Node:
     """The node of the mode ``slug``."""
-    voice = harness.voices[slug]
 
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
+        voice = harness.voice(slug)
         now, change = where(harness, state)
         try:
             answer = await voice.model.ainvoke([voice.prompt, *state["messages"]], config)
@@ -34,10 +34,11 @@ def mode_node(harness: Harness, slug: str) -> Node:
             update["mode_changes"] = change
         if not message.tool_calls:
             return update | {"phase": harness.machine.send(now, Event.ANSWER).phase.value}
-        moment = Moment.of(harness, state, alone=len(message.tool_calls) == 1)
+        moment = Moment.of(harness, state, len(message.tool_calls) == 1, state["refused"])
         judged = await judge_all(harness, moment, message.tool_calls)
         if any(one.verdict.kind == "ask" for one in judged):
-            return update | {"phase": harness.machine.send(now, Event.REVIEW).phase.value}
+            phase = harness.machine.send(now, Event.REVIEW).phase
+            return update | {"phase": phase.value, "asked_under": harness.catalog.digest}
         phase = harness.machine.send(now, Event.ACT).phase
         return update | {"phase": phase.value, "plan": batches(judged, {})}
 

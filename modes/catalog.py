@@ -1,13 +1,13 @@
 """The catalog: which modes there are, and which one a new thread starts in."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 
-import yaml
-from pydantic import ValidationError
-
 from modes.errors import ModeFileError, UnknownModeError
-from modes.mode import Mode
+from modes.mode import Level, Mode, Origin, Standing
+from modes.modes_file import ModesFile, parse_mode
 
 BUILT_IN = Path(__file__).parent
 
@@ -41,27 +41,47 @@ class Catalog:
     def __len__(self) -> int:
         return len(self._modes)
 
+    @cached_property
+    def digest(self) -> str:
+        """Differs where anything in any mode does: what was asked under another is void."""
+        digests = "".join(mode.digest for mode in self._modes.values())
+        return sha256(digests.encode()).hexdigest()
+
+
+def layered(modes: Iterable[Mode], default: str, standing: Iterable[Standing] = ()) -> Catalog:
+    """A catalog in which a later mode replaces an earlier one of the same slug, whole.
+
+    Only what the user denied stays: ``standing`` goes to every mode, and a global
+    mode that is replaced leaves its ``deny`` rules behind.
+    """
+    by_slug: dict[str, Mode] = {}
+    everywhere = tuple(standing)
+    for mode in modes:
+        replaced = by_slug.get(mode.slug)
+        left: tuple[Standing, ...] = ()
+        if replaced is not None and replaced.origin.level is Level.GLOBAL:
+            left = (Standing(replaced.permissions, replaced.origin.file, only_denies=True),)
+        by_slug[mode.slug] = mode.model_copy(update={"standing": (*everywhere, *left)})
+    return Catalog(by_slug.values(), default)
+
 
 def load_catalog(default: str = "ask", folder: Path = BUILT_IN) -> Catalog:
-    """Read every ``*.yaml`` in ``folder``, one mode each.
-
-    Raises ``ModeFileError`` for a file that is no mode, ``UnknownModeError`` when
-    ``default`` is none of them.
-    """
-    return Catalog((_read(file) for file in sorted(folder.glob("*.yaml"))), default)
+    """The clone's own modes alone; raises ``ModeFileError`` and ``UnknownModeError``."""
+    return Catalog(read_built_in(folder), default)
 
 
-def _read(file: Path) -> Mode:
-    try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ModeFileError(f"{file}: cannot be read as YAML: {error}") from error
-    try:
-        return Mode.model_validate(data)
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'the file'}: {problem['msg']}"
-            f" (got {problem['input']!r})"
-            for problem in error.errors()
-        )
-        raise ModeFileError(f"{file}: {problems}") from error
+def read_built_in(folder: Path = BUILT_IN) -> Iterator[Mode]:
+    """Read every ``*.yaml`` in ``folder``, one mode each; raises ``ModeFileError``."""
+    for file in sorted(folder.glob("*.yaml")):
+        name = f"{folder.name}/{file.name}"
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ModeFileError(f"{name}: cannot be read: {error}") from error
+        yield from with_origin(parse_mode(text, name), Origin(Level.BUILT_IN, name))
+
+
+def with_origin(file: ModesFile, origin: Origin) -> Iterator[Mode]:
+    """The modes of a file, marked with where they come from."""
+    for mode in file.modes:
+        yield Mode(**dict(mode), origin=origin)

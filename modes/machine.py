@@ -5,7 +5,7 @@ per mode) and ``phase`` (what the turn is doing). The only module that imports
 python-statemachine.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
 
 from modes.catalog import Catalog
-from modes.errors import ModeFileError
 from modes.toolspec import ToolSpec
 from modes.verdict import Approvals, verdict
 
@@ -90,12 +89,14 @@ class Machine:
     because a chart instance never is.
     """
 
-    def __init__(self, catalog: Catalog, tools: Iterable[ToolSpec]) -> None:
-        if taken := sorted({"intake", *_NODES.values()} & set(catalog)):
-            raise ModeFileError(
-                f"slug {taken[0]!r} is the name of another node of the graph; rename the mode"
-            )
+    def __init__(
+        self, catalog: Catalog, tools: Iterable[ToolSpec], taken: Collection[str] = ()
+    ) -> None:
+        """``taken`` are names that the graph has for something else than a mode's node."""
         self._catalog = catalog
+        # No slug holds an underscore, so a name with one is free.
+        taken = {*taken, *_NODES.values()}
+        self._mode_nodes = {slug: f"{slug}_mode" if slug in taken else slug for slug in catalog}
         self._chart = _chart(catalog)
         self._outcomes: dict[tuple[Configuration, Event, str | None], Configuration] = {}
         specs = tuple(tools)
@@ -131,7 +132,11 @@ class Machine:
         """The node that runs next; None when the turn is over."""
         if now.phase is Phase.IDLE:
             return None
-        return _NODES.get(now.phase, now.mode)
+        return _NODES.get(now.phase) or self.mode_node(now.mode)
+
+    def mode_node(self, slug: str) -> str:
+        """The name of a mode's node: its slug, unless that name is taken."""
+        return self._mode_nodes[slug]
 
     def bound(self, now: Configuration) -> tuple[str, ...]:
         """The names of the tools that the model has now: none but while it thinks."""

@@ -1,22 +1,22 @@
 """``Mode``: what a mode is. The shape of Kilo Code and Roo Code modes."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from functools import cached_property
+from hashlib import sha256
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from modes.file_regex import check_file_regex, is_found
+from modes.permissions import Kind, Rules, with_patterns
+from modes.toolspec import ToolGroup
+
 _SLUG = re.compile(r"[A-Za-z0-9-]+")
-
-
-class ToolGroup(StrEnum):
-    """The groups a mode can be granted."""
-
-    READ = "read"
-    EDIT = "edit"
-    COMMAND = "command"
-    MCP = "mcp"
+_NotBlank = Annotated[str, Field(pattern=r"\S")]
 
 
 class _Data(BaseModel):
@@ -40,10 +40,7 @@ class Grant(_Data):
     @classmethod
     def _compiles(cls, pattern: str | None) -> str | None:
         if pattern is not None:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+            check_file_regex(pattern)
         return pattern
 
     @model_validator(mode="after")
@@ -55,24 +52,24 @@ class Grant(_Data):
     def permits(self, path: str) -> bool:
         """Whether ``path``, relative to the workspace and resolved, may be changed.
 
-        Python's ``$`` also matches before a final line break, so a path with a
-        control character in it matches nothing.
+        Raises ``SlowPatternError``.
         """
-        if any(ord(character) < 32 for character in path):
-            return False
-        return self.file_regex is None or re.search(self.file_regex, path) is not None
+        return is_found(self.file_regex or "", path)
 
 
-class Mode(_Data):
-    """A mode as data. Python names are snake_case, YAML has Kilo's camelCase."""
+class ModeText(_Data):
+    """A mode as a file has it. Python names are snake_case, YAML has Kilo's camelCase."""
 
     slug: str
-    name: str = Field(min_length=1)
-    role_definition: str = Field(min_length=1)
+    name: _NotBlank
+    role_definition: _NotBlank
     when_to_use: str = ""
     description: str = ""
     custom_instructions: str = ""
     groups: tuple[Grant, ...] = ()
+    permissions: Mapping[str, Mapping[str, Kind]] = Field(default_factory=dict)
+    model: str | None = None
+    """``provider:name`` or ``offline``; None for the model of the settings."""
 
     @field_validator("slug")
     @classmethod
@@ -94,6 +91,11 @@ class Mode(_Data):
             raise ValueError(f"group {twice[0]!r} is there twice")
         return grants
 
+    @field_validator("permissions", mode="before")
+    @classmethod
+    def _kind_to_patterns(cls, permissions: Any) -> Any:
+        return with_patterns(permissions)
+
     def grant(self, group: ToolGroup) -> Grant | None:
         """The mode's grant of ``group``, or None where it has none."""
         return next((grant for grant in self.groups if grant.group is group), None)
@@ -105,3 +107,44 @@ def _as_grant(group: Any) -> Any:
     if isinstance(group, list) and len(group) == 2 and isinstance(group[1], dict):
         return {"group": group[0], **group[1]}
     return group
+
+
+class Level(StrEnum):
+    """Whose a mode is; a later one replaces an earlier one of the same slug."""
+
+    BUILT_IN = "built-in"
+    """The clone's own."""
+    GLOBAL = "global"
+    """The user's, for every workspace."""
+    PROJECT = "project"
+    """The workspace's, which somebody else may have written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a mode comes from."""
+
+    level: Level = Level.BUILT_IN
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The user's own rules, which stand above the mode's: their ``deny`` always wins."""
+
+    rules: Rules
+    origin: str
+    only_denies: bool = False
+    """Of a mode that another one has replaced nothing else is left."""
+
+
+class Mode(ModeText):
+    """A mode as it holds: what its file says, and what the file cannot say of itself."""
+
+    origin: Origin = Origin()
+    standing: tuple[Standing, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """Differs where anything in the mode does, what stands above it included."""
+        return sha256(self.model_dump_json().encode()).hexdigest()

@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from modes.mode import ToolGroup
+
+class ToolGroup(StrEnum):
+    """The groups a mode can be granted."""
+
+    READ = "read"
+    EDIT = "edit"
+    COMMAND = "command"
+    MCP = "mcp"
 
 
 class Effect(StrEnum):
@@ -34,4 +41,13 @@ class ToolSpec:
     group: ToolGroup | None = None
     """The group a mode needs; None for a tool that every mode has."""
     paths: tuple[str, ...] = ()
-    """The arguments that name the files which the call changes."""
+    """The arguments that name the files which the call reads or changes, all of them."""
+    reads_below: bool = False
+    """Whether a path may be a folder, of which the call reads what is in it."""
+    command: str | None = None
+    """The argument that is the command line."""
+
+    @property
+    def takes_patterns(self) -> bool:
+        """Whether a permission can be for some calls of the tool and not for others."""
+        return bool(self.paths) or self.command is not None

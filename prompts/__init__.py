@@ -26,11 +26,18 @@ def _environment() -> Environment:
 
 
 def render(
-    slug: str, *, name: str, role_definition: str, edit_limit: str, custom_instructions: str
+    slug: str | None,
+    *,
+    name: str,
+    role_definition: str,
+    edit_limit: str,
+    custom_instructions: str,
+    rules: str = "",
 ) -> str:
-    """The system prompt of a mode; ``<slug>.md`` is left out where there is none.
+    """The system prompt of a mode; ``<slug>.md`` is left out where there is none, or no slug.
 
     ``edit_limit`` says in words which files alone may be changed; empty for no limit.
+    ``rules`` are the project's, as Markdown.
     """
     file = FOLDER / f"{slug}.md"
     return (
@@ -41,6 +48,7 @@ def render(
             role_definition=role_definition,
             edit_limit=edit_limit,
             custom_instructions=custom_instructions,
-            how_to_work=file.read_text(encoding="utf-8").strip() if file.is_file() else "",
+            rules=rules,
+            how_to_work=file.read_text(encoding="utf-8").strip() if slug and file.is_file() else "",
         )
     )

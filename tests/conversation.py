@@ -16,6 +16,7 @@ from langgraph.types import Command
 
 from graph.agent import Agent, build_agent
 from graph.harness import Harness
+from graph.models import Models
 from graph.offline import OfflineModel
 from modes.catalog import Catalog, load_catalog
 from modes.verdict import Approvals
@@ -41,7 +42,7 @@ def make_agent(
     """An agent on ``workspace``, with the offline model unless another is given."""
     catalog = catalog or load_catalog()
     toolbox = build_toolbox(Workspace(workspace), catalog)
-    harness = Harness(catalog, toolbox, model or OfflineModel(), approvals)
+    harness = Harness(catalog, toolbox, Models(model or OfflineModel()), approvals)
     return build_agent(harness, saver or InMemorySaver())
 
 

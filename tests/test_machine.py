@@ -8,7 +8,7 @@ import pytest
 from statemachine.exceptions import TransitionNotAllowed
 
 from modes.catalog import Catalog, load_catalog
-from modes.errors import ModeFileError, UnknownModeError
+from modes.errors import UnknownModeError
 from modes.machine import Configuration, Event, Machine, Phase
 from modes.mode import Mode
 from modes.toolspec import Effect, ToolSpec
@@ -94,11 +94,15 @@ def test_slugs_that_the_chart_could_trip_over() -> None:
         assert machine.send(now, Event.SWITCH_MODE, target) == (target, Phase.THINKING)
 
 
-@pytest.mark.parametrize("slug", ["review", "act", "intake"])
-def test_a_slug_that_is_the_name_of_another_node(slug: str) -> None:
-    catalog = Catalog([Mode(slug=slug, name="X", role_definition="x")], slug)
-    with pytest.raises(ModeFileError, match=f"'{slug}' is the name of another node"):
-        Machine(catalog, [])
+@pytest.mark.parametrize(
+    ("slug", "node"),
+    [("review", "review_mode"), ("act", "act_mode"), ("plan", "plan_mode"), ("send", "send")],
+)
+def test_a_slug_that_is_the_name_of_something_else(slug: str, node: str) -> None:
+    machine = Machine(Catalog([Mode(slug=slug, name="X", role_definition="x")], slug), [], ["plan"])
+    assert machine.node(Configuration(slug, Phase.THINKING)) == node
+    assert machine.node(Configuration(slug, Phase.REVIEWING)) == "review"
+    assert machine.send(Configuration(slug, Phase.IDLE), Event.START).mode == slug
 
 
 def test_threads_may_share_it(machine: Machine) -> None:

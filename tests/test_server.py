@@ -163,7 +163,7 @@ async def test_the_graph_and_its_input_can_be_seen(server: Server, client: LangG
     nodes = {node["id"] for node in drawn["nodes"]}
     assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
     schemas: Any = await client.assistants.get_schemas(assistants[0]["assistant_id"])
-    assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals"}
+    assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals", "forget"}
 
 
 def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from modes.catalog import load_catalog
 from modes.errors import FileRestrictionError, NotAllowedError
-from modes.mode import ToolGroup
-from modes.toolspec import Effect, ToolSpec
+from modes.toolspec import Effect, ToolGroup, ToolSpec
 from modes.verdict import Approvals, verdict
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
@@ -20,7 +19,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "search_files": {"regex": "x"},
     "write_file": {"path": "a.py", "content": "x"},
     "edit_file": {"path": "a.py", "old": "x", "new": "y"},
-    "execute_command": {"command": "ls"},
+    "execute_command": {"command": "make"},
     "switch_mode": {"mode_slug": "debug", "reason": "x"},
     "ask_followup_question": {"question": "x"},
     "update_todo_list": {"todos": []},

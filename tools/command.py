@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from modes.errors import ToolFailedError
-from modes.mode import ToolGroup
-from modes.toolspec import Effect
+from modes.toolspec import Effect, ToolGroup
 from tools.tool import Tool
 from tools.workspace import Workspace
 
@@ -44,7 +43,7 @@ def command_tools(workspace: Workspace) -> list[Tool]:
         folder = await asyncio.to_thread(workspace.folder, cwd or ".")
         return await _run(command, folder, seconds)
 
-    return [Tool.of(execute_command, Effect.COMMAND, ToolGroup.COMMAND)]
+    return [Tool.of(execute_command, Effect.COMMAND, ToolGroup.COMMAND, command="command")]
 
 
 async def _run(command: str, folder: Path, seconds: int) -> str:

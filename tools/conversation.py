@@ -1,11 +1,12 @@
 """The tools every mode has: switch the mode, ask the person, keep notes, be done."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from modes.catalog import Catalog
 from modes.errors import UnknownModeError
+from modes.mode import Mode
 from modes.toolspec import Effect
 from tools.tool import Tool
 
@@ -21,12 +22,12 @@ class Todo(_Arguments):
     status: Literal["pending", "in_progress", "completed"] = "pending"
 
 
-def conversation_tools(catalog: Catalog) -> list[Tool]:
-    """The tools, with the catalog's modes as the ones that can be named."""
+def conversation_tools(modes: Mapping[str, Mode]) -> list[Tool]:
+    """The tools, with ``modes`` as the ones that can be named."""
 
     def known(slug: str) -> str:
-        if slug not in catalog:
-            raise ValueError(str(UnknownModeError(slug, catalog)))
+        if slug not in modes:
+            raise UnknownModeError(slug, modes)
         return slug
 
     Slug = Annotated[str, AfterValidator(known)]  # noqa: N806  # a type
@@ -37,7 +38,7 @@ def conversation_tools(catalog: Catalog) -> list[Tool]:
         text: str = Field(min_length=1)
         mode: Slug | None = Field(None, description="The mode to switch to with this answer.")
 
-    def switch_mode(mode_slug: Slug, reason: Annotated[str, Field(min_length=1)]) -> str:
+    def switch_mode(mode_slug: Slug, reason: Annotated[str, Field(pattern=r"\S")]) -> str:
         """Ask for another mode. A person decides; until then nothing changes.
 
         Args:
@@ -75,11 +76,12 @@ def conversation_tools(catalog: Catalog) -> list[Tool]:
         """
         return result
 
-    modes = "\n".join(
-        f"- {slug}: {catalog[slug].when_to_use or catalog[slug].description}" for slug in catalog
+    lines = "\n".join(
+        f"- {slug}: {' '.join((mode.when_to_use or mode.description).split())}"
+        for slug, mode in modes.items()
     )
     return [
-        Tool.of(switch_mode, Effect.SWITCH, None, addendum=f"\nThe modes:\n{modes}"),
+        Tool.of(switch_mode, Effect.SWITCH, None, addendum=f"\nThe modes:\n{lines}"),
         Tool.of(ask_followup_question, Effect.QUESTION, None),
         Tool.of(update_todo_list, Effect.NOTE, None),
         Tool.of(attempt_completion, Effect.COMPLETE, None),

@@ -1,8 +1,7 @@
 """The ``edit`` group: change files in the workspace."""
 
 from modes.errors import ToolFailedError
-from modes.mode import ToolGroup
-from modes.toolspec import Effect
+from modes.toolspec import Effect, ToolGroup
 from tools.tool import Tool
 from tools.workspace import Workspace
 

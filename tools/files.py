@@ -6,8 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from modes.errors import ToolFailedError
-from modes.mode import ToolGroup
-from modes.toolspec import Effect
+from modes.toolspec import Effect, ToolGroup
 from tools.tool import Tool
 from tools.workspace import Workspace
 
@@ -95,9 +94,9 @@ def read_tools(workspace: Workspace) -> list[Tool]:
 
     group = ToolGroup.READ
     return [
-        Tool.of(read_file, Effect.READ, group),
-        Tool.of(list_files, Effect.READ, group),
-        Tool.of(search_files, Effect.READ, group),
+        Tool.of(read_file, Effect.READ, group, paths=("path",)),
+        Tool.of(list_files, Effect.READ, group, paths=("path",), reads_below=True),
+        Tool.of(search_files, Effect.READ, group, paths=("path",), reads_below=True),
     ]
 
 

@@ -6,9 +6,17 @@ from inspect import iscoroutinefunction
 from typing import Any, Self
 
 from langchain_core.tools import BaseTool, StructuredTool
+from typing_extensions import TypedDict, Unpack
 
-from modes.mode import ToolGroup
-from modes.toolspec import Effect, ToolSpec
+from modes.toolspec import Effect, ToolGroup, ToolSpec
+
+
+class Rest(TypedDict, total=False):
+    """The fields of ``ToolSpec`` that not every tool needs."""
+
+    paths: tuple[str, ...]
+    reads_below: bool
+    command: str
 
 
 @dataclass(frozen=True)
@@ -24,17 +32,18 @@ class Tool:
         function: Callable[..., Any],
         effect: Effect,
         group: ToolGroup | None,
-        paths: tuple[str, ...] = (),
         addendum: str = "",
+        **rest: Unpack[Rest],
     ) -> Self:
         """Make a tool of ``function``; the model reads its docstring (Google style).
 
         A plain function runs in a worker thread, so it may block; a coroutine
         function may not. It returns text (with ``Effect.NOTE`` a pair of text and
         state updates), and raises ``ToolFailedError`` with a text that tells the
-        model what to do instead. Every mode has a tool whose ``group`` is None. A
-        tool that changes files names in ``paths`` its arguments that say which.
-        ``addendum`` follows the docstring's description.
+        model what to do instead. Every mode has a tool whose ``group`` is None.
+        ``addendum`` follows the docstring's description. ``rest`` are the other
+        fields of ``ToolSpec``; a tool that changes files names in ``paths`` all its
+        arguments that say which.
         """
         is_async = iscoroutinefunction(function)
         runnable = StructuredTool.from_function(
@@ -44,4 +53,4 @@ class Tool:
             response_format="content_and_artifact" if effect is Effect.NOTE else "content",
         )
         runnable.description += addendum
-        return cls(ToolSpec(runnable.name, effect, group, paths), runnable)
+        return cls(ToolSpec(runnable.name, effect, group, **rest), runnable)

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from modes.catalog import Catalog
 from modes.errors import InvalidCallError
+from modes.mode import Mode
 from modes.toolspec import ToolSpec
 from tools.arguments import misfit
 from tools.command import command_tools
@@ -35,14 +36,14 @@ class Toolbox:
         """What the rules must know of every tool."""
         return tuple(tool.spec for tool in self._tools.values())
 
-    def check(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
-        """``args`` as the verdict sees them: typed, paths resolved (this blocks).
+    def check(self, tool: Tool, args: Mapping[str, Any], *, resolve: bool) -> dict[str, Any]:
+        """``args`` as the verdict sees them: typed, paths resolved (this blocks) if asked.
 
         Raises ``InvalidCallError`` for arguments that do not fit the tool, and for
         a path that leads out of the workspace.
         """
         checked = self.validate(tool, args)
-        for name in tool.spec.paths:
+        for name in tool.spec.paths if resolve else ():
             if checked.get(name) is not None:
                 checked[name] = self.workspace.resolve(checked[name])
         return checked
@@ -74,13 +75,20 @@ class Toolbox:
 
 
 def build_toolbox(workspace: Workspace, catalog: Catalog) -> Toolbox:
-    """All tools on ``workspace``; add yours here."""
-    return Toolbox(
-        workspace,
-        [
-            *read_tools(workspace),
-            *edit_tools(workspace),
-            *command_tools(workspace),
-            *conversation_tools(catalog),
-        ],
-    )
+    """All tools on ``workspace``, with the catalog's modes as the ones that can be named."""
+    return Toolbox(workspace, _tools(workspace, {slug: catalog[slug] for slug in catalog}))
+
+
+def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:
+    """What the rules must know of every tool; the same whatever the modes."""
+    return tuple(tool.spec for tool in _tools(workspace, {}))
+
+
+def _tools(workspace: Workspace, modes: Mapping[str, Mode]) -> list[Tool]:
+    """All tools; add yours here."""
+    return [
+        *read_tools(workspace),
+        *edit_tools(workspace),
+        *command_tools(workspace),
+        *conversation_tools(modes),
+    ]

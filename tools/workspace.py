@@ -46,7 +46,7 @@ class Workspace:
             raise InvalidCallError(f"path {path!r} is a link that leads nowhere")
         return real.relative_to(self.root).as_posix()
 
-    def read(self, path: str) -> str:
+    def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """The text of a regular file, UTF-8; raises ``ToolFailedError`` otherwise."""
         target = self._target(path)
         try:
@@ -58,13 +58,13 @@ class Workspace:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ToolFailedError(f"{path!r} is not a regular file")
             with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(MAX_FILE_BYTES + 1)
+                data = file.read(max_bytes + 1)
         except OSError as error:
             raise ToolFailedError(f"{path!r} cannot be read: {error.strerror}") from error
         finally:
             os.close(descriptor)
-        if len(data) > MAX_FILE_BYTES:
-            raise ToolFailedError(f"{path!r} is larger than {MAX_FILE_BYTES} bytes")
+        if len(data) > max_bytes:
+            raise ToolFailedError(f"{path!r} is larger than {max_bytes} bytes")
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError:

@@ -1,0 +1,42 @@
+"""Command lines: their words, where a line is provably one command and no more.
+
+Every parser of shell text has been beaten, so this is none: a line is taken only
+if nothing in it means anything to a shell.
+"""
+
+import re
+
+# Quoted text is literal to every shell as long as it holds no quote of its kind, and in
+# double quotes nothing that expands. No "~", "*", "?", "[", "{", "#", "!", "\" outside.
+_QUOTED = r"""'([ !-&(-~]*)'|"([ #%-\[\]-_a-~]*)\""""
+_WORD = rf"(?:[A-Za-z0-9_@%+=:,./-]|{_QUOTED})+"
+_LINE = re.compile(rf" *{_WORD}(?: +{_WORD})* *")
+_WORDS = re.compile(_WORD)
+_OPERATORS = re.compile(r"[;&|(){}<>`\r\n]|\$\(")
+
+
+def command_words(line: str) -> tuple[str, ...] | None:
+    """The words of a line that is one command; None where that cannot be proven.
+
+    No operator, redirection, substitution, expansion, line break, or assignment
+    before the command.
+    """
+    if _LINE.fullmatch(line) is None:
+        return None
+    words = tuple(
+        re.sub(_QUOTED, lambda quoted: quoted[1] or quoted[2] or "", word[0])
+        for word in _WORDS.finditer(line)
+    )
+    return None if "=" in words[0] else words
+
+
+def mentioned_commands(line: str) -> list[tuple[str, ...]]:
+    """What may be the commands of any line: a guess, for refusing and never for allowing."""
+    found = []
+    for part in _OPERATORS.split(line):
+        words = [re.sub(r"[\\'\"]", "", word) for word in part.split()]
+        while words and "=" in words[0]:
+            del words[0]
+        if words:
+            found.append(tuple(words))
+    return found

@@ -1,0 +1,58 @@
+"""Trust: which workspaces' own modes and rules a person has accepted, as they were then."""
+
+import json
+import os
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from modes.errors import ConfigurationError
+
+
+class TrustFile:
+    """Digests of trusted project files, by the workspace's real path; JSON in the user's data."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def trusts(self, folder: Path, digest: str) -> bool:
+        """Whether these files, as they are now, are trusted; raises ``ConfigurationError``."""
+        return self._read().get(str(folder)) == digest
+
+    def knows(self, folder: Path) -> bool:
+        """Whether the folder was trusted before; raises ``ConfigurationError``."""
+        return str(folder) in self._read()
+
+    def trust(self, folder: Path, digest: str) -> None:
+        """Record it; raises ``ConfigurationError`` where the file cannot be read or written."""
+        self._write({**self._read(), str(folder): digest})
+
+    def revoke(self, folder: Path) -> bool:
+        """Forget it; whether there was something to forget. Raises ``ConfigurationError``."""
+        trusted = self._read()
+        had = trusted.pop(str(folder), None) is not None
+        self._write(trusted)
+        return had
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"{self.path} cannot be read, so no workspace is trusted: {error}; "
+                "mend the file or remove it"
+            ) from error
+        if not isinstance(data, dict):
+            raise ConfigurationError(f"{self.path} is no JSON object; mend the file or remove it")
+        return data
+
+    def _write(self, trusted: dict[str, Any]) -> None:
+        temporary = self.path.with_name(f"{self.path.name}-{token_hex(8)}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(trusted, indent=2) + "\n", encoding="utf-8")
+            os.replace(temporary, self.path)
+        except OSError as error:
+            raise ConfigurationError(f"{self.path} cannot be written: {error}") from error
