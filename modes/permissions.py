@@ -38,14 +38,21 @@ class Ruling:
     pattern: str
 
 
-def ruling(rules: Rules, tool: ToolSpec, args: Mapping[str, Any] | None) -> Ruling | None:
+def ruling(
+    rules: Rules, tool: ToolSpec, args: Mapping[str, Any] | None, *, deny_wins: bool = False
+) -> Ruling | None:
     """What the last rule that matches says; None where none does.
+
+    With ``deny_wins`` a ``deny`` that matches says it, wherever it stands.
 
     ``args`` as for ``verdict``: None asks what holds for every call of the tool.
     Where a rule may match and it cannot be told, an ``allow`` does not count and
     anything else asks: ``ask`` and ``deny`` are matched broadly, ``allow`` narrowly.
     """
     patterns = rules.get(tool.name, {})
+    if deny_wins:
+        denied = {pattern: kind for pattern, kind in patterns.items() if kind == "deny"}
+        patterns = {**{p: kind for p, kind in patterns.items() if p not in denied}, **denied}
     if args is None:
         return _for_every_call(patterns)
     found = None
@@ -53,7 +60,7 @@ def ruling(rules: Rules, tool: ToolSpec, args: Mapping[str, Any] | None) -> Ruli
         match _match(tool, pattern, args, broad=kind != "allow"):
             case "yes":
                 found = Ruling(kind, pattern)
-            case "maybe" if kind != "allow":
+            case "maybe" if kind != "allow" and (found is None or found.kind == "allow"):
                 found = Ruling("ask", pattern)
     return found
 

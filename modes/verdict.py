@@ -11,7 +11,7 @@ from typing import Any, Literal, assert_never
 
 from modes.errors import FileRestrictionError, InvalidCallError, ModelError, NotAllowedError, told
 from modes.file_regex import SECONDS, SlowPatternError
-from modes.mode import Grant, Mode
+from modes.mode import Grant, Level, Mode
 from modes.permissions import Ruling, covers, ruling
 from modes.toolspec import Effect, ToolSpec
 
@@ -125,11 +125,12 @@ def _file_restriction(
 
 def _by_rule(mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | None:
     """What the rules say: a standing ``deny``, else the mode's own, else what stands."""
-    standing = [(above, ruling(above.rules, tool, args)) for above in mode.standing]
+    standing = [(above, ruling(above.rules, tool, args, deny_wins=True)) for above in mode.standing]
     for above, found in standing:
         if found is not None and found.kind == "deny":
             return _ruled(mode, tool, found, above.origin)
-    own = ruling(mode.permissions, tool, args)
+    is_users = mode.origin.level is Level.GLOBAL
+    own = ruling(mode.permissions, tool, args, deny_wins=is_users)
     if own is not None:
         return _ruled(mode, tool, own, mode.origin.file)
     for above, found in standing:
