@@ -32,6 +32,7 @@ def review_node(harness: Harness) -> Node:
             # has written to the history since: nobody is held to it.
             return {
                 "messages": Overwrite(repaired(state["messages"])),
+                "mode": now.mode,
                 "mode_changes": change,
                 "phase": harness.machine.send(now, Event.DECIDED).phase.value,
             }

@@ -67,6 +67,8 @@ def _yaml(text: str) -> Any:
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
+        if node is None:
+            raise _UnfitError("the file is empty")
         _values(node, {}, 0)
         return loader.construct_document(node)
     finally:

@@ -97,7 +97,7 @@ class Machine:
         self._catalog = catalog
         # No slug holds an underscore, so a name with one is free.
         taken = {*taken, *_NODES.values()}
-        self._mode_nodes = {slug: f"{slug}_mode" if slug in taken else slug for slug in catalog}
+        self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
         self._class = _chart(catalog)
         self._seat = _Seat(self._raw(Configuration(catalog.default, Phase.IDLE)))
         self._chart = self._class(self._seat)

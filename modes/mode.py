@@ -17,6 +17,9 @@ from modes.toolspec import ToolGroup
 
 _SLUG = re.compile(r"[A-Za-z0-9-]+")
 _NotBlank = Annotated[str, Field(pattern=r"\S")]
+# A person reads it in a question: it must not look like one of our lines.
+_OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
+_Pattern = Annotated[str, Field(min_length=1)]
 
 
 class _Data(BaseModel):
@@ -61,14 +64,14 @@ class ModeText(_Data):
     """A mode as a file has it. Python names are snake_case, YAML has Kilo's camelCase."""
 
     slug: str
-    name: _NotBlank
+    name: _OneLine
     role_definition: _NotBlank
     when_to_use: str = ""
     description: str = ""
     custom_instructions: str = ""
     groups: tuple[Grant, ...] = ()
-    permissions: Mapping[str, Mapping[str, Kind]] = Field(default_factory=dict)
-    model: str | None = None
+    permissions: Mapping[str, Mapping[_Pattern, Kind]] = Field(default_factory=dict)
+    model: Annotated[str, Field(pattern=r"^(offline|[^:\s]+:\S+)$")] | None = None
     """``provider:name`` or ``offline``; None for the model of the settings."""
 
     @field_validator("slug")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conversation import Conversation, make_agent
+from tests.place import Place
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +36,9 @@ def workspace(tmp_path: Path) -> Path:
 def talk(workspace: Path) -> Conversation:
     """A thread with the offline model, approvals manual, starting in ask."""
     return Conversation(make_agent(workspace))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A user's folders, empty."""
+    return Place(tmp_path)

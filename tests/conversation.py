@@ -63,7 +63,7 @@ class Conversation:
         """Run, and stop behind a node, as a process does that ends between two steps."""
         await self.agent.ainvoke(given, self.config, interrupt_after=[node])
 
-    async def say(self, text: str, **host: str) -> None:
+    async def say(self, text: str, **host: Any) -> None:
         """A user's message; ``host`` is the rest of the input."""
         await self.send({"messages": [{"role": "user", "content": text}], **host})
 

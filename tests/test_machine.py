@@ -96,7 +96,7 @@ def test_slugs_that_the_chart_could_trip_over() -> None:
 
 @pytest.mark.parametrize(
     ("slug", "node"),
-    [("review", "review_mode"), ("act", "act_mode"), ("plan", "plan_mode"), ("send", "send")],
+    [("review", "mode_review"), ("act", "mode_act"), ("plan", "mode_plan"), ("send", "send")],
 )
 def test_a_slug_that_is_the_name_of_something_else(slug: str, node: str) -> None:
     machine = Machine(Catalog([Mode(slug=slug, name="X", role_definition="x")], slug), [], ["plan"])

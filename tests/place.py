@@ -1,0 +1,77 @@
+"""A user's folders in a temporary folder, and the settings that point at them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph.settings import Settings
+from graph.workshop import Workshop
+from tools.project import read_project
+from tools.trust import TrustFile
+from tools.workspace import Workspace
+
+MODE = (
+    "  - slug: '{slug}'\n    name: 'N {name}'\n    roleDefinition: {role}\n    groups: [{groups}]\n"
+)
+
+
+def modes_file(*slugs: str, groups: str = "read", role: str = "You help.", rest: str = "") -> str:
+    """The text of a modes file."""
+    modes = [
+        MODE.format(slug=slug, name=slug.capitalize(), role=role, groups=groups) + rest
+        for slug in slugs
+    ]
+    return "customModes:\n" + "".join(modes)
+
+
+@dataclass
+class Place:
+    """Where a user works."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.home.mkdir()
+        self.workspace.mkdir()
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def global_modes(self) -> Path:
+        return self.home / "custom_modes.yaml"
+
+    @property
+    def permissions(self) -> Path:
+        return self.home / "permissions.yaml"
+
+    @property
+    def project_modes(self) -> Path:
+        return self.workspace / ".kilocodemodes"
+
+    def settings(self, **given: Any) -> Settings:
+        folders = {
+            "workspace": self.workspace,
+            "config_folder": self.home,
+            "trust_file": self.root / "trusted.json",
+            "checkpoints": self.root / "checkpoints.sqlite",
+        }
+        return Settings(**{**folders, **given})
+
+    def workshop(self, **given: Any) -> Workshop:
+        return Workshop(self.settings(**given))
+
+    def trust(self) -> None:
+        workspace = Workspace(self.workspace)
+        digest = read_project(workspace).digest
+        TrustFile(self.settings().trust_file).trust(workspace.root, digest)
+
+    def rule(self, name: str, text: str) -> None:
+        file = self.workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)

@@ -1,0 +1,196 @@
+""" "Always allow this": what a person remembers at review, and what it is worth elsewhere."""
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graph.agent import build_agent
+from graph.harness import Harness
+from graph.models import Models
+from modes.errors import InvalidInputError
+from tests.conversation import APPROVE, REJECT, Conversation, problems
+from tests.place import Place, modes_file
+from tests.scripted import ScriptedModel, calling
+
+ALWAYS = {"type": "approve", "remember": True}
+
+
+def always(pattern: str) -> dict[str, Any]:
+    return {"type": "approve", "remember": pattern}
+
+
+@pytest.fixture
+def talk(place: Place) -> Conversation:
+    return Conversation(build_agent(place.workshop().harness(), InMemorySaver()))
+
+
+async def waits(talk: Conversation, text: str, **host: Any) -> bool:
+    """Whether a person is asked about ``text``; rejects it if so."""
+    await talk.say(text, **host)
+    if not await talk.waiting():
+        return False
+    await talk.decide(REJECT)
+    return True
+
+
+async def test_a_command_is_remembered(talk: Conversation, place: Place) -> None:
+    await talk.say("run touch a", mode="code")
+    (request,) = await talk.waiting()
+    assert request["remember"] == "touch a"
+    await talk.decide(ALWAYS)
+    (place.workspace / "a").unlink()
+    await talk.say("run touch  'a'")
+    assert not await talk.waiting()
+    assert (place.workspace / "a").exists()
+    for command in ("touch b", "touch a b", "touch a; touch b", "touch a\ttouch b", "A=1 touch a"):
+        assert await waits(talk, f"run {command}"), command
+    (one,) = (await talk.values())["remembered"]
+    assert (one["mode"], one["tool"], one["pattern"]) == ("code", "execute_command", "touch a")
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_file_is_remembered(talk: Conversation, place: Place) -> None:
+    await talk.say("write docs/a.md: one", mode="code")
+    assert (await talk.waiting())[0]["remember"] == "/docs/a.md"
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, "write docs/../docs/a.md: two")
+    assert (place.workspace / "docs/a.md").read_text() == "two"
+    assert await waits(talk, "write a.md: x")
+    assert await waits(talk, "write sub/docs/a.md: x")
+    assert await waits(talk, "replace two with three in docs/a.md"), "another tool"
+    (place.workspace / "b.md").write_text("")
+    (place.workspace / "docs/a.md").unlink()
+    (place.workspace / "docs/a.md").symlink_to("../b.md")
+    assert await waits(talk, "write docs/a.md: x"), "it is another file now"
+
+
+async def test_a_pattern_is_remembered(talk: Conversation) -> None:
+    await talk.say("write docs/a.md: one", mode="code")
+    await talk.decide(always("docs/**"))
+    assert not await waits(talk, "write docs/deep/b.md: x")
+    assert await waits(talk, "write src/b.md: x")
+
+
+@pytest.mark.parametrize(
+    ("text", "decision", "says"),
+    [
+        ("write a.md: x", always("docs/**"), "'docs/**' to remember does not match"),
+        ("write a.md: x", always(""), "does not match"),
+        ("run ls; ls", ALWAYS, "needs a pattern"),
+        ("run ls; ls", always("ls *"), "does not match"),
+        ("run ls 'a b'", ALWAYS, "needs a pattern"),
+        ("run touch x", always("touch y"), "does not match"),
+        ("switch to ask: x", ALWAYS, "'remember' on switch_mode"),
+        ("write a.md: x", {**ALWAYS, "remember": 5}, "remember"),
+        ("write a.md: x", {"type": "reject", "remember": True}, "remember"),
+    ],
+)
+async def test_what_cannot_be_remembered(
+    talk: Conversation, place: Place, text: str, decision: dict[str, Any], says: str
+) -> None:
+    await talk.say(text, mode="code")
+    with pytest.raises(Exception, match=says.replace("*", r"\*")):
+        await talk.decide(decision)
+    assert await talk.waiting(), "the question stays open"
+    assert not (await talk.values()).get("remembered")
+    assert not list(place.workspace.iterdir())
+
+
+async def test_it_holds_in_its_mode_alone(talk: Conversation) -> None:
+    await talk.say("run touch a", mode="code")
+    await talk.decide(ALWAYS)
+    assert await waits(talk, "run touch a", mode="debug")
+    assert not await waits(talk, "run touch a", mode="code")
+
+
+async def test_it_holds_in_its_thread_alone(talk: Conversation) -> None:
+    await talk.say("run touch a", mode="code")
+    await talk.decide(ALWAYS)
+    assert await waits(Conversation(talk.agent), "run touch a", mode="code")
+
+
+async def test_it_cannot_lift_a_denial(place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, edit"))
+    place.permissions.write_text('write_file: {"*": ask}')
+    workshop = place.workshop()
+    saver = InMemorySaver()
+    talk = Conversation(build_agent(workshop.harness(), saver))
+    await talk.say("write a.md: x", mode="mine")
+    await talk.decide(always("*"))
+    assert not await waits(talk, "write b.md: x")
+    place.permissions.write_text('write_file: {"*": ask, "c.md": deny}')
+    talk.agent = build_agent(workshop.harness(), saver)
+    await talk.say("write c.md: x")
+    assert "must not do that" in str(await talk.messages())
+    assert not (place.workspace / "c.md").exists()
+
+
+@pytest.mark.parametrize("change", ["mode", "workspace"])
+async def test_another_mode_of_the_same_name_or_another_folder(place: Place, change: str) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="command"))
+    saver = InMemorySaver()
+    talk = Conversation(build_agent(place.workshop().harness(), saver))
+    await talk.say("run touch a", mode="mine")
+    await talk.decide(ALWAYS)
+    given: dict[str, Any] = {}
+    if change == "mode":
+        place.global_modes.write_text(modes_file("mine", groups="command, read"))
+    else:
+        given["workspace"] = place.root / "other"
+        given["workspace"].mkdir()
+    talk.agent = build_agent(place.workshop(**given).harness(), saver)
+    assert await waits(talk, "run touch a")
+    values = await talk.values()
+    assert values["remembered"] == []
+    assert "is revoked" in values["notices"][0]
+
+
+async def test_the_host_revokes(talk: Conversation) -> None:
+    for name in ("a", "b", "a"):
+        await talk.say(f"run touch {name}", mode="code")
+        if await talk.waiting():
+            await talk.decide(ALWAYS)
+    first, second = (await talk.values())["remembered"]
+    assert await waits(talk, "run touch a", forget=[first["id"]])
+    assert (await talk.values())["remembered"] == [second]
+    assert not await waits(talk, "run touch b")
+    await talk.say("hello", forget=["nothing"])
+    values = await talk.values()
+    assert values["remembered"] == [second]
+    assert "no approval 'nothing' is remembered" in values["notices"][0]
+    assert await waits(talk, "run touch b", forget="all")
+    assert (await talk.values())["remembered"] == []
+
+
+async def test_a_revocation_is_for_one_turn(talk: Conversation) -> None:
+    await talk.say("hello", mode="code", forget="all")
+    await talk.say("run touch a")
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, "run touch a")
+
+
+@pytest.mark.parametrize("forget", [5, [5], {"id": "x"}])
+async def test_a_revocation_that_makes_no_sense(talk: Conversation, forget: Any) -> None:
+    await talk.say("run touch a", mode="code")
+    before = await talk.values()
+    with pytest.raises(InvalidInputError, match="forget"):
+        await talk.say("hello", forget=forget)
+    assert await talk.values() == before
+    assert await talk.waiting()
+
+
+async def test_the_model_cannot_remember(place: Place) -> None:
+    model = ScriptedModel(
+        answers=[
+            calling(("execute_command", {"command": "touch a", "remember": True})),
+            calling(("execute_command", {"command": "touch a"}), prefix="b"),
+        ]
+    )
+    made = place.workshop(default_mode="code").harness()
+    harness = Harness(made.catalog, made.toolbox, Models(model))
+    talk = Conversation(build_agent(harness, InMemorySaver()))
+    await talk.say("go")
+    assert "no argument 'remember'" in str(await talk.messages())
+    await talk.decide(APPROVE)
+    assert not (await talk.values()).get("remembered")
