@@ -24,6 +24,16 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", checked)
 
 
+@pytest.fixture(autouse=True)
+def no_files_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The modes, permissions and trust of whoever runs the tests play no part."""
+    folder = tmp_path_factory.getbasetemp() / "nobody"
+    monkeypatch.setenv("CONFIG_FOLDER", str(folder))
+    monkeypatch.setenv("TRUST_FILE", str(folder / "trusted.json"))
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """An empty folder to work in."""

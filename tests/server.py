@@ -29,6 +29,7 @@ class Server:
         # Links: the server leaves its files beside langgraph.json, and no .env is there.
         for name in LINKED:
             (folder / name).symlink_to(ROOT / name)
+        self.home = folder / "home"
         self.process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
 
@@ -43,6 +44,8 @@ class Server:
         return {
             **kept,
             "CHECKPOINTS": str(self.folder / "checkpoints.sqlite"),
+            "CONFIG_FOLDER": str(self.home),
+            "TRUST_FILE": str(self.folder / "trusted.json"),
             "PORT": str(self.port),
             **settings,
         }
@@ -126,7 +129,7 @@ class Thread:
             elif part.event == "error":
                 self.error = part.data
 
-    async def say(self, text: str, **host: str) -> None:
+    async def say(self, text: str, **host: Any) -> None:
         await self.run(input={"messages": [{"role": "user", "content": text}], **host})
 
     async def decide(self, *decisions: dict[str, Any]) -> None:
