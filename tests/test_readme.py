@@ -13,7 +13,9 @@ from doors.readme import README, main, with_parts
 from graph.decisions import Decision
 from graph.settings import ROOT, Settings, load_settings
 from modes.catalog import load_catalog
+from modes.verdict import Approvals, verdict
 from tests.conversation import APPROVE, Conversation
+from tests.place import Place
 
 TEXT = README.read_text(encoding="utf-8")
 
@@ -58,6 +60,26 @@ async def test_the_transcript(talk: Conversation) -> None:
         await talk.decide(APPROVE)
     says((await talk.messages())[-1].text)
     assert part("transcript") == "\n".join(lines) + "\n"
+
+
+def test_the_example_of_a_modes_file_loads_and_holds(place: Place) -> None:
+    place.global_modes.write_text(part("custom"))
+    place.permissions.write_text(part("permissions"))
+    harness = place.workshop().harness()
+    assert not harness.notices
+    mode = harness.catalog["docs-writer"]
+    for tool, args, kind in (
+        ("write_file", {"path": "docs/a.md", "content": "x"}, "ask"),
+        ("write_file", {"path": "docs/generated/a.md", "content": "x"}, "deny"),
+        ("write_file", {"path": "a.md", "content": "x"}, "deny"),
+        ("execute_command", {"command": "git log --oneline"}, "allow"),
+        ("execute_command", {"command": "git log --oneline | cat"}, "ask"),
+        ("execute_command", {"command": "git push"}, "deny"),
+        ("execute_command", {"command": "env git push"}, "ask"),
+        ("read_file", {"path": "src/.env"}, "deny"),
+    ):
+        found = verdict(mode, harness.toolbox[tool].spec, args, Approvals.MANUAL)
+        assert found.kind == kind, (tool, args)
 
 
 def test_the_files_to_open_are_there() -> None:
