@@ -23,6 +23,9 @@ def act_node(harness: Harness) -> Node:
     """One task per call. A failure is an answer to the model, never an end of the run."""
 
     async def act(task: ActTask, config: RunnableConfig, runtime: Runtime[None]) -> Command[Any]:
+        if task["mode"] not in harness.catalog:
+            # The files have changed under a run that was cut off: as if a turn began.
+            return Command(goto="intake" if task["is_lead"] else ())
         planned = task["planned"]
         approved = planned["approved"]
         call = planned["call"]

@@ -58,7 +58,7 @@ def build_agent(
         "act",
         act_node(harness),
         input_schema=State,
-        destinations=("act", "switch_mode", *modes, END),
+        destinations=("act", "switch_mode", "intake", *modes, END),
     )
     graph.add_node("switch_mode", switch_node(harness))
 

@@ -7,18 +7,26 @@ from benchmarks.contenders import CONTENDERS
 from graph.settings import ROOT
 
 
-def test_a_short_round() -> None:
+def rows_of(*command: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.steps", "--rounds", "1", "--steps", "3"],
+        [sys.executable, "-m", *command],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=100,
         check=True,
     )
-    rows = [
-        line for line in done.stdout.splitlines() if line.startswith("  ") and "steps" not in line
-    ]
+    return [line for line in done.stdout.splitlines() if line.startswith("  ") and "ms" not in line]
+
+
+def test_a_short_round() -> None:
+    rows = rows_of("benchmarks.steps", "--rounds", "1", "--steps", "3")
     assert [row.split("  ")[1] for row in rows] == [*CONTENDERS] * 2
     sizes = [float(row.split()[-2]) for row in rows[3:]]
     assert all(size > 0 for size in sizes)
+
+
+def test_few_modes_and_many() -> None:
+    rows = rows_of("benchmarks.many_modes", "--rounds", "1", "--modes", "0", "12")
+    assert [row.split()[0] for row in rows] == ["0", "12"]
+    assert all(float(figure) > 0 for row in rows for figure in row.split()[3:])

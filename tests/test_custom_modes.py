@@ -160,6 +160,22 @@ async def test_a_disappeared_mode_s_question_is_void(place: Place) -> None:
     assert problems(await talk.messages()) == []
 
 
+async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="edit"))
+    workshop = place.workshop(approvals="auto")
+    talk = talk_to(workshop)
+    message = {"role": "user", "content": "write a: x & write b: y"}
+    await talk.send_until("mine", {"messages": [message], "mode": "mine"})
+    place.global_modes.unlink()
+    await again(talk, workshop)
+    await talk.send(None)
+    assert not list(place.workspace.iterdir())
+    assert await talk.mode() == "ask"
+    assert talk.nodes[-1] == "ask"
+    assert "The mode 'mine' is no more" in str((await talk.values())["notices"])
+    assert problems(await talk.messages()) == []
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
