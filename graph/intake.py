@@ -64,11 +64,11 @@ def _is_gone(harness: Harness, slug: str, now: str) -> str:
 
 
 def _say_before_the_question(messages: list[AnyMessage], text: str) -> None:
-    """As a message, so that every client shows it; no history begins with one of ours."""
+    """As a message, so that every client shows it; no history begins or ends with one of ours."""
     place = len(messages)
     while place > 0 and isinstance(messages[place - 1], HumanMessage):
         place -= 1
-    if place > 0:
+    if 0 < place < len(messages):
         messages.insert(place, AIMessage(text))
 
 
