@@ -14,10 +14,10 @@ help: ## list the targets
 dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1
 	@exec $(BIN)/python -m doors.dev
 
-modes: $(READY) ## print the modes as they hold: mode x tool -> verdict, and where it comes from
+modes: $(READY) ## print the modes as they hold: mode x tool -> verdict, and why; MODE=slug PROMPT=1
 	@$(BIN)/python -m doors.modes
 
-trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path REVOKE=1
+trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path SHOW=1 REVOKE=1
 	@$(BIN)/python -m doors.trust
 
 diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file

@@ -10,9 +10,9 @@ import socket
 import sys
 from pathlib import Path
 
-from graph.agent import build_harness
 from graph.harness import Harness
 from graph.settings import ENV_FILE, ROOT, Settings, load_settings
+from graph.workshop import Workshop
 from modes.errors import ConfigurationError, UserError
 
 HOST = "127.0.0.1"
@@ -29,7 +29,7 @@ def main(env_file: Path = ENV_FILE) -> None:
     """Replace this process by the server; end with a message where it cannot start."""
     try:
         settings = load_settings(env_file)
-        harness = build_harness(settings)
+        harness = Workshop(settings).harness()
         port = free_port(os.environ.get("PORT") or "2024")
         command = server_command(settings, port)
     except UserError as error:

@@ -5,30 +5,31 @@ OUT=file      write it there instead of printing it
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from graph.settings import ENV_FILE, load_settings
+from doors.command_line import run
+from graph.settings import load_settings
 from graph.workshop import Workshop
-from modes.errors import UserError
+from modes.errors import ConfigurationError
 
 
-def main(env_file: Path = ENV_FILE) -> None:
-    """Write it, or end with a message."""
-    try:
-        harness = Workshop(load_settings(env_file)).harness()
-    except UserError as error:
-        sys.exit(f"modeshift: {error}")
+def main() -> Iterator[str]:
+    """The diagram, or where it was written; raises ``UserError``."""
+    harness = Workshop(load_settings()).harness()
     for notice in harness.notices:
         print(f"modeshift: {notice}", file=sys.stderr)
     drawn = harness.machine.mermaid()
-    if out := os.environ.get("OUT"):
-        try:
-            Path(out).write_text(f"{drawn}\n", encoding="utf-8")
-        except OSError as error:
-            sys.exit(f"modeshift: OUT={out!r} cannot be written: {error.strerror}")
-    else:
-        print(drawn)
+    out = os.environ.get("OUT")
+    if not out:
+        yield drawn
+        return
+    try:
+        Path(out).write_text(f"{drawn}\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"OUT={out!r} cannot be written: {error.strerror}") from error
+    yield f"{out}: written"
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

@@ -1,71 +1,85 @@
-"""``make modes``: the modes as they hold, what each may do with each tool, and who says so."""
+"""``make modes``: the modes as they hold, what each may do with each tool, and who says so.
 
-import sys
+MODE=slug     one mode alone
+PROMPT=1      the system prompt of each mode, too
+"""
+
+import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from itertools import groupby
 
+from doors.command_line import run
 from graph.harness import Harness
-from graph.settings import ENV_FILE, Settings, load_settings
+from graph.settings import Settings, load_settings
 from graph.workshop import Workshop
-from modes.errors import UserError
 from modes.mode import Mode
 from modes.permissions import Kind
+from modes.plain_text import plain
 from modes.toolspec import ToolSpec
 from modes.verdict import Approvals, verdict
 
 
-def main(env_file: Path = ENV_FILE) -> None:
-    """Print it, or end with a message."""
-    try:
-        settings = load_settings(env_file)
-        harness = Workshop(settings).harness()
-    except UserError as error:
-        sys.exit(f"modeshift: {error}")
-    print("\n".join(report(settings, harness)))
+def main() -> Iterator[str]:
+    """The report; raises ``UserError``."""
+    settings = load_settings()
+    yield from report(settings, Workshop(settings).harness(), os.environ.get("MODE"))
 
 
-def report(settings: Settings, harness: Harness) -> Iterator[str]:
-    """The lines of the report."""
+def report(settings: Settings, harness: Harness, slug: str | None = None) -> Iterator[str]:
+    """The lines of the report, of one mode or of all."""
     yield f"workspace  {settings.workspace}"
     yield f"approvals  {settings.approvals}"
     for notice in harness.notices:
         yield f"notice     {notice}"
-    for slug in harness.catalog:
+    for mode in (
+        [harness.catalog[slug]] if slug else map(harness.catalog.__getitem__, harness.catalog)
+    ):
         yield ""
-        yield from _mode(harness, harness.catalog[slug], settings.approvals)
+        yield from _mode(harness, mode, settings.approvals)
+        if os.environ.get("PROMPT") == "1":
+            yield from (f"  | {line}" for line in harness.voice(mode.slug).prompt.text.splitlines())
 
 
 def _mode(harness: Harness, mode: Mode, approvals: Approvals) -> Iterator[str]:
     default = ", the default" if mode.slug == harness.catalog.default else ""
-    yield f"{mode.slug}  ({mode.origin.level}: {mode.origin.file}{default})"
+    yield f"{mode.slug}  {mode.name}  ({mode.origin.level}: {mode.origin.file}{default})"
     yield f"  model {mode.model or harness.models.default}"
-    if rules := harness.rules.get(mode.slug):
+    if rules := harness.rules(mode.slug):
         yield f"  rules of the workspace: {len(rules)} characters"
     for tool in harness.toolbox.specs:
         found = verdict(mode, tool, None, approvals)
         yield _row(tool.name, found.kind, _source(mode, tool, found.reason))
-        for above in mode.standing:
-            yield from _patterns(above.rules.get(tool.name, {}), above.origin, above.only_denies)
-        yield from _patterns(mode.permissions.get(tool.name, {}), mode.origin.file)
+        if found.kind != "deny":
+            yield from _rules(mode, tool.name)
 
 
 def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
     grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is not None and grant is None:
         return f"no group {tool.group.value!r}"
-    limit = f"; only on {grant.file_regex!r}" if grant is not None and grant.file_regex else ""
+    limit = f"; only on files that match '{grant.file_regex}'" if grant and grant.file_regex else ""
     return f"{reason}{limit}"
 
 
-def _patterns(rules: Mapping[str, Kind], origin: str, only_denies: bool = False) -> Iterator[str]:
-    for pattern, kind in rules.items():
-        if not only_denies or kind == "deny":
-            yield _row(f"  {pattern}", kind, origin)
+def _rules(mode: Mode, tool: str) -> Iterator[str]:
+    """The rules for single calls; the later ones win, and the user's denials over all."""
+    for rules in mode.defaults:
+        others = {p: kind for p, kind in rules.rules.get(tool, {}).items() if kind != "deny"}
+        yield from _patterns(others, rules.origin)
+    yield from _patterns(mode.permissions.get(tool, {}), mode.origin.file)
+    for rules in mode.denials:
+        denied = {p: kind for p, kind in rules.rules.get(tool, {}).items() if kind == "deny"}
+        yield from _patterns(denied, f"{rules.origin}, always")
+
+
+def _patterns(rules: Mapping[str, Kind], origin: str) -> Iterator[str]:
+    for kind, group in groupby(rules.items(), key=lambda item: item[1]):
+        yield f"    {kind:<5} {', '.join(plain(repr(pattern)) for pattern, _ in group)}  ({origin})"
 
 
 def _row(name: str, kind: str, why: str) -> str:
-    return f"  {name:<26} {kind:<6} {why}"
+    return f"  {name:<22} {kind:<6} {why}"
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

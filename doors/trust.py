@@ -1,71 +1,96 @@
 """``make trust WORKSPACE=...``: show a workspace's own modes and rules, and trust them.
 
 REVOKE=1      trust them no more
+SHOW=1        show them whole, and trust nothing
 """
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-from graph.settings import ENV_FILE, Settings, load_settings
-from modes.errors import ModeFileError, UserError
+from doors.command_line import run
+from graph.settings import Settings, load_settings
+from graph.sources import check_modes
+from modes.catalog import with_origin
+from modes.errors import ConfigurationError
+from modes.mode import Level, Mode, Origin
 from modes.modes_file import parse_modes
+from modes.plain_text import plain
 from tools.project import ProjectFiles, read_project
-from tools.trust import TrustFile
+from tools.toolbox import tool_specs
+from tools.trust import TrustFile, differences
 from tools.workspace import Workspace
 
 
-def main(env_file: Path = ENV_FILE) -> None:
-    """Record the trust and print what was trusted, or end with a message."""
-    try:
-        settings = load_settings(env_file)
-        print("\n".join(_run(settings)))
-    except UserError as error:
-        sys.exit(f"modeshift: {error}")
+def main() -> Iterator[str]:
+    """What is trusted, recorded when all of it could be shown; raises ``UserError``."""
+    settings = load_settings()
+    if _is_on("REVOKE"):
+        return iter(_revoke(settings))
+    return iter(_show(settings) if _is_on("SHOW") else _trust(settings))
 
 
-def _run(settings: Settings) -> Iterator[str]:
+def _is_on(name: str) -> bool:
+    given = os.environ.get(name, "")
+    if given not in ("", "0", "1"):
+        raise ConfigurationError(f"{name}={given!r}: set it to 1, or leave it out")
+    return given == "1"
+
+
+def _revoke(settings: Settings) -> list[str]:
+    root = Workspace(settings.workspace).root
+    had = TrustFile(settings.trust_file).revoke(root)
+    return [f"{root} {'is trusted no more' if had else 'was not trusted'}"]
+
+
+def _show(settings: Settings) -> list[str]:
+    lines = []
+    for name, text in read_project(Workspace(settings.workspace)).texts.items():
+        lines += [f"{name}:", *(f"  | {plain(line, 1000)}" for line in text.splitlines())]
+    return lines
+
+
+def _trust(settings: Settings) -> list[str]:
     workspace = Workspace(settings.workspace)
     trust = TrustFile(settings.trust_file)
-    if os.environ.get("REVOKE") == "1":
-        had = trust.revoke(workspace.root)
-        yield f"{workspace.root} {'is trusted no more' if had else 'was not trusted'}"
-        return
     files = read_project(workspace)
-    if not files.texts:
-        yield f"{workspace.root} has no modes or rules of its own; there is nothing to trust"
-        return
-    trust.trust(workspace.root, files.digest)
-    yield f"trusted in {workspace.root}, until one of them changes:"
-    yield from _contents(files)
+    if not files:
+        return [f"{workspace.root} has no modes or rules of its own; there is nothing to trust"]
+    before = trust.trusted(workspace.root)
+    lines = [
+        f"trusted in {workspace.root}, until one of them changes:",
+        *_contents(files, workspace),
+    ]
+    if before is not None:
+        changed = differences(before, files.digests) or ["nothing"]
+        lines.append(f"since it was trusted last: {', '.join(changed)}")
+    lines.append("SHOW=1 shows the texts, REVOKE=1 takes the trust back")
+    trust.trust(workspace.root, files.digests)
+    return lines
 
 
-def _contents(files: ProjectFiles) -> Iterator[str]:
+def _contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
     for name, text in files.texts.items():
         yield f"  {name} ({len(text)} characters)"
         if name in files.modes:
-            yield from _modes(name, text)
-    for problem in files.problems:
-        yield f"  left out: {problem}"
+            modes = tuple(with_origin(parse_modes(text, name), Origin(Level.PROJECT, name)))
+            check_modes(modes, tool_specs(workspace))
+            for mode in modes:
+                yield from _mode(mode)
+    for name, problem in files.problems.items():
+        yield f"  {plain(name)}: left out: {plain(problem)}"
 
 
-def _modes(name: str, text: str) -> Iterator[str]:
-    try:
-        parsed = parse_modes(text, name)
-    except ModeFileError as error:
-        yield f"    does not load: {error}"
-        return
-    for mode in parsed.modes:
-        groups = ", ".join(
-            grant.group + (f" on {grant.file_regex!r}" if grant.file_regex else "")
-            for grant in mode.groups
-        )
-        yield f"    mode {mode.slug}: {groups or 'no groups'}"
-        for tool, patterns in mode.permissions.items():
-            for pattern, kind in patterns.items():
-                yield f"      {kind} {tool} {pattern!r}"
+def _mode(mode: Mode) -> Iterator[str]:
+    groups = ", ".join(
+        grant.group + (f" on files that match '{grant.file_regex}'" if grant.file_regex else "")
+        for grant in mode.groups
+    )
+    model = f", model {plain(mode.model)}" if mode.model else ""
+    yield f"    mode {mode.slug}: {groups or 'no groups'}{model}"
+    for tool, patterns in mode.permissions.items():
+        for pattern, kind in patterns.items():
+            yield f"      {kind} {tool} {plain(repr(pattern))}"
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

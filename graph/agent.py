@@ -1,8 +1,5 @@
 """The wiring: nodes, edges, compile."""
 
-import asyncio
-import logging
-from threading import Lock
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -22,20 +19,11 @@ from graph.harness import Harness
 from graph.intake import intake_node
 from graph.node import router
 from graph.review import review_node
-from graph.settings import Settings, load_settings
 from graph.state import Input, State
 from graph.switch import switch_node
 from graph.think import mode_node
-from graph.workshop import Workshop
-from modes.errors import UserError
 
 Agent = CompiledStateGraph[State, None, Input, State]
-log = logging.getLogger("modeshift")
-
-
-def build_harness(settings: Settings) -> Harness:
-    """Everything the nodes need. Reads files, so it blocks; raises ``UserError``."""
-    return Workshop(settings).harness()
 
 
 def build_agent(
@@ -72,43 +60,3 @@ def build_agent(
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
     compiled.channels[START] = CheckedInput(Input, input_check(harness.catalog))
     return compiled.with_config(recursion_limit=max_steps)
-
-
-class _Served:
-    """The agent that the server serves: made at its first use, and anew when its files change."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()  # or the first requests would make one each
-        self._workshop: Workshop | None = None
-        self._agent: Agent | None = None
-
-    def agent(self) -> Agent:
-        with self._lock:
-            if self._agent is None or self._workshop is None:
-                self._settings = load_settings()
-                self._workshop = Workshop(self._settings)
-                self._agent = self._build(self._workshop)
-            elif self._workshop.is_outdated():
-                try:
-                    self._agent = self._build(self._workshop)
-                except UserError as error:
-                    log.warning("the modes from before hold: %s", error)
-            return self._agent
-
-    def _build(self, workshop: Workshop) -> Agent:
-        harness = workshop.harness()
-        for notice in harness.notices:
-            log.warning(notice)
-        return build_agent(harness, max_steps=self._settings.max_steps)
-
-
-_served = _Served()
-
-
-async def agent() -> Agent:
-    """The graph ``agent`` of ``langgraph.json``, as the modes' files are now.
-
-    The server asks for it at every run. To a thread, because reading files is
-    forbidden in its event loop.
-    """
-    return await asyncio.to_thread(_served.agent)

@@ -11,11 +11,11 @@ from typing_extensions import TypedDict
 
 from graph.harness import Harness
 from graph.judge import Judged
+from graph.wording import describe
 from modes.errors import InvalidCallError, InvalidInputError
+from modes.matching import check_pattern
 from modes.mode import Mode
-from modes.permissions import covers, exact_pattern
 from modes.toolspec import Effect
-from modes.verdict import REMEMBERED_EFFECTS
 from tools.toolbox import Toolbox
 
 
@@ -81,7 +81,7 @@ class ActionRequest(TypedDict):
     description: str
     id: str
     remember: NotRequired[str]
-    """The pattern that ``"remember": true`` stands for, where it can be said."""
+    """What ``"remember": true`` would remember, where that is possible."""
 
 
 class ReviewConfig(TypedDict):
@@ -116,8 +116,8 @@ def _action_request(harness: Harness, mode: Mode, one: Judged) -> ActionRequest:
         description=describe(harness, mode, one),
         id=str(one.call["id"]),
     )
-    if pattern := _exact(one):
-        asked["remember"] = pattern
+    if one.can_be_remembered and one.exact is not None:
+        asked["remember"] = one.exact
     return asked
 
 
@@ -170,79 +170,25 @@ def _fits(toolbox: Toolbox, decision: Decision, one: Judged) -> None:
 
 def _fits_remember(pattern: bool | str, one: Judged) -> None:
     name = one.call["name"]
-    assert one.tool is not None
-    assert one.args is not None
-    if one.effect not in REMEMBERED_EFFECTS:
+    if not one.can_be_remembered:
         raise InvalidInputError(f"'remember' on {name}: a person decides it every time")
-    if pattern is True and _exact(one) is None:
+    if pattern is True and one.exact is None:
         raise InvalidInputError(
-            f"'remember' on {name} needs a pattern here: {one.args!r} is not one plain command, "
-            "or names no single file"
+            f"'remember' on {name} needs a pattern here: this is not one plain command or file"
         )
-    if isinstance(pattern, str) and not covers(one.tool.spec, pattern, one.args):
-        raise InvalidInputError(
-            f"the pattern {pattern!r} to remember does not match this call of {name}"
-        )
-
-
-def _exact(one: Judged) -> str | None:
-    if one.effect not in REMEMBERED_EFFECTS or one.tool is None or one.args is None:
-        return None
-    return exact_pattern(one.tool.spec, one.args)
+    if isinstance(pattern, str):
+        assert one.tool is not None
+        try:
+            check_pattern(one.tool.spec, pattern)
+        except ValueError as error:
+            raise InvalidInputError(f"cannot remember: {error}") from error
+        if not one.is_covered_by(pattern):
+            raise InvalidInputError(
+                f"the pattern {pattern!r} to remember does not match this call of {name}"
+            )
 
 
 def _allowed(one: Judged) -> tuple[str, ...]:
     if one.effect is Effect.QUESTION:
         return ("respond", "reject")
     return ("approve", "edit", "reject")
-
-
-def describe(harness: Harness, mode: Mode, one: Judged) -> str:
-    """What a person reads before deciding."""
-    assert one.args is not None
-    match one.effect:
-        case Effect.SWITCH:
-            slug = one.args["mode_slug"]
-            gained, lost = harness.machine.difference(mode.slug, slug)
-            return (
-                f"Switch from {mode.name} to {harness.catalog[slug].name} mode? "
-                f"Reason: {_on_one_line(one.args['reason'])}\n{tools_change(gained, lost)}"
-                + model_change(harness, mode.slug, slug)
-            )
-        case Effect.QUESTION:
-            labels = [f"- {label}" for label in suggestions(one.args)]
-            return "\n".join([one.args["question"], *labels])
-        case _:
-            return f"{mode.name} mode wants to use {one.call['name']}: {one.verdict.reason}."
-
-
-def tools_change(gained: Sequence[str], lost: Sequence[str]) -> str:
-    """Which tools a switch brings and takes, in words."""
-    return f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
-
-
-def model_change(harness: Harness, source: str, target: str) -> str:
-    """Which model a switch brings, in words; empty where it is the same."""
-    before, after = (
-        harness.catalog[slug].model or harness.models.default for slug in (source, target)
-    )
-    return "" if before == after else f" Model: {after} instead of {before}."
-
-
-def suggestions(args: dict[str, Any]) -> dict[str, str | None]:
-    """The answers that a question suggests, each with the mode it switches to.
-
-    The label names the mode: who chooses it has been told so, and an answer in
-    other words never switches.
-    """
-    labels: dict[str, str | None] = {}
-    for suggestion in args.get("follow_up") or ():
-        mode_slug = suggestion.get("mode")
-        text = _on_one_line(suggestion["text"])
-        labels[text + (f" (switch to {mode_slug})" if mode_slug else "")] = mode_slug
-    return labels
-
-
-def _on_one_line(text: str) -> str:
-    """So that the model's words cannot look like ours, or push ours out of sight."""
-    return " ".join(text.split())

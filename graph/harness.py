@@ -1,7 +1,8 @@
-"""``Harness``: everything the nodes share, built once per process."""
+"""``Harness``: everything the nodes share, built once for the modes' files as they are."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, SystemMessage
@@ -28,6 +29,11 @@ class Voice:
     """With the mode's tools bound."""
 
 
+def no_rules(_: str) -> str:
+    """The rules of a workspace that has none."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Harness:
     """The parts around the model; immutable but for ``once`` and what is made at first use."""
@@ -37,13 +43,14 @@ class Harness:
     models: Models
     approvals: Approvals = Approvals.MANUAL
     """The policy that a new thread starts with."""
-    rules: Mapping[str, str] = field(default_factory=dict)
-    """The project's rules for each mode's prompt."""
+    rules: Callable[[str], str] = no_rules
+    """The project's rules for a mode's prompt, by its slug."""
     notices: tuple[str, ...] = ()
     """What a person should know of the modes' files."""
     once: Once = field(default_factory=Once)
     machine: Machine = field(init=False)
     _voices: dict[str, Voice] = field(init=False, default_factory=dict)
+    _places: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         machine = Machine(self.catalog, self.toolbox.specs, TAKEN_NAMES)
@@ -55,22 +62,30 @@ class Harness:
             self._voices[slug] = self._voice(self.catalog[slug])
         return self._voices[slug]
 
+    def place_digest(self, slug: str) -> str:
+        """Of the mode as it is now, in this workspace."""
+        if slug not in self._places:
+            place = f"{self.catalog[slug].digest}\0{self.toolbox.workspace.root}"
+            self._places[slug] = sha256(place.encode()).hexdigest()
+        return self._places[slug]
+
     def _voice(self, mode: Mode) -> Voice:
         prompt = render(
             # The clone's words are for the clone's mode, and not for one that replaces it.
             mode.slug if mode.origin.level is Level.BUILT_IN else None,
             name=mode.name,
             role_definition=mode.role_definition,
-            edit_limit=_edit_limit(mode),
+            edit_limit=edit_limit(mode),
             custom_instructions=mode.custom_instructions,
-            rules=self.rules.get(mode.slug, ""),
+            rules=self.rules(mode.slug),
         )
         names = self.machine.bound(Configuration(mode.slug, Phase.THINKING))
         tools = [self.toolbox[name].runnable for name in names]
         return Voice(SystemMessage(prompt), self.models[mode.model].bind_tools(tools))
 
 
-def _edit_limit(mode: Mode) -> str:
+def edit_limit(mode: Mode) -> str:
+    """Which files alone the mode may change, in words; empty for no limit."""
     grant = mode.grant(ToolGroup.EDIT)
     if grant is None or grant.file_regex is None:
         return ""

@@ -12,6 +12,10 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from tools.arguments import misfit
 
 NOT_RUN = "Not run: the turn went on without this call."
+VOID = (
+    "Not run: the mode, its rules or the files have changed since the user was asked. "
+    "Call again if it is still needed."
+)
 UNKNOWN = (
     "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "
     "Find out before you do it again."
@@ -72,16 +76,20 @@ def is_alone(messages: Sequence[AnyMessage]) -> bool:
     return last is not None and len(last.tool_calls) == 1
 
 
-def repaired(messages: Sequence[AnyMessage], running: Collection[str] = ()) -> list[AnyMessage]:
+def repaired(
+    messages: Sequence[AnyMessage], running: Collection[str] = (), text: str = NOT_RUN
+) -> list[AnyMessage]:
     """The history with exactly one answer to each call, directly behind it.
 
-    A call without an answer gets one that says so; ``running`` names the calls
-    that were under way when the run was cut off.
+    A call without an answer gets ``text``; ``running`` names the calls that were
+    under way when the run was cut off.
     """
-    return list(_repaired(messages, running))
+    return list(_repaired(messages, running, text))
 
 
-def _repaired(messages: Sequence[AnyMessage], running: Collection[str]) -> Iterator[AnyMessage]:
+def _repaired(
+    messages: Sequence[AnyMessage], running: Collection[str], text: str
+) -> Iterator[AnyMessage]:
     for index, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue
@@ -90,7 +98,7 @@ def _repaired(messages: Sequence[AnyMessage], running: Collection[str]) -> Itera
             answers = _answers(messages[index + 1 :])
             for call in message.tool_calls:
                 yield answers.get(call_id(call)) or not_run(
-                    call, UNKNOWN if call_id(call) in running else NOT_RUN
+                    call, UNKNOWN if call_id(call) in running else text
                 )
 
 

@@ -23,7 +23,7 @@ def intake_node(harness: Harness) -> Node:
         before = state.get("messages", [])
         if now.phase is Phase.REVIEWING and not change and open_calls(before):
             # Nothing was said and the mode is the same: what waits for a person still waits.
-            return {"phase": now.phase.value}
+            return {"phase": now.phase.value, **_forgetting(harness, state)}
         plan = state.get("plan", []) if now.phase is Phase.ACTING else []
         running = [call_id(planned["call"]) for planned in plan[0]] if plan else []
         messages = repaired(before, running)
@@ -31,9 +31,7 @@ def intake_node(harness: Harness) -> Node:
         notices = [_is_gone(harness, slug, now.mode) for slug in gone]
         for notice in notices:
             _say_before_the_question(messages, notice)
-        remembered, told = after_forgetting(
-            harness, state.get("remembered", []), state.get("forget") or []
-        )
+        forgetting = _forgetting(harness, state)
         now = harness.machine.send(now, Event.RESET)
         if _wants_an_answer(messages):
             now = harness.machine.send(now, Event.START)
@@ -46,10 +44,9 @@ def intake_node(harness: Harness) -> Node:
             "plan": [],
             "switch": None,
             "refused": [],
-            "remembered": remembered,
-            "forget": [],
+            **forgetting,
             "written": [] if change else state.get("written", []),
-            "notices": [*harness.notices, *notices, *told],
+            "notices": [*harness.notices, *notices, *forgetting["notices"]],
         }
         if messages != before:
             # In the middle of the history, so all of it is written anew.
@@ -57,6 +54,13 @@ def intake_node(harness: Harness) -> Node:
         return update
 
     return intake
+
+
+def _forgetting(harness: Harness, state: State) -> dict[str, Any]:
+    remembered, notices = after_forgetting(
+        harness, state.get("remembered", []), state.get("forget") or []
+    )
+    return {"remembered": remembered, "forget": [], "notices": notices}
 
 
 def _is_gone(harness: Harness, slug: str, now: str) -> str:

@@ -1,20 +1,32 @@
 """``judge``: from a tool call as the model wrote it to a verdict on it."""
 
 import asyncio
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Self
 
 from langchain_core.messages import ToolCall
 
 from graph.harness import Harness
 from graph.history import call_id
-from graph.remembered import patterns
+from graph.remembered import covered
 from graph.state import ActTask, Approved, Planned, State
+from graph.suggestions import suggestions
 from modes.errors import InvalidCallError
+from modes.matching import Subject
 from modes.mode import Mode
 from modes.toolspec import Effect
-from modes.verdict import Approvals, Verdict, judges_paths, verdict
+from modes.verdict import (
+    NOTHING,
+    Approvals,
+    Remembered,
+    Verdict,
+    can_be_remembered,
+    judges_paths,
+    verdict,
+)
 from tools.tool import Tool
 
 
@@ -28,8 +40,8 @@ class Moment:
     """Whether the call is the only one of its message."""
     refused: Collection[str] = ()
     """Modes to which a person refused to switch, in this turn."""
-    remembered: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Patterns for which a person has approved every call, by tool."""
+    remembered: Mapping[str, Remembered] = field(default_factory=dict)
+    """For which calls a person has approved the like of them, by tool."""
 
     @classmethod
     def of(
@@ -45,7 +57,7 @@ class Moment:
             Approvals(state["approvals"]),
             alone,
             refused,
-            patterns(harness, state["mode"], state.get("remembered", ())),
+            covered(harness, state["mode"], state.get("remembered", ())),
         )
 
 
@@ -70,9 +82,53 @@ class Judged:
         return self.effect in (Effect.EDIT, Effect.COMMAND)
 
     @property
+    def can_be_remembered(self) -> bool:
+        """Whether a person may approve the like of it once for all; not what might be denied."""
+        return self.tool is not None and can_be_remembered(self.tool.spec) and not self.verdict.firm
+
+    @property
+    def exact(self) -> str | None:
+        """What it shares with another call that is the same, as far as an approval goes."""
+        return self._subject.exact
+
+    def is_covered_by(self, pattern: str) -> bool:
+        """Whether an approval for the pattern is one for this call."""
+        return self._subject.is_covered_by(pattern)
+
+    @property
+    def _subject(self) -> Subject:
+        assert self.tool is not None
+        assert self.args is not None
+        return Subject(self.tool.spec, self.args)
+
+    @property
     def runs_beside_others(self) -> bool:
         """Whether it may run side by side with its neighbours: it changes nothing."""
         return self.verdict.kind == "deny" or self.effect is Effect.READ
+
+
+def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> str:
+    """Differs where anything does that a person would have to know before deciding.
+
+    The mode with its rules, what is judged to need a person, the arguments with
+    their paths resolved, and the modes that a decision may switch to.
+    """
+    digest = sha256(moment.mode.digest.encode())
+    for one in judged:
+        targets = _targets(one.effect, one.args or {})
+        parts = [call_id(one.call), one.verdict.kind, one.args, one.call["args"]]
+        parts += [harness.catalog[slug].digest for slug in targets]
+        digest.update(json.dumps(parts, sort_keys=True, default=repr).encode())
+    return digest.hexdigest()
+
+
+def _targets(effect: Effect | None, args: Mapping[str, Any]) -> list[str]:
+    """The modes to which the call may switch."""
+    if effect is Effect.SWITCH:
+        return [args["mode_slug"]]
+    if effect is Effect.QUESTION:
+        return [slug for slug in suggestions(args).values() if slug is not None]
+    return []
 
 
 async def judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
@@ -138,14 +194,28 @@ def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
         return _denied(call, str(error))
     if tool.spec.effect is Effect.COMPLETE and not moment.alone:
         return _denied(call, f"Call {tool.spec.name} alone.")
-    if tool.spec.effect is Effect.SWITCH and args["mode_slug"] in moment.refused:
-        target = args["mode_slug"]
-        return _denied(
-            call, f"The user has refused a switch to {target!r} in this turn; go on without it."
-        )
-    remembered = moment.remembered.get(tool.spec.name, ())
+    for target in _targets(tool.spec.effect, args):
+        if problem := _no_switch(harness, moment, tool, target):
+            return _denied(call, problem)
+    remembered = moment.remembered.get(tool.spec.name, NOTHING)
     found = verdict(moment.mode, tool.spec, args, moment.approvals, remembered)
     return Judged(call, found, tool, args)
+
+
+def _no_switch(harness: Harness, moment: Moment, tool: Tool, target: str) -> str | None:
+    """Why a person need not be asked about a switch to the mode; None where one decides."""
+    if target == moment.mode.slug:
+        return None
+    if target in moment.refused:
+        return f"The user has refused a switch to {target!r} in this turn; go on without it."
+    if problem := harness.models.problem(harness.catalog[target].model):
+        return f"No switch to {target!r} is possible: {problem}"
+    if tool.spec.effect is Effect.QUESTION:
+        for spec in harness.toolbox.specs:
+            if spec.effect is Effect.SWITCH:
+                found = verdict(moment.mode, spec, {"mode_slug": target}, moment.approvals)
+                return found.reason if found.kind == "deny" else None
+    return None
 
 
 def _denied(call: ToolCall, reason: str) -> Judged:

@@ -27,6 +27,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import override
 
+from graph.history import VOID
 from graph.offline_language import HELP, Call, Step, parse
 
 SHORT = 200
@@ -127,6 +128,8 @@ class _Progress:
         for message in messages:
             if isinstance(message, AIMessage) and message.tool_calls:
                 found = [answers.get(str(call["id"])) for call in message.tool_calls]
+                if found and all(answer is not None and answer.text == VOID for answer in found):
+                    continue  # as if it had not been asked for
                 calls = tuple(Call(call["name"], call["args"]) for call in message.tool_calls)
                 self._take(calls, [answer for answer in found if answer is not None])
 

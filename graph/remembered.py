@@ -1,7 +1,8 @@
-"""Remembered approvals: a person's "always allow this", for one tool and pattern.
+"""Remembered approvals: a person's "always allow this", for one tool and the like of a call.
 
 They hold in the thread, the mode and the workspace in which they were given: if one
-of these is another, or the mode's definition has changed, they do not.
+of these is another, or the mode's definition or the user's rules have changed, they
+do not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,57 +11,58 @@ from hashlib import sha256
 
 from graph.harness import Harness
 from graph.state import Remembered
+from modes.verdict import Remembered as Covered
 
 ALL = "all"
 
 
-def remember(harness: Harness, mode_slug: str, tool: str, pattern: str) -> Remembered:
+def remember(
+    harness: Harness, mode_slug: str, tool: str, pattern: str, *, exact: bool
+) -> Remembered:
     """A record of an approval that is given now."""
-    digest = _digest(harness, mode_slug)
+    digest = harness.place_digest(mode_slug)
     return Remembered(
-        id=sha256(f"{digest}\0{tool}\0{pattern}".encode()).hexdigest()[:12],
+        id=sha256(f"{digest}\0{tool}\0{exact}\0{pattern}".encode()).hexdigest()[:12],
         mode=mode_slug,
         tool=tool,
         pattern=pattern,
+        exact=exact,
         digest=digest,
         when=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
 
 
-def patterns(
+def covered(
     harness: Harness, mode_slug: str, remembered: Iterable[Remembered]
-) -> Mapping[str, Sequence[str]]:
-    """What holds in the mode: patterns by tool."""
-    found: dict[str, list[str]] = {}
+) -> Mapping[str, Covered]:
+    """What holds in the mode, by tool."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
     for one in remembered:
-        if one["mode"] == mode_slug and one["digest"] == _digest(harness, mode_slug):
-            found.setdefault(one["tool"], []).append(one["pattern"])
-    return found
+        if one["digest"] == harness.place_digest(mode_slug):
+            exact, patterns = found.setdefault(one["tool"], ([], []))
+            (exact if one["exact"] else patterns).append(one["pattern"])
+    return {tool: Covered(*lists) for tool, lists in found.items()}
 
 
 def after_forgetting(
     harness: Harness, remembered: Sequence[Remembered], ids: Sequence[str]
 ) -> tuple[list[Remembered], list[str]]:
     """What is left without ``ids``, and without what no longer holds; and what to tell."""
-    notices = []
     known = {one["id"] for one in remembered}
-    for id in ids:
-        if id != ALL and id not in known:
-            notices.append(f"no approval {id!r} is remembered in this thread, so none was revoked")
+    notices = [
+        f"no approval {id!r} is remembered in this thread, so none was revoked"
+        for id in ids
+        if id != ALL and id not in known
+    ]
     kept = []
     for one in remembered:
         if ALL in ids or one["id"] in ids:
             continue
-        if one["mode"] in harness.catalog and one["digest"] == _digest(harness, one["mode"]):
+        if one["mode"] in harness.catalog and one["digest"] == harness.place_digest(one["mode"]):
             kept.append(one)
         else:
             notices.append(
                 f"the approval for {one['tool']} {one['pattern']!r} in mode {one['mode']!r} is "
-                "revoked: the mode or the workspace is not the same as when it was given"
+                "revoked: the mode, your rules or the workspace are not as they were"
             )
     return kept, notices
-
-
-def _digest(harness: Harness, mode_slug: str) -> str:
-    place = f"{harness.catalog[mode_slug].digest}\0{harness.toolbox.workspace.root}"
-    return sha256(place.encode()).hexdigest()

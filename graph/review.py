@@ -7,16 +7,16 @@ from typing import Any, assert_never
 from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.types import Overwrite, interrupt
 
-from graph.decisions import Decision, Decisions, answer_schema, request, suggestions
+from graph.decisions import Decision, Decisions, answer_schema, request
 from graph.harness import Harness
-from graph.history import call_id, is_alone, not_run, open_calls, repaired
-from graph.judge import Judged, Moment, batches, judge, judge_all
+from graph.history import VOID, call_id, is_alone, not_run, open_calls, repaired
+from graph.judge import Judged, Moment, batches, fingerprint, judge, judge_all
 from graph.mode_changes import where
 from graph.node import Node
 from graph.remembered import remember
-from graph.state import Approved, Remembered, State, Switch
+from graph.state import Approved, ModeChange, Remembered, State, Switch
+from graph.suggestions import suggestions
 from modes.machine import Configuration, Event
-from modes.permissions import exact_pattern
 from modes.toolspec import Effect
 
 
@@ -26,18 +26,12 @@ def review_node(harness: Harness) -> Node:
     async def review(state: State) -> dict[str, Any]:
         calls = open_calls(state["messages"])
         now, change = where(harness, state)
-        is_stale = state.get("asked_under") != harness.catalog.digest
-        if change or is_stale or not calls:
-            # What waited was asked in another mode or under other modes' files, or somebody
-            # has written to the history since: nobody is held to it.
-            return {
-                "messages": Overwrite(repaired(state["messages"])),
-                "mode": now.mode,
-                "mode_changes": change,
-                "phase": harness.machine.send(now, Event.DECIDED).phase.value,
-            }
+        if change or not calls:
+            return _void(harness, state, now, change)
         moment = Moment.of(harness, state, is_alone(state["messages"]), state["refused"])
         judged = await judge_all(harness, moment, calls)
+        if state.get("asked_under") != fingerprint(harness, moment, judged):
+            return _void(harness, state, now, change)
         asking = [one for one in judged if one.verdict.kind == "ask"]
         outcome = Outcome(harness, moment, list(state["refused"]))
         if asking:
@@ -50,6 +44,19 @@ def review_node(harness: Harness) -> Node:
         return outcome.update(now, judged, state.get("remembered", []))
 
     return review
+
+
+def _void(
+    harness: Harness, state: State, now: Configuration, change: list[ModeChange]
+) -> dict[str, Any]:
+    """Nobody is held to what was asked in another mode, under other rules, of other files."""
+    return {
+        "messages": Overwrite(repaired(state["messages"], text=VOID)),
+        "mode": now.mode,
+        "mode_changes": change,
+        "phase": harness.machine.send(now, Event.DECIDED).phase.value,
+        "notices": [*state.get("notices", []), VOID],
+    }
 
 
 class Outcome:
@@ -86,11 +93,13 @@ class Outcome:
             self._approved[call_id(one.call)] = Approved(args=one.call["args"], edited=is_edit)
 
     def _remember(self, one: Judged, pattern: str | bool) -> None:
-        if pattern and one.tool is not None and one.args is not None:
-            spec = one.tool.spec
-            pattern = exact_pattern(spec, one.args) or "" if pattern is True else pattern
-            slug = self._moment.mode.slug
-            self._remembered.append(remember(self._harness, slug, spec.name, str(pattern)))
+        if pattern is False:
+            return
+        what = one.exact if pattern is True else str(pattern)
+        assert what is not None
+        slug, tool = self._moment.mode.slug, one.call["name"]
+        kept = remember(self._harness, slug, tool, what, exact=pattern is True)
+        self._remembered.append(kept)
 
     def _choose(
         self, one: Judged, target: Mapping[str, Any], reply: str, approvals: str | None = None
@@ -104,6 +113,7 @@ class Outcome:
             call=one.call,
             reply=reply,
             approvals=approvals,
+            digest=self._harness.catalog[target["mode_slug"]].digest,
         )
 
     async def _edit(self, one: Judged, args: dict[str, Any]) -> None:

@@ -6,30 +6,30 @@ it last did, or not there; the notices say so.
 """
 
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from graph.settings import Settings
+from graph.watch import Watch
 from modes.catalog import BUILT_IN, Catalog, layered, with_origin
 from modes.errors import ConfigurationError, ModeFileError
-from modes.mode import Level, Mode, Origin, Standing
+from modes.mode import Level, Mode, Origin, UserRules
 from modes.modes_file import ModesFile, parse_mode, parse_modes, parse_permissions
-from modes.permissions import Rules, check_rules
+from modes.permissions import Kind, Rules, check_rules
+from modes.plain_text import plain
+from modes.toolspec import Effect, ToolSpec
 from prompts import FOLDER as PROMPTS
-from tools.project import ProjectFiles, read_project
+from tools.project import MAX_RULES_CHARACTERS, ProjectFiles, read_project
 from tools.toolbox import tool_specs
-from tools.trust import TrustFile
+from tools.trust import TrustFile, differences
 from tools.workspace import Workspace
 
 GLOBAL_FILES = ("custom_modes.json", "custom_modes.yaml")
 """The later one's modes replace the earlier one's."""
 PERMISSIONS = "permissions.yaml"
-MAX_BYTES = 1_000_000
-# A file that changes in the same tick of the clock in which it was read looks unchanged.
-TICK_NS = 50_000_000
+MAX_BYTES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Loaded:
     """What the sources hold."""
 
     catalog: Catalog
-    rules: Mapping[str, str] = field(default_factory=dict)
-    """The project's rules for each mode's prompt."""
+    project: ProjectFiles
+    """Those that are trusted."""
     notices: tuple[str, ...] = ()
     """What was left out, and why, for a person to read."""
 
@@ -46,45 +46,40 @@ class Loaded:
 class Sources:
     """The sources of one process; remembers what last held."""
 
-    def __init__(
-        self, settings: Settings, workspace: Workspace, check_model: Callable[[str], object]
-    ) -> None:
-        """``check_model`` raises ``ConfigurationError`` for a model that cannot be had."""
+    def __init__(self, settings: Settings, workspace: Workspace) -> None:
         self._settings = settings
         self._workspace = workspace
-        self._check_model = check_model
         self._specs = tool_specs(workspace)
         self._modes: dict[str, tuple[Mode, ...]] = {}
         self._permissions: Rules | None = None
         self._project = ProjectFiles()
-        self._watched: tuple[Path, ...] = ()
-        self._stamp: object = None
+        self._default: str | None = None
+        self._watch = Watch()
 
     def load(self) -> Loaded:
         """Read everything.
 
-        Raises ``UnknownModeError`` where the default mode is not among the modes, and
-        ``ModeFileError`` for permissions that never loaded: they may forbid something.
+        Raises ``ConfigurationError`` where the default mode has never been among the
+        modes, and ``ModeFileError`` for permissions that have never loaded: they may
+        forbid something.
         """
-        started = time.time_ns()
+        watch = Watch()
         notices: list[str] = []
-        standing = self._standing(notices)
-        self._read_project(notices)
+        user_rules = self._user_rules(notices)
+        found = read_project(self._workspace)
+        self._project, told = self._trusted(found)
+        notices += told
         modes = list(self._all_modes(notices))
-        self._watched = (*self._own_paths(), *self._watched)
-        self._stamp = _stamp(self._watched, started)
-        catalog = layered(modes, self._settings.default_mode, standing)
-        notices += [
-            f"rules for mode {slug!r} in the workspace, but there is no such mode"
-            for slug in self._project.slugs_with_rules
-            if slug not in catalog
-        ]
-        rules = {slug: self._project.rules(slug) for slug in catalog}
-        return Loaded(catalog, rules, tuple(notices))
+        watch.keep((*self._own_paths(), *found.watched))
+        self._watch = watch
+        default = self._default_mode([mode.slug for mode in modes], notices)
+        catalog = layered(modes, default, (*user_rules, *self._own_files()))
+        notices += _about_rules(self._project, catalog)
+        return Loaded(catalog, self._project, tuple(plain(notice, 1000) for notice in notices))
 
     def changed(self) -> bool:
         """Whether a file may have changed since ``load``."""
-        return self._stamp != _stamp(self._watched, 0)
+        return self._watch.has_changed()
 
     def _own_paths(self) -> Iterator[Path]:
         for folder in (BUILT_IN, PROMPTS):
@@ -94,71 +89,80 @@ class Sources:
             yield self._settings.config_folder / name
         yield self._settings.trust_file
 
-    def _standing(self, notices: list[str]) -> tuple[Standing, ...]:
+    def _own_files(self) -> list[UserRules]:
+        """Where the workspace holds them: what tells the agent what it may do, and its memory."""
+        settings, root = self._settings, self._workspace.root
+        files = [settings.config_folder, settings.trust_file, settings.checkpoints]
+        real = [file.resolve() for file in files]
+        inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
+        denied: dict[str, Kind] = {f"/{name}": "deny" for name in inside}
+        edits = [spec.name for spec in self._specs if spec.effect is Effect.EDIT]
+        return [UserRules(dict.fromkeys(edits, denied), "the agent's own files")] if inside else []
+
+    def _default_mode(self, slugs: list[str], notices: list[str]) -> str:
+        wanted = self._settings.default_mode
+        if wanted in slugs:
+            self._default = wanted
+            return wanted
+        problem = f"DEFAULT_MODE {wanted!r} is unknown; the modes are: {', '.join(slugs)}"
+        if self._default is None:
+            raise ConfigurationError("; ".join([problem, *notices]))
+        fallback = "ask" if "ask" in slugs else slugs[0]
+        notices.append(f"{problem}; new threads start in {fallback!r}")
+        return fallback
+
+    def _user_rules(self, notices: list[str]) -> list[UserRules]:
         file = self._settings.config_folder / PERMISSIONS
         try:
             text = _read(file)
             rules = {} if text is None else parse_permissions(text, str(file))
-            with _in_place(str(file)):
+            with _naming(str(file)):
                 check_rules(rules, self._specs)
             self._permissions = rules
         except ModeFileError as error:
             if self._permissions is None:
                 raise
             notices.append(f"{error}; the permissions from before hold")
-        return (Standing(self._permissions, str(file)),) if self._permissions else ()
+        return [UserRules(self._permissions, str(file))] if self._permissions else []
 
-    def _read_project(self, notices: list[str]) -> None:
-        """Take the project's files if they are trusted as they are now."""
-        found = read_project(self._workspace)
-        self._watched = found.watched
-        if not found.texts and not found.problems:
-            self._project = found
-            return
-        if not self._is_trusted(found, notices):
-            return
-        self._project = found
-        notices += [f"left out: {problem}" for problem in found.problems]
-
-    def _is_trusted(self, found: ProjectFiles, notices: list[str]) -> bool:
-        if self._settings.trust_workspace:
-            return True
-        trust = TrustFile(self._settings.trust_file)
+    def _trusted(self, found: ProjectFiles) -> tuple[ProjectFiles, list[str]]:
+        """The project's files that hold, and what to tell about them."""
+        problems = [f"{name}: left out: {problem}" for name, problem in found.problems.items()]
+        if not found or self._settings.trust_workspace:
+            return found, problems
         root = self._workspace.root
-        try:
-            if trust.trusts(root, found.digest):
-                return True
-            was_trusted = trust.knows(root)
-        except ConfigurationError as error:
-            notices.append(str(error))
-            return False
-        names = ", ".join([*found.texts, *found.problems][:10])
         how = f"look at them, then: make trust WORKSPACE={root}"
-        if was_trusted:
-            now = "what you trusted holds" if self._project.texts else "they are ignored"
-            notices.append(
-                f"modes or rules in {root} have changed since you trusted them; {now} until "
-                f"you do again ({names}); {how}"
-            )
-        else:
-            notices.append(
+        try:
+            trusted = TrustFile(self._settings.trust_file).trusted(root)
+        except ConfigurationError as error:
+            return ProjectFiles(), [str(error)]
+        if trusted is None:
+            names = ", ".join(list(found.digests)[:10])
+            return ProjectFiles(), [
                 f"{root} has modes or rules of its own, which are ignored until you trust "
                 f"them ({names}); {how}"
-            )
-        return False
+            ]
+        changed = differences(trusted, found.digests)
+        if not changed:
+            return found, problems
+        now = "what you trusted holds" if self._project else "they are ignored"
+        return self._project, [
+            f"modes or rules in {root} are not as you trusted them "
+            f"({', '.join(changed[:10])}); {now} until you do again; {how}"
+        ]
 
     def _all_modes(self, notices: list[str]) -> Iterator[Mode]:
         """The modes of all files, the weaker first."""
         for file in sorted(BUILT_IN.glob("*.yaml")):
             origin = Origin(Level.BUILT_IN, f"{BUILT_IN.name}/{file.name}")
-            yield from self._of(origin, file, parse_mode, notices)
+            yield from self._modes_of(origin, file, parse_mode, notices)
         for name in GLOBAL_FILES:
             file = self._settings.config_folder / name
-            yield from self._of(Origin(Level.GLOBAL, str(file)), file, parse_modes, notices)
+            yield from self._modes_of(Origin(Level.GLOBAL, str(file)), file, parse_modes, notices)
         for name, text in self._project.modes.items():
-            yield from self._of(Origin(Level.PROJECT, name), text, parse_modes, notices)
+            yield from self._modes_of(Origin(Level.PROJECT, name), text, parse_modes, notices)
 
-    def _of(
+    def _modes_of(
         self,
         origin: Origin,
         content: Path | str,
@@ -173,36 +177,51 @@ class Sources:
                 return ()
             parsed = parse(text, origin.file)
             modes = tuple(with_origin(parsed, origin))
-            self._check_modes(modes)
+            check_modes(modes, self._specs)
         except ModeFileError as error:
             before = self._modes.get(key, ())
             state = "its modes from before hold" if before else "the file is left out"
-            notices.append(f"{error}; {state}")
+            rules = "" if before else ", what it denies too"
+            notices.append(f"{error}; {state}{rules}")
             return before
         notices += parsed.warnings
         self._modes[key] = modes
         return modes
 
-    def _check_modes(self, modes: Iterable[Mode]) -> None:
-        for mode in modes:
-            where = f"{mode.origin.file}: mode {mode.slug!r}"
-            with _in_place(f"{where}: permissions"):
-                check_rules(mode.permissions, self._specs)
-            if mode.model is not None:
-                with _in_place(f"{where}: model"):
-                    self._check_model(mode.model)
+
+def check_modes(modes: Iterable[Mode], specs: Iterable[ToolSpec]) -> None:
+    """Raise ``ModeFileError`` for permissions that cannot be kept."""
+    specs = tuple(specs)
+    for mode in modes:
+        with _naming(f"{mode.origin.file}: mode {mode.slug!r}: permissions"):
+            check_rules(mode.permissions, specs)
 
 
 @contextmanager
-def _in_place(where: str) -> Iterator[None]:
+def _naming(where: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
         raise ModeFileError(f"{where}: {error}") from error
 
 
+def _about_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:
+    for slug in project.slugs_with_rules:
+        if slug not in catalog:
+            yield f"rules for mode {slug!r} in the workspace, but there is no such mode"
+    cut = [slug for slug in catalog if project.length(slug) > MAX_RULES_CHARACTERS]
+    if cut:
+        yield (
+            f"the workspace has more than {MAX_RULES_CHARACTERS} characters of rules for "
+            f"{', '.join(cut)}; the rest is left out"
+        )
+
+
 def _read(file: Path) -> str | None:
-    """The text of a file of the user's; None where there is none. Raises ``ModeFileError``."""
+    """The text of a file of the user's, who may have linked it; None where there is none.
+
+    Raises ``ModeFileError``.
+    """
     try:
         os.lstat(file)
     except (FileNotFoundError, NotADirectoryError):
@@ -219,21 +238,3 @@ def _read(file: Path) -> str | None:
         return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ModeFileError(f"{file}: cannot be read: {error}") from error
-
-
-def _stamp(paths: Iterable[Path], started: int) -> list[object]:
-    """What changes where a file does; never the same twice for one that has just changed.
-
-    ``started`` is when reading began, in nanoseconds; 0 for a mere look.
-    """
-    return [_stamp_of(path, started) for path in paths]
-
-
-def _stamp_of(path: Path, started: int) -> object:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    if started and found.st_ctime_ns > started - TICK_NS:
-        return object()
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -30,6 +30,8 @@ class Remembered(TypedDict):
     mode: str
     tool: str
     pattern: str
+    exact: bool
+    """Whether only the like of one call is meant, and ``pattern`` is no pattern."""
     digest: str
     """Of the mode and the workspace that it was given in: in another it does not hold."""
     when: str
@@ -56,6 +58,8 @@ class Switch(TypedDict):
     """What the person said."""
     approvals: str | None
     """The policy to set with it, or None to leave it."""
+    digest: str
+    """Of the mode, as it was when the person approved."""
 
 
 class Approved(TypedDict):
@@ -91,7 +95,7 @@ class State(TypedDict, total=False):
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
     asked_under: str
-    """The digest of the modes under which the calls that wait for a person were judged."""
+    """What the calls that wait for a person were judged by, and how; see ``Asked``."""
     remembered: list[Remembered]
     forget: list[str]
     written: list[str]

@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 
 from graph.harness import Harness
 from graph.history import normalised
-from graph.judge import Moment, batches, judge_all
+from graph.judge import Moment, batches, fingerprint, judge_all
 from graph.mode_changes import where
 from graph.node import Node
 from graph.state import State
@@ -38,7 +38,10 @@ def mode_node(harness: Harness, slug: str) -> Node:
         judged = await judge_all(harness, moment, message.tool_calls)
         if any(one.verdict.kind == "ask" for one in judged):
             phase = harness.machine.send(now, Event.REVIEW).phase
-            return update | {"phase": phase.value, "asked_under": harness.catalog.digest}
+            return update | {
+                "phase": phase.value,
+                "asked_under": fingerprint(harness, moment, judged),
+            }
         phase = harness.machine.send(now, Event.ACT).phase
         return update | {"phase": phase.value, "plan": batches(judged, {})}
 

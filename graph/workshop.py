@@ -23,18 +23,23 @@ class Workshop:
         self._workspace = Workspace(settings.workspace)
         self._models = Models(settings.model)
         self._once = Once()
-        self._sources = Sources(settings, self._workspace, self._models.__getitem__)
+        self._sources = Sources(settings, self._workspace)
 
     def harness(self) -> Harness:
         """A harness of the modes as their files are now; raises ``UserError``."""
         loaded = self._sources.load()
+        problems = [
+            f"{mode.origin.file}: mode {mode.slug!r} cannot be used: {problem}"
+            for mode in map(loaded.catalog.__getitem__, loaded.catalog)
+            if (problem := self._models.problem(mode.model))
+        ]
         return Harness(
             loaded.catalog,
             build_toolbox(self._workspace, loaded.catalog),
             self._models,
             self._settings.approvals,
-            loaded.rules,
-            loaded.notices,
+            loaded.project.rules,
+            (*loaded.notices, *problems),
             self._once,
         )
 

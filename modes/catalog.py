@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from modes.errors import ModeFileError, UnknownModeError
-from modes.mode import Level, Mode, Origin, Standing
+from modes.mode import Level, Mode, Origin, UserRules
 from modes.modes_file import ModesFile, parse_mode
 
 BUILT_IN = Path(__file__).parent
@@ -48,21 +48,27 @@ class Catalog:
         return sha256(digests.encode()).hexdigest()
 
 
-def layered(modes: Iterable[Mode], default: str, standing: Iterable[Standing] = ()) -> Catalog:
+def layered(modes: Iterable[Mode], default: str, user_rules: Iterable[UserRules] = ()) -> Catalog:
     """A catalog in which a later mode replaces an earlier one of the same slug, whole.
 
-    Only what the user denied stays: ``standing`` goes to every mode, and a global
-    mode that is replaced leaves its ``deny`` rules behind.
+    What the user denied stays: in ``user_rules``, which hold for every mode, and in
+    each global mode of the slug, replaced or not.
     """
+    everywhere = tuple(user_rules)
     by_slug: dict[str, Mode] = {}
-    everywhere = tuple(standing)
+    denials: dict[str, tuple[UserRules, ...]] = {}
     for mode in modes:
-        replaced = by_slug.get(mode.slug)
-        left: tuple[Standing, ...] = ()
-        if replaced is not None and replaced.origin.level is Level.GLOBAL:
-            left = (Standing(replaced.permissions, replaced.origin.file, only_denies=True),)
-        by_slug[mode.slug] = mode.model_copy(update={"standing": (*everywhere, *left)})
-    return Catalog(by_slug.values(), default)
+        by_slug[mode.slug] = mode
+        if mode.origin.level is Level.GLOBAL and mode.permissions:
+            own = UserRules(mode.permissions, mode.origin.file)
+            denials[mode.slug] = (*denials.get(mode.slug, ()), own)
+    effective = (
+        mode.model_copy(
+            update={"denials": (*everywhere, *denials.get(slug, ())), "defaults": everywhere}
+        )
+        for slug, mode in by_slug.items()
+    )
+    return Catalog(effective, default)
 
 
 def load_catalog(default: str = "ask", folder: Path = BUILT_IN) -> Catalog:

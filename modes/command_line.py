@@ -12,6 +12,7 @@ _QUOTED = r"""'([ !-&(-~]*)'|"([ #%-\[\]-_a-~]*)\""""
 _WORD = rf"(?:[A-Za-z0-9_@%+=:,./-]|{_QUOTED})+"
 _LINE = re.compile(rf" *{_WORD}(?: +{_WORD})* *")
 _WORDS = re.compile(_WORD)
+MAX_CHARACTERS = 10_000
 _OPERATORS = re.compile(r"[;&|(){}<>`\r\n]|\$\(")
 
 
@@ -21,7 +22,7 @@ def command_words(line: str) -> tuple[str, ...] | None:
     No operator, redirection, substitution, expansion, line break, or assignment
     before the command.
     """
-    if _LINE.fullmatch(line) is None:
+    if len(line) > MAX_CHARACTERS or _LINE.fullmatch(line) is None:
         return None
     words = tuple(
         re.sub(_QUOTED, lambda quoted: quoted[1] or quoted[2] or "", word[0])

@@ -12,8 +12,11 @@ from math import prod
 import regex
 
 MAX_CHARACTERS = 1000
-MAX_REPETITIONS = 10_000
+MAX_UNROLLED = 100_000
+"""Characters of a pattern, times the repetitions that it counts."""
 SECONDS = 0.1
+# Flags that let blanks and comments into a count, and a pattern that calls itself.
+_REFUSED = regex.compile(r"\(\?[a-zA-Z0-9-]*x|\(\?(?:R|[+-]?\d|&|P>)")
 
 
 class SlowPatternError(Exception):
@@ -26,20 +29,19 @@ def check_file_regex(pattern: str) -> None:
         raise ValueError(
             f"the pattern has {len(pattern)} characters; {MAX_CHARACTERS} are the limit"
         )
+    if found := _REFUSED.search(pattern):
+        raise ValueError(f"'{pattern[:60]}' may not hold {found[0]!r}")
     counts = [int(count) for count in regex.findall(r"\{(\d+)", pattern)]
-    if prod(max(count, 1) for count in counts) > MAX_REPETITIONS:
-        raise ValueError(
-            f"{pattern!r} repeats {' x '.join(map(str, counts))} times; "
-            f"{MAX_REPETITIONS} are the limit"
-        )
+    if len(pattern) * prod(max(count, 1) for count in counts) > MAX_UNROLLED:
+        raise ValueError(f"'{pattern[:60]}' repeats too much: {' x '.join(map(str, counts))} times")
     try:
         _compiled(pattern)
-    except (regex.error, RecursionError) as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    except (regex.error, RecursionError, MemoryError) as error:
+        raise ValueError(f"'{pattern[:60]}' is no regular expression: {error}") from error
 
 
 def is_found(pattern: str, text: str) -> bool:
-    """Whether the pattern is found in a path or a word; raises ``SlowPatternError``.
+    """Whether the pattern is found in a path; raises ``SlowPatternError``.
 
     ``$`` also matches before a final line break, so in text with a control character
     nothing is found.
@@ -48,7 +50,7 @@ def is_found(pattern: str, text: str) -> bool:
         return False
     try:
         return _compiled(pattern).search(text, timeout=SECONDS, concurrent=True) is not None
-    except TimeoutError as error:
+    except (TimeoutError, MemoryError) as error:
         raise SlowPatternError(pattern) from error
 
 

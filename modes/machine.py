@@ -192,7 +192,8 @@ def _chart(catalog: Catalog) -> type[StateChart[Any]]:
     # Ids are m_0, m_1, ...: a slug can collide with an attribute of the chart.
     ids = {slug: f"m_{number}" for number, slug in enumerate(catalog)}
     modes: dict[str, Any] = {
-        ids[slug]: {"value": _state(slug), "name": catalog[slug].name} for slug in catalog
+        ids[slug]: {"value": _state(slug), "name": catalog[slug].name.replace('"', "'")}
+        for slug in catalog
     }
     modes[ids[catalog.default]]["initial"] = True
     phases: dict[str, Any] = {

@@ -8,17 +8,28 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from modes.file_regex import check_file_regex, is_found
 from modes.permissions import Kind, Rules, with_patterns
+from modes.plain_text import is_plain
 from modes.toolspec import ToolGroup
 
 _SLUG = re.compile(r"[A-Za-z0-9-]+")
 _NotBlank = Annotated[str, Field(pattern=r"\S")]
-# A person reads it in a question: it must not look like one of our lines.
-_OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
+MAX_GROUPS = 20
+MAX_NAME = 100
+
+
+def _plain(name: str) -> str:
+    # A person reads it in a question: it must not look like one of our lines.
+    if not is_plain(name) or len(name) > MAX_NAME:
+        raise ValueError(f"is not one line of at most {MAX_NAME} printable characters")
+    return name
+
+
+_OneLine = Annotated[_NotBlank, AfterValidator(_plain)]
 _Pattern = Annotated[str, Field(min_length=1)]
 
 
@@ -41,9 +52,11 @@ class Grant(_Data):
 
     @field_validator("file_regex")
     @classmethod
-    def _compiles(cls, pattern: str | None) -> str | None:
-        if pattern is not None:
-            check_file_regex(pattern)
+    def _compiles(cls, pattern: str | None) -> str:
+        # None is not the default here but what the file says: a limit that is none.
+        if not pattern:
+            raise ValueError("an empty fileRegex restricts nothing; leave it out, or write one")
+        check_file_regex(pattern)
         return pattern
 
     @model_validator(mode="after")
@@ -63,7 +76,7 @@ class Grant(_Data):
 class ModeText(_Data):
     """A mode as a file has it. Python names are snake_case, YAML has Kilo's camelCase."""
 
-    slug: str
+    slug: str = Field(max_length=MAX_NAME)
     name: _OneLine
     role_definition: _NotBlank
     when_to_use: str = ""
@@ -78,12 +91,14 @@ class ModeText(_Data):
     @classmethod
     def _plain_slug(cls, slug: str) -> str:
         if _SLUG.fullmatch(slug) is None:
-            raise ValueError(f"slug {slug!r} has other characters than letters, digits and '-'")
+            raise ValueError("has other characters than letters, digits and '-'")
         return slug
 
     @field_validator("groups", mode="before")
     @classmethod
     def _pairs_to_grants(cls, groups: Any) -> Any:
+        if isinstance(groups, list) and len(groups) > MAX_GROUPS:
+            raise ValueError(f"{len(groups)} groups; there are {len(ToolGroup)}")
         return [_as_grant(group) for group in groups] if isinstance(groups, list) else groups
 
     @field_validator("groups")
@@ -108,7 +123,10 @@ def _as_grant(group: Any) -> Any:
     if isinstance(group, str):
         return {"group": group}
     if isinstance(group, list) and len(group) == 2 and isinstance(group[1], dict):
-        return {"group": group[0], **group[1]}
+        name, options = group
+        if "group" in options:
+            raise ValueError(f"unknown key 'group' in the options of {name!r}")
+        return {"group": name, **options}
     return group
 
 
@@ -132,22 +150,23 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The user's own rules, which stand above the mode's: their ``deny`` always wins."""
+class UserRules:
+    """Rules from the user's own configuration."""
 
     rules: Rules
     origin: str
-    only_denies: bool = False
-    """Of a mode that another one has replaced nothing else is left."""
 
 
 class Mode(ModeText):
     """A mode as it holds: what its file says, and what the file cannot say of itself."""
 
     origin: Origin = Origin()
-    standing: tuple[Standing, ...] = ()
+    denials: tuple[UserRules, ...] = ()
+    """Whose ``deny`` always wins; their other rules count elsewhere, or not at all."""
+    defaults: tuple[UserRules, ...] = ()
+    """What holds where the mode's own permissions say nothing."""
 
     @cached_property
     def digest(self) -> str:
-        """Differs where anything in the mode does, what stands above it included."""
+        """Differs where anything in the mode does, the user's rules for it included."""
         return sha256(self.model_dump_json().encode()).hexdigest()

@@ -11,8 +11,10 @@ from typing import Any, Literal, assert_never
 
 from modes.errors import FileRestrictionError, InvalidCallError, ModelError, NotAllowedError, told
 from modes.file_regex import SECONDS, SlowPatternError
-from modes.mode import Grant, Level, Mode
-from modes.permissions import Ruling, covers, ruling
+from modes.guarded import guard
+from modes.matching import Subject
+from modes.mode import Grant, Mode, UserRules
+from modes.permissions import Ruling, denial, ruling
 from modes.toolspec import Effect, ToolSpec
 
 
@@ -25,8 +27,22 @@ class Approvals(StrEnum):
     """Edits inside the workspace run; commands, questions and switches ask."""
 
 
-REMEMBERED_EFFECTS = (Effect.READ, Effect.EDIT, Effect.COMMAND)
-"""What a person can approve once for all: no switch, and no question."""
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """For which calls of a tool a person has approved all that are alike."""
+
+    exact: Collection[str] = ()
+    """``Subject.exact`` of the calls that were approved."""
+    patterns: Collection[str] = ()
+
+    def covering(self, subject: Subject) -> str | None:
+        """What covers the call; None where nothing does."""
+        if subject.exact is not None and subject.exact in self.exact:
+            return subject.exact
+        return next((one for one in self.patterns if subject.is_covered_by(one)), None)
+
+
+NOTHING = Remembered()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +53,8 @@ class Verdict:
     reason: str
     error: type[ModelError] = NotAllowedError
     """Of a ``deny``: what kind of error it is to the model."""
+    firm: bool = False
+    """Of an ``ask``: a person is asked every time."""
 
     @property
     def refusal(self) -> str:
@@ -49,37 +67,84 @@ def verdict(
     tool: ToolSpec,
     args: Mapping[str, Any] | None,
     approvals: Approvals,
-    remembered: Collection[str] = (),
+    remembered: Remembered = NOTHING,
 ) -> Verdict:
     """Judge one call of ``tool`` in ``mode``.
 
     ``args`` have been checked against the tool's schema, and those named by
     ``tool.paths`` are resolved: relative to the workspace, links followed. With
     None the question is whether the tool may be bound at all: any kind but
-    ``deny`` says yes. ``remembered`` are the patterns for which a person has
-    approved every call of this tool in this mode.
+    ``deny`` says yes.
     """
-    denied = _group_denies(mode, tool, args)
-    if denied is not None:
-        return denied
-    found = _by_rule(mode, tool, args) or _by_effect(tool, approvals)
-    if found.kind != "ask":
+    subject = None if args is None else Subject(tool, args)
+    least = _least(mode, tool, args, subject)
+    if least is not None and least.kind == "deny":
+        return least
+    found = _by_rule(mode, tool, subject) or _by_effect(tool, approvals)
+    if found.kind == "deny":
         return found
     if tool.effect is Effect.SWITCH and args is not None and args["mode_slug"] == mode.slug:
         return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
-    if args is not None and tool.effect in REMEMBERED_EFFECTS:
-        for pattern in remembered:
-            if covers(tool, pattern, args):
-                return Verdict("allow", f"always allowed in this thread: {pattern!r}")
+    if least is not None:
+        return least
+    if found.kind == "ask" and subject is not None and can_be_remembered(tool):
+        pattern = remembered.covering(subject)
+        if pattern is not None:
+            return Verdict("allow", f"always allowed in this thread: {pattern!r}")
     return found
+
+
+def can_be_remembered(tool: ToolSpec) -> bool:
+    """Whether a person can approve such calls once for all: no switch, and no question."""
+    return tool.effect in (Effect.READ, Effect.EDIT, Effect.COMMAND)
 
 
 def judges_paths(mode: Mode, tool: ToolSpec) -> bool:
     """Whether the verdict looks at the paths of a call, so that they must be resolved."""
-    rules = (mode.permissions, *(above.rules for above in mode.standing))
+    users = (*mode.denials, *mode.defaults)
+    rules = (mode.permissions, *(user.rules for user in users))
     return bool(tool.paths) and (
         tool.effect is not Effect.READ or any(tool.name in ruled for ruled in rules)
     )
+
+
+def _least(
+    mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
+) -> Verdict | None:
+    """What nothing lifts, no rule and no memory: a ``deny``, or that a person is asked."""
+    refused = _group_denies(mode, tool, args)
+    if refused is not None:
+        return refused
+    asked: Verdict | None = None
+    for user in mode.denials:
+        match, pattern = denial(user.rules, tool, subject)
+        rule = f"rule {pattern!r} for {tool.name} in {user.origin}"
+        if match == "yes":
+            return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
+        if match == "maybe":
+            asked = Verdict("ask", f"it may be what is denied by {rule}", firm=True)
+    if tool.effect is Effect.EDIT and args is not None:
+        return _guarded(tool, args) or asked
+    return asked
+
+
+def _guarded(tool: ToolSpec, args: Mapping[str, Any]) -> Verdict | None:
+    found = {path: guard(path) for path in _paths(tool, args)}
+    for path, kind in found.items():
+        if kind == "deny":
+            return Verdict(
+                "deny",
+                f"{tool.name} does not write to {path!r}: what is in .git runs programs.",
+                FileRestrictionError,
+            )
+    asked = [path for path, kind in found.items() if kind == "ask"]
+    if not asked:
+        return None
+    return Verdict("ask", f"{asked[0]!r} steers people, tools or the agent", firm=True)
+
+
+def _paths(tool: ToolSpec, args: Mapping[str, Any]) -> list[str]:
+    return [args[name] for name in tool.paths if args[name] is not None]
 
 
 def _group_denies(mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | None:
@@ -102,13 +167,13 @@ def _file_restriction(
         return Verdict(
             "deny",
             f"{tool.name} does not say which files it changes, and {mode.name} mode may "
-            f"change only those that match {grant.file_regex!r}.",
+            f"change only those that match '{grant.file_regex}'.",
             FileRestrictionError,
         )
     if grant.file_regex is None or args is None:
         return None
     rule = f" ({grant.description})" if grant.description else ""
-    for path in (args[name] for name in tool.paths):
+    for path in _paths(tool, args):
         try:
             problem = None if grant.permits(path) else f"{path!r} does not match"
         except SlowPatternError:
@@ -117,25 +182,19 @@ def _file_restriction(
             return Verdict(
                 "deny",
                 f"{mode.name} mode may use {tool.name} only on files that match "
-                f"{grant.file_regex!r}{rule}; {problem}.",
+                f"'{grant.file_regex}'{rule}; {problem}.",
                 FileRestrictionError,
             )
     return None
 
 
-def _by_rule(mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | None:
-    """What the rules say: a standing ``deny``, else the mode's own, else what stands."""
-    standing = [(above, ruling(above.rules, tool, args, deny_wins=True)) for above in mode.standing]
-    for above, found in standing:
-        if found is not None and found.kind == "deny":
-            return _ruled(mode, tool, found, above.origin)
-    is_users = mode.origin.level is Level.GLOBAL
-    own = ruling(mode.permissions, tool, args, deny_wins=is_users)
-    if own is not None:
-        return _ruled(mode, tool, own, mode.origin.file)
-    for above, found in standing:
-        if found is not None and not above.only_denies:
-            return _ruled(mode, tool, found, above.origin)
+def _by_rule(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
+    """What the mode's own rules say, and where they say nothing, the user's."""
+    own = UserRules(mode.permissions, mode.origin.file)
+    for rules in (own, *mode.defaults):
+        found = ruling(rules.rules, tool, subject)
+        if found is not None:
+            return _ruled(mode, tool, found, rules.origin)
     return None
 
 
@@ -143,6 +202,8 @@ def _ruled(mode: Mode, tool: ToolSpec, found: Ruling, origin: str) -> Verdict:
     rule = f"rule {found.pattern!r} for {tool.name}" + (f" in {origin}" if origin else "")
     if found.kind == "deny":
         return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
+    if not found.is_certain:
+        return Verdict("ask", f"it may be more than it seems, and there is the {rule}")
     return Verdict(found.kind, rule)
 
 

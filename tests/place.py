@@ -68,8 +68,8 @@ class Place:
 
     def trust(self) -> None:
         workspace = Workspace(self.workspace)
-        digest = read_project(workspace).digest
-        TrustFile(self.settings().trust_file).trust(workspace.root, digest)
+        digests = read_project(workspace).digests
+        TrustFile(self.settings().trust_file).trust(workspace.root, digests)
 
     def rule(self, name: str, text: str) -> None:
         file = self.workspace / name

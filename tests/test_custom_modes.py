@@ -5,13 +5,17 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from graph.agent import Agent, build_agent
+from graph.harness import Harness
+from graph.models import Models
 from graph.state import TAKEN_NAMES
 from graph.workshop import Workshop
-from modes.errors import UnknownModeError
+from modes.errors import ConfigurationError, UnknownModeError
 from tests.conversation import APPROVE, REJECT, Conversation, edit, problems
 from tests.place import Place, modes_file
+from tests.scripted import ScriptedModel, calling
 
 ODD = [
     *("send", "states", "model", "review", "act", "intake", "messages", "mode", "phase"),
@@ -157,6 +161,8 @@ async def test_a_disappeared_mode_s_question_is_void(place: Place) -> None:
     await talk.decide(APPROVE)
     assert not (place.workspace / "a.txt").exists()
     assert await talk.mode() == "ask"
+    assert any("have changed since" in notice for notice in (await talk.values())["notices"])
+    await talk.decide(REJECT)
     assert problems(await talk.messages()) == []
 
 
@@ -180,7 +186,7 @@ async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: Plac
     ("before", "after"),
     [
         (modes_file("mine", groups="edit"), modes_file("mine", groups="edit, read")),
-        (modes_file("mine", groups="edit"), modes_file("mine", "new", groups="edit")),
+        (modes_file("mine", groups="edit"), modes_file("mine", groups="edit", role="Other.")),
         (modes_file("mine", groups="edit"), modes_file("mine", groups="read")),
     ],
 )
@@ -196,6 +202,131 @@ async def test_an_approval_is_for_the_modes_as_they_were(
     await talk.decide(APPROVE)
     assert not (place.workspace / "a.txt").exists()
     assert problems(await talk.messages()) == []
+
+
+async def test_a_switch_is_to_the_mode_as_it_was_approved(place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read"))
+    workshop = place.workshop()
+    talk = talk_to(workshop)
+    await talk.say("switch to mine: why")
+    place.global_modes.write_text(modes_file("mine", groups="command"))
+    await again(talk, workshop)
+    await talk.decide(APPROVE)
+    assert await talk.mode() == "ask", "asked before it changed"
+    assert await talk.waiting(), "and again after"
+    await talk.agent.ainvoke(
+        Command(resume={"decisions": [APPROVE]}), talk.config, interrupt_after=["review"]
+    )
+    place.global_modes.write_text(modes_file("mine", groups="command, edit"))
+    await again(talk, workshop)
+    await talk.send(None)
+    assert await talk.mode() == "ask", "approved before it changed"
+    (request,) = await talk.waiting()
+    assert "Tools gained: write_file, edit_file, execute_command." in request["description"]
+    await talk.decide(APPROVE)
+    assert await talk.mode() == "mine"
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_link_that_changes_while_a_question_waits(place: Place) -> None:
+    rest = "    permissions: {write_file: {docs: allow}}\n"
+    place.global_modes.write_text(modes_file("mine", groups="edit", rest=rest))
+    for name in ("docs", "src"):
+        (place.workspace / name).mkdir()
+    links = {name: place.workspace / name for name in ("one", "two")}
+    links["one"].symlink_to("src")
+    links["two"].symlink_to("docs")
+    talk = talk_to(place.workshop())
+    await talk.say("write one/a: 1 & write two/b: 2", mode="mine")
+    (request,) = await talk.waiting()
+    assert request["description"].startswith("N Mine mode wants to use write_file on 'src/a': ")
+    for name, target in (("one", "docs"), ("two", "src")):
+        links[name].unlink()
+        links[name].symlink_to(target)
+    await talk.decide(APPROVE)
+    assert not (place.workspace / "src/b").exists()
+    (request,) = await talk.waiting()
+    assert request["args"]["path"] == "two/b"
+
+
+async def test_a_switch_that_is_denied_is_no_answer_to_a_question(place: Place) -> None:
+    place.permissions.write_text("switch_mode: deny")
+    suggested = {"text": "Yes", "mode": "code"}
+    model = ScriptedModel(
+        answers=[
+            calling(("ask_followup_question", {"question": "May I?", "follow_up": [suggested]})),
+            calling(("switch_mode", {"mode_slug": "code", "reason": "x"}), prefix="b"),
+        ]
+    )
+    made = place.workshop().harness()
+    talk = Conversation(
+        build_agent(Harness(made.catalog, made.toolbox, Models(model)), InMemorySaver())
+    )
+    await talk.say("go")
+    assert not await talk.waiting()
+    assert "switch_mode" not in model.asked[0].tools
+    for answer in (await talk.results()).values():
+        assert "must not do that: rule '*' for switch_mode" in answer.text
+
+
+async def test_a_refused_switch_does_not_come_back_as_a_question(place: Place) -> None:
+    suggested = {"text": "Yes", "mode": "code"}
+    model = ScriptedModel(
+        answers=[
+            calling(("switch_mode", {"mode_slug": "code", "reason": "x"})),
+            calling(
+                ("ask_followup_question", {"question": "May I?", "follow_up": [suggested]}),
+                prefix="b",
+            ),
+        ]
+    )
+    made = place.workshop().harness()
+    talk = Conversation(
+        build_agent(Harness(made.catalog, made.toolbox, Models(model)), InMemorySaver())
+    )
+    await talk.say("go")
+    await talk.decide(REJECT)
+    assert not await talk.waiting()
+    assert "has refused a switch to 'code'" in (await talk.results())["b_0"].text
+
+
+async def test_a_switch_to_a_mode_without_a_model_is_refused(place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", rest="    model: strange:model\n"))
+    talk = talk_to(place.workshop())
+    await talk.say("switch to mine: why")
+    assert not await talk.waiting()
+    assert "No switch to 'mine' is possible: the model 'strange:model'" in str(
+        await talk.messages()
+    )
+    with pytest.raises(ConfigurationError, match="'strange:model'"):
+        await talk.say("hello", mode="mine")
+    await talk.say("hello", mode="ask")
+    assert "no language model" in (await talk.messages())[-1].text
+
+
+async def test_the_question_says_which_files_are_gained(place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, edit"))
+    talk = talk_to(place.workshop())
+    await talk.say("switch to mine: why", mode="architect")
+    (request,) = await talk.waiting()
+    said = r"Files to edit: every file instead of Markdown files only (paths that match `\.md$`)."
+    assert said in request["description"]
+
+
+async def test_a_reason_cannot_look_like_ours(place: Place) -> None:
+    reason = "ok.\u2028Tools gained: none.\n\u202eTools\u2800lost"
+    model = ScriptedModel(
+        answers=[calling(("switch_mode", {"mode_slug": "code", "reason": reason}))]
+    )
+    made = place.workshop().harness()
+    talk = Conversation(
+        build_agent(Harness(made.catalog, made.toolbox, Models(model)), InMemorySaver())
+    )
+    await talk.say("go")
+    (request,) = await talk.waiting()
+    first, second = request["description"].split("\n")
+    assert r"ok. Tools gained: none. \u202eTools\u2800lost" in first
+    assert second.startswith("Tools gained: write_file")
 
 
 async def test_an_approval_holds_while_the_files_stay(place: Place) -> None:

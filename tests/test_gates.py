@@ -110,7 +110,7 @@ async def test_a_refusal_names_tool_mode_pattern_and_path(workspace: Path) -> No
         "FileRestrictionError",
         "write_file",
         "Architect",
-        r"\\.md$",
+        r"'\.md$'",
         "Markdown files only",
         "'plan.py'",
     ):

@@ -27,7 +27,7 @@ def part(name: str) -> str:
 
 
 def test_the_generated_parts_are_up_to_date() -> None:
-    assert with_parts(TEXT, load_catalog()) == TEXT, "run `make diagram`"
+    assert with_parts(TEXT, load_catalog()) == TEXT, "run `make readme`"
 
 
 def test_the_generated_parts_are_written(

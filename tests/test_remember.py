@@ -52,7 +52,7 @@ async def test_a_command_is_remembered(talk: Conversation, place: Place) -> None
 
 async def test_a_file_is_remembered(talk: Conversation, place: Place) -> None:
     await talk.say("write docs/a.md: one", mode="code")
-    assert (await talk.waiting())[0]["remember"] == "/docs/a.md"
+    assert (await talk.waiting())[0]["remember"] == "docs/a.md"
     await talk.decide(ALWAYS)
     assert not await waits(talk, "write docs/../docs/a.md: two")
     assert (place.workspace / "docs/a.md").read_text() == "two"
@@ -63,6 +63,47 @@ async def test_a_file_is_remembered(talk: Conversation, place: Place) -> None:
     (place.workspace / "docs/a.md").unlink()
     (place.workspace / "docs/a.md").symlink_to("../b.md")
     assert await waits(talk, "write docs/a.md: x"), "it is another file now"
+
+
+async def test_a_command_is_remembered_with_its_folder_and_its_quotes(
+    talk: Conversation, place: Place
+) -> None:
+    await talk.say("run touch 'a b'", mode="code")
+    assert (await talk.waiting())[0]["remember"] == "touch 'a b'"
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, 'run touch "a b"')
+    assert await waits(talk, "run touch a b")
+    (place.workspace / "sub").mkdir()
+    model = ScriptedModel(
+        answers=[calling(("execute_command", {"command": "touch 'a b'", "cwd": "sub"}))]
+    )
+    harness = place.workshop().harness()
+    other = Harness(harness.catalog, harness.toolbox, Models(model))
+    talk.agent = build_agent(other, talk.agent.checkpointer)  # type: ignore[arg-type]  # it is one
+    assert await waits(talk, "go")
+
+
+async def test_a_folder_is_not_remembered_as_all_that_is_in_it(
+    talk: Conversation, place: Place
+) -> None:
+    (place.workspace / "src").mkdir()
+    await talk.say("write src: x", mode="code")
+    await talk.decide(ALWAYS)
+    assert await waits(talk, "write src/evil.py: x")
+
+
+async def test_what_may_be_denied_is_not_remembered(place: Place) -> None:
+    place.permissions.write_text("search_files: {.env: deny}")
+    (place.workspace / ".env").write_text("SECRET")
+    talk = Conversation(build_agent(place.workshop().harness(), InMemorySaver()))
+    await talk.say("search SECRET")
+    (request,) = await talk.waiting()
+    assert "it may be what is denied by rule '.env'" in request["description"]
+    assert "remember" not in request
+    with pytest.raises(Exception, match="decides it every time"):
+        await talk.decide(always("*"))
+    await talk.decide(APPROVE)
+    assert await waits(talk, "search SECRET")
 
 
 async def test_a_pattern_is_remembered(talk: Conversation) -> None:
@@ -76,10 +117,13 @@ async def test_a_pattern_is_remembered(talk: Conversation) -> None:
     ("text", "decision", "says"),
     [
         ("write a.md: x", always("docs/**"), "'docs/**' to remember does not match"),
-        ("write a.md: x", always(""), "does not match"),
+        ("write a.md: x", always(""), "blank"),
+        ("write a.md: x", always("[a].md"), "cannot remember"),
+        ("write a.md: x", always("./a.md"), "cannot remember"),
+        ("write .envrc: x", ALWAYS, "decides it every time"),
+        ("write .envrc: x", always("*"), "decides it every time"),
         ("run ls; ls", ALWAYS, "needs a pattern"),
         ("run ls; ls", always("ls *"), "does not match"),
-        ("run ls 'a b'", ALWAYS, "needs a pattern"),
         ("run touch x", always("touch y"), "does not match"),
         ("switch to ask: x", ALWAYS, "'remember' on switch_mode"),
         ("write a.md: x", {**ALWAYS, "remember": 5}, "remember"),
@@ -161,6 +205,35 @@ async def test_the_host_revokes(talk: Conversation) -> None:
     assert "no approval 'nothing' is remembered" in values["notices"][0]
     assert await waits(talk, "run touch b", forget="all")
     assert (await talk.values())["remembered"] == []
+
+
+async def test_a_revocation_counts_at_once_while_a_question_waits(
+    talk: Conversation, place: Place
+) -> None:
+    await talk.say("run touch a", mode="code")
+    await talk.decide(ALWAYS)
+    await talk.say("run touch b\nrun touch a")
+    await talk.send({"forget": ["all"]})
+    assert (await talk.values())["remembered"] == []
+    (place.workspace / "a").unlink()
+    await talk.decide(APPROVE)
+    assert [request["args"] for request in await talk.waiting()] == [{"command": "touch a"}]
+    assert not (place.workspace / "a").exists()
+
+
+async def test_an_approval_of_a_mode_that_is_no_more_is_dropped(place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="command"))
+    workshop = place.workshop()
+    saver = InMemorySaver()
+    talk = Conversation(build_agent(workshop.harness(), saver))
+    await talk.say("run touch a", mode="mine")
+    await talk.decide(ALWAYS)
+    place.global_modes.unlink()
+    talk.agent = build_agent(workshop.harness(), saver)
+    await talk.say("hello")
+    values = await talk.values()
+    assert values["remembered"] == []
+    assert "is revoked" in str(values["notices"])
 
 
 async def test_a_revocation_is_for_one_turn(talk: Conversation) -> None:

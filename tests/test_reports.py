@@ -2,13 +2,14 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from doors import diagram, modes, trust
+from doors import command_line, diagram, modes, trust
 from graph.settings import ROOT
 from tests.place import Place, modes_file
 
@@ -43,8 +44,9 @@ def run(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
             for name, value in {**environment(place), **given}.items():
                 patch.setenv(name, value)
             code = None
+            patch.setattr(sys, "argv", [target])
             try:
-                MAINS[target](place.root / "no.env")
+                command_line.run(MAINS[target], "")
             except SystemExit as exit:
                 code = exit.code
         shown = capsys.readouterr()

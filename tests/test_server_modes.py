@@ -77,7 +77,8 @@ async def test_trust_is_asked_for_and_taken(server: Server, client: LangGraphCli
     assert any("ignored until you trust" in notice for notice in values["notices"])
 
     workspace = Workspace(server.workspace)
-    TrustFile(server.folder / "trusted.json").trust(workspace.root, read_project(workspace).digest)
+    digests = read_project(workspace).digests
+    TrustFile(server.folder / "trusted.json").trust(workspace.root, digests)
     await thread.say("run touch b", mode="theirs")
     assert thread.nodes == ["intake", "theirs"]
     await thread.decide({"type": "approve", "remember": True})

@@ -1,6 +1,7 @@
 """Where modes, rules and permissions come from: levels, trust, and change without a restart."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -8,11 +9,13 @@ import pytest
 
 from graph.workshop import Workshop
 from modes.catalog import load_catalog
-from modes.errors import ModeFileError, UnknownModeError
+from modes.errors import ConfigurationError, ModeFileError
 from modes.mode import Level
 from modes.toolspec import ToolGroup
+from modes.verdict import Approvals, verdict
 from tests.place import Place, modes_file
 from tools.project import MAX_RULES_CHARACTERS
+from tools.trust import TrustFile
 
 BUILT_IN = list(load_catalog())
 
@@ -23,6 +26,13 @@ def slugs(workshop: Workshop) -> list[str]:
 
 def custom(workshop: Workshop) -> list[str]:
     return [slug for slug in slugs(workshop) if slug not in BUILT_IN]
+
+
+def settle(workshop: Workshop) -> None:
+    """Wait until the files are old enough for a change to be told from no change."""
+    time.sleep(0.06)
+    workshop.harness()
+    assert not workshop.is_outdated()
 
 
 def prompt(workshop: Workshop, slug: str) -> str:
@@ -86,6 +96,7 @@ def test_a_file_that_turns_bad_changes_nothing(place: Place) -> None:
     place.global_modes.write_text(modes_file("mine"))
     workshop = place.workshop()
     assert custom(workshop) == ["mine"]
+    settle(workshop)
     place.global_modes.write_text(modes_file("mine", "other", groups="fly"))
     assert workshop.is_outdated()
     harness = workshop.harness()
@@ -93,9 +104,12 @@ def test_a_file_that_turns_bad_changes_nothing(place: Place) -> None:
     assert "modes from before hold" in harness.notices[0]
     place.global_modes.write_text(modes_file("other"))
     assert custom(workshop) == ["other"]
+    settle(workshop)
     place.global_modes.unlink()
     assert workshop.is_outdated()
     assert custom(workshop) == []
+    place.global_modes.write_text(modes_file("other", groups="fly"))
+    assert custom(workshop) == [], "what was taken away does not come back"
 
 
 @pytest.mark.parametrize("where", ["global_modes", "project_modes"])
@@ -147,10 +161,10 @@ def test_permissions_that_never_loaded_stop_the_start(place: Place) -> None:
 def test_permissions_that_turn_bad_hold_as_they_were(place: Place) -> None:
     place.permissions.write_text("write_file: deny")
     workshop = place.workshop()
-    before = workshop.harness().catalog["code"].standing
+    before = workshop.harness().catalog["code"].denials
     place.permissions.write_text("write_file: deni")
     harness = workshop.harness()
-    assert harness.catalog["code"].standing == before
+    assert harness.catalog["code"].denials == before
     assert "from before hold" in harness.notices[0]
 
 
@@ -161,14 +175,16 @@ def test_permissions_that_turn_bad_hold_as_they_were(place: Place) -> None:
         ("    permissions: {switch_mode: allow}\n", "switch_mode cannot be allowed"),
         ("    permissions: {ask_followup_question: allow}\n", "cannot be allowed"),
         ("    permissions: {update_todo_list: {x: deny}}\n", "takes no pattern"),
-        ("    model: strange:model\n", "mode 'a': model: "),
-        ("    model: anthropic:some\n", "ANTHROPIC_API_KEY"),
+        ("    permissions: {read_file: {'[a]': deny}}\n", "no '['"),
+        ("    permissions: {read_file: {'./a': deny}}\n", "can match no file"),
+        ("    permissions: {read_file: {'../a': deny}}\n", "can match no file"),
+        ("    permissions: {read_file: {'!a': deny}}\n", "can match no file"),
+        ("    permissions: {read_file: {'a//b': deny}}\n", "can match no file"),
+        ("    permissions: {read_file: {' ': deny}}\n", "blank"),
+        ("    permissions: {read_file: {'" + "a" * 301 + "': deny}}\n", "300 are the limit"),
     ],
 )
-def test_rules_and_models_that_cannot_be(
-    place: Place, rest: str, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+def test_rules_that_cannot_be(place: Place, rest: str, says: str) -> None:
     place.global_modes.write_text(modes_file("a", rest=rest))
     harness = place.workshop().harness()
     assert "a" not in harness.catalog
@@ -180,10 +196,35 @@ def test_rules_and_models_that_cannot_be(
 
 
 def test_the_default_mode_may_be_a_custom_one_and_must_be_there(place: Place) -> None:
-    with pytest.raises(UnknownModeError, match="'mine'"):
+    place.global_modes.write_text("customModes: 5")
+    with pytest.raises(ConfigurationError, match=r"DEFAULT_MODE 'mine' .*customModes is a list"):
         place.workshop(default_mode="mine").harness()
     place.global_modes.write_text(modes_file("mine"))
-    assert slugs(place.workshop(default_mode="mine"))[0] == "mine"
+    workshop = place.workshop(default_mode="mine")
+    assert slugs(workshop)[0] == "mine"
+    place.global_modes.unlink()
+    place.permissions.write_text("write_file: deny")
+    harness = workshop.harness()
+    assert harness.catalog.default == "ask"
+    assert harness.catalog["code"].denials
+    assert "new threads start in 'ask'" in harness.notices[0]
+
+
+def test_a_model_that_cannot_be_had_stops_its_mode_alone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    for model, says in (
+        ("anthropic:some", "needs ANTHROPIC_API_KEY"),
+        ("strange:model", "'strange:model' cannot be loaded"),
+        ("groq:llama", "langchain-groq"),
+    ):
+        place.global_modes.write_text(modes_file("mine", rest=f"    model: {model}\n"))
+        harness = place.workshop().harness()
+        assert "mine" in harness.catalog
+        (notice,) = harness.notices
+        assert "mode 'mine' cannot be used: the model" in notice
+        assert says in notice
 
 
 # Trust
@@ -226,14 +267,17 @@ def test_a_changed_file_asks_again(place: Place, change: object) -> None:
     place.trust()
     workshop = place.workshop()
     assert custom(workshop) == ["theirs"]
+    settle(workshop)
     change(place)
     assert workshop.is_outdated()
     harness = workshop.harness()
     assert custom(workshop) == ["theirs"], "what was trusted holds in this process"
-    assert "have changed since you trusted them; what you trusted holds" in harness.notices[0]
+    assert "are not as you trusted them (" in harness.notices[0]
+    assert "what you trusted holds until you do again" in harness.notices[0]
     fresh = place.workshop().harness()
     assert list(fresh.catalog) == BUILT_IN
     assert "they are ignored" in fresh.notices[0]
+    settle(workshop)
     place.trust()
     assert workshop.is_outdated()
     assert workshop.harness().catalog.digest == place.workshop().harness().catalog.digest
@@ -312,6 +356,7 @@ def test_rules_are_bounded(place: Place) -> None:
     assert len(text) < MAX_RULES_CHARACTERS + 10_000
     assert "more characters left out]" in text
     assert "larger than 1000000 bytes" in harness.notices[0]
+    assert "more than 50000 characters of rules for ask" in harness.notices[1]
     for number in range(201):
         place.rule(f".roo/rules/{number}", "z")
     harness = place.workshop(trust_workspace=True).harness()
@@ -328,7 +373,8 @@ def test_rules_that_lead_out_or_are_for_nobody(place: Place) -> None:
     harness = place.workshop(trust_workspace=True).harness()
     assert "SECRET" not in harness.voice("ask").prompt.text
     text = "\n".join(harness.notices)
-    assert "'AGENTS.md' leads outside" in text
+    for name in ("AGENTS.md", ".kilocode", ".roo/rules-tpyo/link.md"):
+        assert f"{name}: left out: is a link" in text
     assert "'tpyo' in the workspace, but there is no such mode" in text
 
 
@@ -339,11 +385,47 @@ def test_nothing_has_changed(place: Place) -> None:
     place.global_modes.write_text(modes_file("mine"))
     workshop = place.workshop()
     workshop.harness()
-    time.sleep(0.1)
-    workshop.harness()  # in the tick of the clock in which a file was written it looks changed
-    assert not workshop.is_outdated()
+    settle(workshop)
     (place.workspace / "other.txt").write_text("x")
     assert not workshop.is_outdated()
+
+
+def test_what_has_just_changed_counts_as_changed_again(place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine"))
+    workshop = place.workshop()
+    workshop.harness()
+    assert workshop.is_outdated()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "home/custom_modes.yaml",
+        "home/custom_modes.json",
+        "home/permissions.yaml",
+        "trusted.json",
+        "workspace/.kilocodemodes",
+        "workspace/.roomodes",
+        "workspace/AGENTS.md",
+        "workspace/.roo/rules/a.md",
+        "workspace/.roo/rules-ask/deep/a.md",
+        "workspace/.kilocode/rules-ask/a.md",
+    ],
+)
+def test_each_file_is_watched(place: Place, name: str) -> None:
+    file = place.root / name
+    workshop = place.workshop(trust_workspace=True)
+    workshop.harness()
+    settle(workshop)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}")
+    assert workshop.is_outdated(), "it is new"
+    workshop.harness()
+    settle(workshop)
+    before = file.stat()
+    file.write_text("[]")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert workshop.is_outdated(), "it has the size and the time it had"
 
 
 def test_a_rule_that_changes_is_read_again(place: Place) -> None:
@@ -351,8 +433,71 @@ def test_a_rule_that_changes_is_read_again(place: Place) -> None:
     workshop = place.workshop(trust_workspace=True)
     assert "One." in prompt(workshop, "ask")
     place.rule("AGENTS.md", "Two.")
-    assert workshop.is_outdated()
     assert "Two." in prompt(workshop, "ask")
-    place.rule(".roo/rules-ask/new.md", "Three.")
-    assert workshop.is_outdated()
-    assert "Three." in prompt(workshop, "ask")
+
+
+# Hostile folders
+
+
+def test_revoked_trust_holds_no_longer_in_this_process(place: Place) -> None:
+    place.project_modes.write_text(modes_file("theirs"))
+    place.trust()
+    workshop = place.workshop()
+    assert custom(workshop) == ["theirs"]
+    TrustFile(place.settings().trust_file).revoke(place.workspace)
+    assert custom(workshop) == []
+    place.trust()
+    assert custom(workshop) == ["theirs"]
+    place.settings().trust_file.write_text("broken")
+    assert custom(workshop) == []
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_names_that_are_no_text(place: Place, trusted: bool) -> None:
+    folder = place.workspace / ".roo/rules"
+    folder.mkdir(parents=True)
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.md")).write_text("x")
+    (folder / "a\u202eb.md").write_text("HIDDEN")
+    (folder / "a\nb.md").write_text("HIDDEN")
+    harness = place.workshop(trust_workspace=trusted).harness()
+    assert "HIDDEN" not in harness.voice("ask").prompt.text
+    for notice in harness.notices:
+        assert notice.isprintable()
+        notice.encode()
+    assert harness.notices
+
+
+@pytest.mark.parametrize("top", [".roo/rules/.hidden", ".roo/rules/seen", ".kilocode/other"])
+def test_folders_without_end(place: Place, top: str) -> None:
+    here = Path.cwd()
+    (place.workspace / top).mkdir(parents=True)
+    os.chdir(place.workspace / top)
+    try:
+        for _ in range(1500):
+            Path("a").mkdir()
+            os.chdir("a")
+    finally:
+        os.chdir(here)
+    harness = place.workshop(trust_workspace=True).harness()
+    assert ("deep" in str(harness.notices)) == ("seen" in top)
+    subprocess.run(["rm", "-rf", str(place.workspace / top)], check=True)
+
+
+def test_rules_are_bounded_in_all(place: Place) -> None:
+    for number in range(4):
+        place.rule(f".roo/rules/{number}", str(number) * 900_000)
+    harness = place.workshop(trust_workspace=True).harness()
+    assert "more than 2000000 characters of rules" in " ".join(harness.notices)
+
+
+def test_the_agent_s_own_files_in_the_workspace(place: Place) -> None:
+    settings = place.settings(workspace=place.root)
+    (place.home / "custom_modes.yaml").write_text(modes_file("mine", groups="edit"))
+    harness = Workshop(settings).harness()
+    for tool in ("write_file", "edit_file"):
+        spec = harness.toolbox[tool].spec
+        for path in ("home/custom_modes.yaml", "home/new.yaml", "trusted.json", "Trusted.json"):
+            found = verdict(harness.catalog["mine"], spec, {"path": path}, Approvals.AUTO)
+            assert found.kind == "deny", path
+        found = verdict(harness.catalog["mine"], spec, {"path": "a/home/x"}, Approvals.AUTO)
+        assert found.kind == "allow"

@@ -288,12 +288,14 @@ async def test_a_mode_that_the_host_sets_at_an_interrupt_voids_what_waited(
     await talk.say("write a: 1", mode="code")
     await talk.agent.aupdate_state(talk.config, {"mode": "ask"})
     await talk.send(None)
-    assert await talk.waiting() == []
+    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
     assert list(workspace.iterdir()) == []
     (result,) = (await talk.results()).values()
-    assert "Not run" in result.text
+    assert result.text.startswith("Not run: the mode, its rules or the files have changed")
+    assert result.text in (await talk.values())["notices"]
     (*_, change) = (await talk.values())["mode_changes"]
     assert (change["source"], change["target"], change["decided_by"]) == ("code", "ask", "host")
+    await talk.decide(REJECT)
     assert problems(await talk.messages()) == []
 
 

@@ -46,7 +46,9 @@ def harness_of(folder: Path, number: int) -> Harness:
         (workspace / name).symlink_to(target)
     texts = {
         workspace / ".kilocodemodes": "modes",
+        workspace / ".roomodes": "roo",
         home / "custom_modes.yaml": "global",
+        home / "custom_modes.json": "global_json",
         home / "permissions.yaml": "permissions",
     }
     for file, key in texts.items():

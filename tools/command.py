@@ -22,6 +22,15 @@ HEAD_BYTES = TAIL_BYTES = 10_000
 # What a program needs to find its way. Nothing else of the agent's environment, which
 # holds the providers' keys.
 ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
+# git looks around before it does what it is told: a program that the settings of a folder
+# name as its file monitor, a bare repository among the files.
+GIT = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_0": "false",
+    "GIT_CONFIG_KEY_1": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_1": "explicit",
+}
 
 
 def command_tools(workspace: Workspace) -> list[Tool]:
@@ -123,4 +132,5 @@ class _Output:
 
 
 def _environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    return {**kept, **GIT}

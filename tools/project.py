@@ -8,11 +8,13 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
 from modes.errors import InvalidCallError, ToolFailedError
+from modes.plain_text import is_plain, plain
 from tools.workspace import Workspace
 
 MODES_FILES = (".roomodes", ".kilocodemodes")
@@ -21,7 +23,10 @@ AGENTS = "AGENTS.md"
 EDITORS = (".kilocode", ".roo")
 MAX_ENTRIES = 200
 """Of files and folders with rules, in all."""
+MAX_DEPTH = 5
 MAX_FILE_BYTES = 1_000_000
+MAX_BYTES = 2_000_000
+"""Of all files together."""
 MAX_RULES_CHARACTERS = 50_000
 """Of all rules for one mode."""
 
@@ -32,18 +37,20 @@ class ProjectFiles:
 
     texts: dict[str, str] = field(default_factory=dict)
     """By path in the workspace."""
-    problems: tuple[str, ...] = ()
+    problems: dict[str, str] = field(default_factory=dict)
+    """Why a file was not read, by path."""
     watched: tuple[Path, ...] = ()
     """What to look at to see whether something has changed."""
 
-    @property
-    def digest(self) -> str:
-        """Differs where a name or a byte does, and where something could not be read."""
-        digest = sha256()
-        for part in (*(part for item in self.texts.items() for part in item), *self.problems):
-            data = part.encode()
-            digest.update(len(data).to_bytes(8) + data)
-        return digest.hexdigest()
+    def __bool__(self) -> bool:
+        """Whether there is anything to trust."""
+        return bool(self.texts or self.problems)
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """By path; what could not be read has one too, so that it cannot turn up unseen."""
+        found = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
+        return {plain(name): sha256(text.encode()).hexdigest() for name, text in found.items()}
 
     @property
     def modes(self) -> dict[str, str]:
@@ -56,19 +63,28 @@ class ProjectFiles:
         The mode's own of ``.kilocode`` and ``.roo``, then ``AGENTS.md``, then the
         general ones of ``.kilocode`` and ``.roo``; within a folder by path.
         """
+        text = "\n\n".join(
+            f"## {name}\n\n{self.texts[name].strip()}" for name in self.rule_files(slug)
+        )
+        left_out = len(text) - MAX_RULES_CHARACTERS
+        if left_out > 0:
+            text = f"{text[:MAX_RULES_CHARACTERS]}\n[{left_out} more characters left out]"
+        return text
+
+    def length(self, slug: str) -> int:
+        """How many characters the rules for a mode have, before they are cut."""
+        return sum(len(self.texts[name]) for name in self.rule_files(slug))
+
+    def rule_files(self, slug: str) -> list[str]:
+        """The files with rules for a mode, in their order."""
         own = [f"{editor}/rules-{slug}/" for editor in EDITORS]
         general = [f"{editor}/rules/" for editor in EDITORS]
-        names = [
+        return [
             name
             for place in (*own, AGENTS, *general)
             for name in self.texts
             if name == place or (place.endswith("/") and name.startswith(place))
         ]
-        text = "\n\n".join(f"## {name}\n\n{self.texts[name].strip()}" for name in names)
-        left_out = len(text) - MAX_RULES_CHARACTERS
-        if left_out > 0:
-            text = f"{text[:MAX_RULES_CHARACTERS]}\n[{left_out} more characters left out]"
-        return text
 
     @property
     def slugs_with_rules(self) -> list[str]:
@@ -80,33 +96,65 @@ class ProjectFiles:
 def read_project(workspace: Workspace) -> ProjectFiles:
     """Read them; what cannot be read is a problem, and no exception. Blocks."""
     texts: dict[str, str] = {}
-    problems: list[str] = []
-    watched = [workspace.root / name for name in (*MODES_FILES, AGENTS, *EDITORS)]
+    problems: dict[str, str] = {}
     names = [name for name in (*MODES_FILES, AGENTS) if os.path.lexists(workspace.root / name)]
     entries = list(islice(_rule_entries(workspace, problems), MAX_ENTRIES + 1))
+    files = [entry for entry in entries if not entry.endswith("/")]
     if len(entries) > MAX_ENTRIES:
-        problems.append(f"more than {MAX_ENTRIES} files and folders with rules: all are left out")
-        entries = []
-    watched += [workspace.root / name for name in entries]
-    for name in (*names, *(entry for entry in entries if not entry.endswith("/"))):
+        problems["rules"] = f"more than {MAX_ENTRIES} files and folders; all are left out"
+        files = []
+    room = MAX_BYTES
+    for name in (*names, *files):
         try:
-            texts[name] = workspace.read(name, MAX_FILE_BYTES)
+            text = _read(workspace, name)
         except (ToolFailedError, InvalidCallError) as error:
-            problems.append(str(error))
-    return ProjectFiles(texts, tuple(problems), tuple(watched))
-
-
-def _rule_entries(workspace: Workspace, problems: list[str]) -> Iterator[str]:
-    """The folders of rules and all that is in them, but for hidden files."""
-    for editor in EDITORS:
-        if not (workspace.root / editor).is_dir():
+            problems[name] = str(error)
             continue
-        try:
-            for folder in workspace.entries(editor, recursive=False):
-                if re.fullmatch(f"{re.escape(editor)}/rules(-[A-Za-z0-9-]+)?/", folder):
-                    yield folder
-                    for name in workspace.entries(folder, recursive=True):
-                        if "/." not in name.removeprefix(editor):
-                            yield name
-        except (ToolFailedError, InvalidCallError) as error:
-            problems.append(str(error))
+        room -= len(text)
+        if room < 0:
+            problems[name] = f"there are more than {MAX_BYTES} characters of rules before it"
+        else:
+            texts[name] = text
+    watched = (*MODES_FILES, AGENTS, *EDITORS, *entries)
+    return ProjectFiles(texts, problems, tuple(workspace.root / name for name in watched))
+
+
+def _read(workspace: Workspace, name: str) -> str:
+    if (workspace.root / name).is_symlink():
+        raise ToolFailedError("is a link, which is not followed here")
+    if not is_plain(name):
+        raise ToolFailedError("has a name with characters that are not shown")
+    return workspace.read(name, MAX_FILE_BYTES)
+
+
+def _rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
+    """The folders of rules and all that is in them, but for hidden files and folders."""
+    for editor in EDITORS:
+        if (workspace.root / editor).is_symlink():
+            problems[editor] = "is a link, which is not followed here"
+        elif (workspace.root / editor).is_dir():
+            for entry in _listed(workspace, editor, problems):
+                if re.fullmatch(r"rules(-[A-Za-z0-9-]+)?/", entry.removeprefix(f"{editor}/")):
+                    yield entry
+                    yield from _below(workspace, entry, problems, 1)
+
+
+def _below(
+    workspace: Workspace, folder: str, problems: dict[str, str], depth: int
+) -> Iterator[str]:
+    if depth > MAX_DEPTH:
+        problems[folder] = f"is more than {MAX_DEPTH} folders deep"
+        return
+    for entry in _listed(workspace, folder, problems):
+        if not entry.removeprefix(folder).startswith("."):
+            yield entry
+            if entry.endswith("/"):
+                yield from _below(workspace, entry, problems, depth + 1)
+
+
+def _listed(workspace: Workspace, folder: str, problems: dict[str, str]) -> list[str]:
+    try:
+        return list(workspace.entries(folder, recursive=False))
+    except (ToolFailedError, InvalidCallError) as error:
+        problems[folder] = str(error)
+        return []

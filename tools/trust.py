@@ -2,30 +2,31 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from modes.errors import ConfigurationError
 
+Digests = Mapping[str, str]
+"""Of the project's files, by name."""
+
 
 class TrustFile:
-    """Digests of trusted project files, by the workspace's real path; JSON in the user's data."""
+    """What is trusted, by the workspace's real path; JSON in the user's data."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def trusts(self, folder: Path, digest: str) -> bool:
-        """Whether these files, as they are now, are trusted; raises ``ConfigurationError``."""
-        return self._read().get(str(folder)) == digest
+    def trusted(self, folder: Path) -> Digests | None:
+        """What was trusted in the folder; None for nothing. Raises ``ConfigurationError``."""
+        found = self._read().get(str(folder))
+        return found if isinstance(found, dict) else None
 
-    def knows(self, folder: Path) -> bool:
-        """Whether the folder was trusted before; raises ``ConfigurationError``."""
-        return str(folder) in self._read()
-
-    def trust(self, folder: Path, digest: str) -> None:
+    def trust(self, folder: Path, digests: Digests) -> None:
         """Record it; raises ``ConfigurationError`` where the file cannot be read or written."""
-        self._write({**self._read(), str(folder): digest})
+        self._write({**self._read(), str(folder): dict(digests)})
 
     def revoke(self, folder: Path) -> bool:
         """Forget it; whether there was something to forget. Raises ``ConfigurationError``."""
@@ -56,3 +57,13 @@ class TrustFile:
             os.replace(temporary, self.path)
         except OSError as error:
             raise ConfigurationError(f"{self.path} cannot be written: {error}") from error
+
+
+def differences(trusted: Digests, found: Digests) -> list[str]:
+    """The files that are not as they were trusted, in words."""
+    words = [f"{name} is new" for name in found if name not in trusted]
+    words += [f"{name} is gone" for name in trusted if name not in found]
+    words += [
+        f"{name} has changed" for name in found if trusted.get(name, found[name]) != found[name]
+    ]
+    return sorted(words)

@@ -1,0 +1,20 @@
+"""The answers that a question suggests, and the mode that each would switch to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from modes.plain_text import plain
+
+
+def suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
+    """The labels to choose from, each with the mode it switches to, of a question's arguments.
+
+    The label names the mode: who chooses it has been told so, and an answer in
+    other words never switches.
+    """
+    labels: dict[str, str | None] = {}
+    for suggestion in args.get("follow_up") or ():
+        mode_slug = suggestion.get("mode")
+        text = plain(suggestion["text"])
+        labels[text + (f" (switch to {mode_slug})" if mode_slug else "")] = mode_slug
+    return labels
