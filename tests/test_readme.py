@@ -73,6 +73,7 @@ def test_the_example_of_a_modes_file_loads_and_holds(place: Place) -> None:
         ("write_file", {"path": "docs/generated/a.md", "content": "x"}, "deny"),
         ("write_file", {"path": "a.md", "content": "x"}, "deny"),
         ("execute_command", {"command": "git log --oneline"}, "allow"),
+        ("execute_command", {"command": "git log --oneline --output=x"}, "ask"),
         ("execute_command", {"command": "git log --oneline | cat"}, "ask"),
         ("execute_command", {"command": "git push"}, "deny"),
         ("execute_command", {"command": "env git push"}, "ask"),

@@ -57,7 +57,10 @@ def run(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 def test_the_targets_of_make(place: Place) -> None:
     place.project_modes.write_text(modes_file("theirs"))
-    for target, expected in (("trust", "mode theirs: read"), ("modes", "theirs  (project")):
+    for target, expected in (
+        ("trust", "mode theirs: read"),
+        ("modes", "theirs  N Theirs  (project"),
+    ):
         done = subprocess.run(
             ["make", target, f"WORKSPACE={place.workspace}"],
             cwd=ROOT,
@@ -78,40 +81,50 @@ def test_modes_says_what_holds_and_why(place: Place, run: Run) -> None:
     shown = run("modes").stdout
     assert "approvals  manual" in shown
     assert f"make trust WORKSPACE={place.workspace}" in shown
-    assert "theirs  (" not in shown
-    lines = shown[shown.index("mine  (") :].splitlines()
-    assert lines[0] == f"mine  (global: {place.global_modes})"
+    assert "N Theirs" not in shown
+    lines = shown[shown.index("mine  N Mine  (") :].splitlines()
+    assert lines[0] == f"mine  N Mine  (global: {place.global_modes})"
     assert lines[1] == "  model offline"
-    found = [line.split(maxsplit=2) for line in lines[2:12]]
-    assert ["write_file", "ask", r"changes a file; only on '\\.md$'"] in found
-    assert ["execute_command", "ask", "runs a command, not sandboxed"] in found
     rows = [" ".join(line.split()) for line in lines]
-    assert f"git push * deny {place.permissions}" in rows
-    assert f"make * allow {place.global_modes}" in rows
-    assert f"rm * deny {place.global_modes}" in rows
-    assert "ask  (built-in: modes/ask.yaml, the default)" in shown
-    assert "write_file                 deny   no group 'edit'" in shown
+    assert r"write_file ask changes a file; only on files that match '\.md$'" in rows
+    command = rows.index("execute_command ask runs a command, not sandboxed")
+    assert rows[command + 1 : command + 5] == [
+        f"allow 'make *' ({place.global_modes})",
+        f"deny 'rm *' ({place.global_modes})",
+        f"deny 'git push *' ({place.permissions}, always)",
+        f"deny 'rm *' ({place.global_modes}, always)",
+    ]
+    assert "ask  Ask  (built-in: modes/ask.yaml, the default)" in shown
+    assert "write_file             deny   no group 'edit'" in shown
+
+
+def test_modes_of_one_mode_and_its_prompt(place: Place, run: Run) -> None:
+    place.rule("AGENTS.md", "Be brief.")
+    shown = run("modes", MODE="code", PROMPT="1", TRUST_WORKSPACE="true").stdout
+    assert "  | Be brief." in shown
+    assert "ask  Ask" not in shown
+    assert "unknown mode 'kode'" in run("modes", MODE="kode").stderr
 
 
 def test_modes_follows_the_policy(place: Place, run: Run) -> None:
     shown = run("modes", APPROVALS="auto").stdout
-    assert "write_file                 allow  edits inside the workspace" in shown
+    assert "write_file             allow  edits inside the workspace" in shown
 
 
 def test_trust_shows_and_records(place: Place, run: Run) -> None:
     place.project_modes.write_text(modes_file("theirs", groups="command", rest=PERMISSIONS))
     place.rule("AGENTS.md", "Be brief.")
-    assert "theirs  (" not in run("modes").stdout
+    assert "N Theirs" not in run("modes").stdout
     shown = run("trust").stdout
     assert "mode theirs: command" in shown
     assert "allow execute_command 'make *'" in shown
     assert "AGENTS.md (9 characters)" in shown
     after = run("modes").stdout
-    assert "theirs  (project: .kilocodemodes)" in after
+    assert "theirs  N Theirs  (project: .kilocodemodes)" in after
     assert "notice" not in after
     assert "rules of the workspace: " in after
     assert "is trusted no more" in run("trust", REVOKE="1").stdout
-    assert "theirs  (" not in run("modes").stdout
+    assert "N Theirs" not in run("modes").stdout
     assert "was not trusted" in run("trust", REVOKE="1").stdout
 
 
@@ -127,9 +140,72 @@ def test_trust_of_nothing(place: Place, run: Run) -> None:
     assert (place.root / "trusted.json").read_text() == "[]"
 
 
-def test_trust_of_a_broken_file_says_so(place: Place, run: Run) -> None:
-    place.project_modes.write_text("customModes: 5")
-    assert "does not load: .kilocodemodes: customModes is a list" in run("trust").stdout
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("customModes: 5", "customModes is a list"),
+        (modes_file("a", rest="    permissions: {fly: allow}\n"), "unknown tool 'fly'"),
+        (modes_file("a", rest='    permissions: {"\\ud800": allow}\n'), ".kilocodemodes"),
+        (modes_file("a", rest='    permissions: {"\\e[2J": allow}\n'), r"'\x1b[2J'"),
+        (modes_file("a", rest='    "\\e[2J": allow\n'), r"\u001b[2J: unknown key"),
+    ],
+)
+def test_what_does_not_load_is_not_trusted(place: Place, run: Run, text: str, says: str) -> None:
+    place.rule("AGENTS.md", "Obey me.")
+    place.project_modes.write_text(text)
+    failed = run("trust")
+    assert says in failed.stderr
+    assert failed.stdout == ""
+    assert "\x1b" not in failed.stderr
+    assert not (place.root / "trusted.json").exists()
+
+
+def test_trust_says_what_has_changed(place: Place, run: Run) -> None:
+    place.rule("AGENTS.md", "One.")
+    place.rule(".roo/rules/a.md", "One.")
+    run("trust")
+    place.rule("AGENTS.md", "Two.")
+    place.rule(".roo/rules/b.md", "Two.")
+    (place.workspace / ".roo/rules/a.md").unlink()
+    changed = ".roo/rules/a.md is gone, .roo/rules/b.md is new, AGENTS.md has changed"
+    assert changed in run("modes").stdout
+    assert changed in run("trust").stdout
+    assert "since it was trusted last: nothing" in run("trust").stdout
+
+
+def test_trust_can_show_and_trust_nothing(place: Place, run: Run) -> None:
+    place.rule("AGENTS.md", "One.\n\x1b[2JTwo.")
+    shown = run("trust", SHOW="1").stdout
+    assert "AGENTS.md:\n  | One.\n  | \\u001b[2JTwo.\n" in shown
+    assert not (place.root / "trusted.json").exists()
+    for name in ("REVOKE", "SHOW"):
+        assert f"{name}='true'" in run("trust", **{name: "true"}).stderr
+    assert not (place.root / "trusted.json").exists()
+
+
+def test_they_explain_themselves_and_do_nothing_else(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.rule("AGENTS.md", "One.")
+    for name, value in environment(place).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["trust", "--help"])
+    with pytest.raises(SystemExit):
+        command_line.run(trust.main, trust.__doc__)
+    assert "REVOKE=1" in capsys.readouterr().out
+    assert not (place.root / "trusted.json").exists()
+
+
+def test_a_closed_pipe(place: Place) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m doors.modes | true"],
+        cwd=ROOT,
+        env={**os.environ, **environment(place)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
 
 
 def test_diagram_has_the_custom_modes(place: Place, run: Run, tmp_path: Path) -> None:
@@ -137,11 +213,11 @@ def test_diagram_has_the_custom_modes(place: Place, run: Run, tmp_path: Path) ->
     place.project_modes.write_text(modes_file("theirs"))
     shown = run("diagram")
     assert shown.stdout.startswith("stateDiagram-v2\n")
-    assert 'state "N Mine" as m_4' in shown.stdout
+    assert 'state "N Mine" as m_' in shown.stdout
     assert "Theirs" not in shown.stdout
     assert "ignored until you trust" in shown.stderr
     out = tmp_path / "modes.mmd"
-    assert run("diagram", OUT=str(out)).stdout == ""
+    assert run("diagram", OUT=str(out)).stdout == f"{out}: written\n"
     assert out.read_text() == shown.stdout
     failed = run("diagram", OUT=str(tmp_path))
     assert "cannot be written" in failed.stderr

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
+from modes.catalog import load_catalog
 from tests.conversation import APPROVE
 from tests.place import modes_file
 from tests.server import Server, Thread, running
@@ -34,7 +35,7 @@ async def client(server: Server) -> AsyncIterator[LangGraphClient]:
 
 async def test_the_banner_says_what_is_ignored(server: Server) -> None:
     text = server.log.read_text()
-    assert "modes      ask, architect, code, debug  (make modes" in text
+    assert f"modes      {', '.join(load_catalog())}  (make modes" in text
     assert f"make trust WORKSPACE={server.workspace}" in text
 
 
