@@ -1,19 +1,17 @@
 """``judge``: from a tool call as the model wrote it to a verdict on it."""
 
 import asyncio
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, Self
 
 from langchain_core.messages import ToolCall
 
 from graph.harness import Harness
 from graph.history import call_id
-from graph.remembered import covered
+from graph.remembered import memories
 from graph.state import ActTask, Approved, Planned, State
-from graph.suggestions import suggestions
+from graph.suggestions import switch_targets
 from modes.errors import InvalidCallError
 from modes.matching import Subject
 from modes.mode import Mode
@@ -21,7 +19,7 @@ from modes.toolspec import Effect
 from modes.verdict import (
     NOTHING,
     Approvals,
-    Remembered,
+    Memory,
     Verdict,
     can_be_remembered,
     judges_paths,
@@ -40,7 +38,7 @@ class Moment:
     """Whether the call is the only one of its message."""
     refused: Collection[str] = ()
     """Modes to which a person refused to switch, in this turn."""
-    remembered: Mapping[str, Remembered] = field(default_factory=dict)
+    remembered: Mapping[str, Memory] = field(default_factory=dict)
     """For which calls a person has approved the like of them, by tool."""
 
     @classmethod
@@ -57,7 +55,7 @@ class Moment:
             Approvals(state["approvals"]),
             alone,
             refused,
-            covered(harness, state["mode"], state.get("remembered", ())),
+            memories(harness, state["mode"], state.get("remembered", ())),
         )
 
 
@@ -105,30 +103,6 @@ class Judged:
     def runs_beside_others(self) -> bool:
         """Whether it may run side by side with its neighbours: it changes nothing."""
         return self.verdict.kind == "deny" or self.effect is Effect.READ
-
-
-def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> str:
-    """Differs where anything does that a person would have to know before deciding.
-
-    The mode with its rules, what is judged to need a person, the arguments with
-    their paths resolved, and the modes that a decision may switch to.
-    """
-    digest = sha256(moment.mode.digest.encode())
-    for one in judged:
-        targets = _targets(one.effect, one.args or {})
-        parts = [call_id(one.call), one.verdict.kind, one.args, one.call["args"]]
-        parts += [harness.catalog[slug].digest for slug in targets]
-        digest.update(json.dumps(parts, sort_keys=True, default=repr).encode())
-    return digest.hexdigest()
-
-
-def _targets(effect: Effect | None, args: Mapping[str, Any]) -> list[str]:
-    """The modes to which the call may switch."""
-    if effect is Effect.SWITCH:
-        return [args["mode_slug"]]
-    if effect is Effect.QUESTION:
-        return [slug for slug in suggestions(args).values() if slug is not None]
-    return []
 
 
 async def judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
@@ -194,7 +168,7 @@ def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
         return _denied(call, str(error))
     if tool.spec.effect is Effect.COMPLETE and not moment.alone:
         return _denied(call, f"Call {tool.spec.name} alone.")
-    for target in _targets(tool.spec.effect, args):
+    for target in switch_targets(tool.spec.effect, args):
         if problem := _no_switch(harness, moment, tool, target):
             return _denied(call, problem)
     remembered = moment.remembered.get(tool.spec.name, NOTHING)

@@ -19,7 +19,7 @@ def where(harness: Harness, state: State) -> tuple[Configuration, list[ModeChang
     before = Configuration(_recorded_mode(harness, state), phase)
     wanted = state.get("mode", before.mode)
     if wanted not in harness.catalog:
-        return before, [record(wanted, before.mode, f"mode {wanted!r} is no more", "host")]
+        return before, [record(wanted, before.mode, f"mode {wanted!r} is no more", "nobody")]
     if wanted == before.mode:
         return before, []
     after = harness.machine.send(before, Event.SET_MODE, wanted)
@@ -34,7 +34,7 @@ def _recorded_mode(harness: Harness, state: State) -> str:
 
 
 def record(
-    source: str, target: str, reason: str, decided_by: Literal["human", "host"]
+    source: str, target: str, reason: str, decided_by: Literal["human", "host", "nobody"]
 ) -> ModeChange:
     """A record of a change that happens now."""
     return ModeChange(

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from graph.harness import Harness
 from graph.state import Remembered
-from modes.verdict import Remembered as Covered
+from modes.verdict import Memory
 
 ALL = "all"
 
@@ -32,16 +32,16 @@ def remember(
     )
 
 
-def covered(
+def memories(
     harness: Harness, mode_slug: str, remembered: Iterable[Remembered]
-) -> Mapping[str, Covered]:
+) -> Mapping[str, Memory]:
     """What holds in the mode, by tool."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     for one in remembered:
         if one["digest"] == harness.place_digest(mode_slug):
             exact, patterns = found.setdefault(one["tool"], ([], []))
             (exact if one["exact"] else patterns).append(one["pattern"])
-    return {tool: Covered(*lists) for tool, lists in found.items()}
+    return {tool: Memory(*lists) for tool, lists in found.items()}
 
 
 def after_forgetting(

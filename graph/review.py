@@ -8,9 +8,10 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.types import Overwrite, interrupt
 
 from graph.decisions import Decision, Decisions, answer_schema, request
+from graph.fingerprint import fingerprint
 from graph.harness import Harness
 from graph.history import VOID, call_id, is_alone, not_run, open_calls, repaired
-from graph.judge import Judged, Moment, batches, fingerprint, judge, judge_all
+from graph.judge import Judged, Moment, batches, judge, judge_all
 from graph.mode_changes import where
 from graph.node import Node
 from graph.remembered import remember

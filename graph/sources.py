@@ -5,13 +5,13 @@ project (the workspace, if it is trusted). A file that does not load is as it wa
 it last did, or not there; the notices say so.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from graph.settings import Settings
+from graph.user_files import read_user_file
 from graph.watch import Watch
 from modes.catalog import BUILT_IN, Catalog, layered, with_origin
 from modes.errors import ConfigurationError, ModeFileError
@@ -29,7 +29,6 @@ from tools.workspace import Workspace
 GLOBAL_FILES = ("custom_modes.json", "custom_modes.yaml")
 """The later one's modes replace the earlier one's."""
 PERMISSIONS = "permissions.yaml"
-MAX_BYTES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class Sources:
     def _user_rules(self, notices: list[str]) -> list[UserRules]:
         file = self._settings.config_folder / PERMISSIONS
         try:
-            text = _read(file)
+            text = read_user_file(file)
             rules = {} if text is None else parse_permissions(text, str(file))
             with _naming(str(file)):
                 check_rules(rules, self._specs)
@@ -171,7 +170,7 @@ class Sources:
     ) -> tuple[Mode, ...]:
         key = f"{origin.level}: {origin.file}"
         try:
-            text = _read(content) if isinstance(content, Path) else content
+            text = read_user_file(content) if isinstance(content, Path) else content
             if text is None:
                 self._modes.pop(key, None)
                 return ()
@@ -215,26 +214,3 @@ def _about_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:
             f"the workspace has more than {MAX_RULES_CHARACTERS} characters of rules for "
             f"{', '.join(cut)}; the rest is left out"
         )
-
-
-def _read(file: Path) -> str | None:
-    """The text of a file of the user's, who may have linked it; None where there is none.
-
-    Raises ``ModeFileError``.
-    """
-    try:
-        os.lstat(file)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise ModeFileError(f"{file}: cannot be read: {error}") from error
-    try:
-        if not file.is_file():
-            raise ModeFileError(f"{file}: is not a file")
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise ModeFileError(f"{file}: is larger than {MAX_BYTES} bytes")
-        return data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModeFileError(f"{file}: cannot be read: {error}") from error

@@ -43,7 +43,8 @@ class ModeChange(TypedDict):
     source: str
     target: str
     reason: str
-    decided_by: Literal["human", "host"]
+    decided_by: Literal["human", "host", "nobody"]
+    """``nobody`` where the mode is no more."""
     when: str
 
 
@@ -95,7 +96,7 @@ class State(TypedDict, total=False):
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
     asked_under: str
-    """What the calls that wait for a person were judged by, and how; see ``Asked``."""
+    """The ``fingerprint`` of the calls that wait for a person."""
     remembered: list[Remembered]
     forget: list[str]
     written: list[str]

@@ -4,6 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from modes.plain_text import plain
+from modes.toolspec import Effect
+
+
+def switch_targets(effect: Effect | None, args: Mapping[str, Any]) -> list[str]:
+    """The modes to which a call may switch, itself or by the answer to it."""
+    if effect is Effect.SWITCH:
+        return [args["mode_slug"]]
+    if effect is Effect.QUESTION:
+        return [slug for slug in suggestions(args).values() if slug is not None]
+    return []
 
 
 def suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:

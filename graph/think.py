@@ -5,9 +5,10 @@ from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 
+from graph.fingerprint import fingerprint
 from graph.harness import Harness
 from graph.history import normalised
-from graph.judge import Moment, batches, fingerprint, judge_all
+from graph.judge import Moment, batches, judge_all
 from graph.mode_changes import where
 from graph.node import Node
 from graph.state import State

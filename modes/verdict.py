@@ -28,7 +28,7 @@ class Approvals(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class Memory:
     """For which calls of a tool a person has approved all that are alike."""
 
     exact: Collection[str] = ()
@@ -42,7 +42,7 @@ class Remembered:
         return next((one for one in self.patterns if subject.is_covered_by(one)), None)
 
 
-NOTHING = Remembered()
+NOTHING = Memory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def verdict(
     tool: ToolSpec,
     args: Mapping[str, Any] | None,
     approvals: Approvals,
-    remembered: Remembered = NOTHING,
+    remembered: Memory = NOTHING,
 ) -> Verdict:
     """Judge one call of ``tool`` in ``mode``.
 

@@ -139,6 +139,7 @@ async def test_a_mode_that_has_disappeared(place: Place) -> None:
     text = "The mode 'mine' is no more; this thread goes on in Ask mode."
     assert values["notices"] == [text]
     assert values["mode_changes"][-1]["source"] == "mine"
+    assert values["mode_changes"][-1]["decided_by"] == "nobody"
     history = await talk.messages()
     texts = [str(message.text) for message in history]
     assert texts.count(text) == 1

@@ -7,8 +7,9 @@ import pytest
 
 from modes.catalog import load_catalog
 from modes.errors import FileRestrictionError, NotAllowedError
+from modes.permissions import Kind
 from modes.toolspec import Effect, ToolGroup, ToolSpec
-from modes.verdict import Approvals, verdict
+from modes.verdict import Approvals, Memory, verdict
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
 
@@ -82,3 +83,45 @@ def test_a_restricted_file_has_an_error_of_its_own(tmp_path: Path) -> None:
     restricted = verdict(architect, write, {**args, "path": "a.md\n"}, Approvals.AUTO)
     assert (restricted.kind, restricted.error) == ("deny", FileRestrictionError)
     assert verdict(ask, write, args, Approvals.AUTO).error is NotAllowedError
+
+
+def test_no_memory_decides_for_a_person(tmp_path: Path) -> None:
+    specs = build_toolbox(Workspace(tmp_path), CATALOG).specs
+    everything = Memory(patterns=["*"])
+    for spec in specs:
+        found = verdict(CATALOG["code"], spec, ARGS[spec.name], Approvals.MANUAL, everything)
+        asks = spec.effect in (Effect.SWITCH, Effect.QUESTION)
+        assert found.kind == ("ask" if asks else "allow"), spec.name
+
+
+@pytest.mark.parametrize(
+    ("paths", "kind"),
+    [
+        (("a.md", "b.md"), "allow"),
+        (("a.md", "b.py"), "deny"),
+        (("a.py", "b.md"), "deny"),
+        (("a.md", None), "allow"),
+        (("a.md", ".git/x.md"), "deny"),
+        (("a.md", ".github/x.md"), "ask"),
+    ],
+)
+def test_each_path_of_a_call_counts(paths: tuple[str, str | None], kind: str) -> None:
+    move = ToolSpec("move_file", Effect.EDIT, ToolGroup.EDIT, paths=("source", "target"))
+    args = dict(zip(move.paths, paths, strict=True))
+    assert verdict(CATALOG["architect"], move, args, Approvals.AUTO).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind"),
+    [
+        ({"*": "ask", "docs": "allow"}, "ask"),
+        ({"*": "ask", "docs": "allow", "src": "allow"}, "allow"),
+        ({"src": "deny"}, "deny"),
+        ({"docs": "deny"}, "deny"),
+    ],
+)
+def test_each_path_of_a_call_counts_for_rules(rules: dict[str, Kind], kind: str) -> None:
+    move = ToolSpec("move_file", Effect.EDIT, ToolGroup.EDIT, paths=("source", "target"))
+    mode = CATALOG["code"].model_copy(update={"permissions": {"move_file": rules}})
+    args = {"source": "docs/a", "target": "src/b"}
+    assert verdict(mode, move, args, Approvals.AUTO).kind == kind

@@ -40,7 +40,12 @@ def harness_of(folder: Path, number: int) -> Harness:
     for made in (home, outside):
         made.mkdir()
     (outside / "x.md").write_text("x")
-    links = {"looks.md": "src/app.py", "looks.py": "docs/guide.md", "plans": "docs"}
+    links = {
+        "looks.md": "src/app.py",
+        "looks.py": "docs/guide.md",
+        "plans": "docs",
+        "hidden": ".env",
+    }
     links |= {"out.md": str(outside / "x.md"), "away": str(outside)}
     for name, target in links.items():
         (workspace / name).symlink_to(target)

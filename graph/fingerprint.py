@@ -1,0 +1,25 @@
+"""``fingerprint``: binds a person's decision to what was asked, and under which rules."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+
+from graph.harness import Harness
+from graph.history import call_id
+from graph.judge import Judged, Moment
+from graph.suggestions import switch_targets
+
+
+def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> str:
+    """Differs where anything does that a person would have to know before deciding.
+
+    The mode with its rules, what is judged to need a person, the arguments with
+    their paths resolved, and the modes that a decision may switch to.
+    """
+    digest = sha256(moment.mode.digest.encode())
+    for one in judged:
+        targets = switch_targets(one.effect, one.args or {})
+        parts = [call_id(one.call), one.verdict.kind, one.args, one.call["args"]]
+        parts += [harness.catalog[slug].digest for slug in targets]
+        digest.update(json.dumps(parts, sort_keys=True, default=repr).encode())
+    return digest.hexdigest()
