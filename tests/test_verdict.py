@@ -115,7 +115,8 @@ def test_each_path_of_a_call_counts(paths: tuple[str, str | None], kind: str) ->
     ("rules", "kind"),
     [
         ({"*": "ask", "docs": "allow"}, "ask"),
-        ({"*": "ask", "docs": "allow", "src": "allow"}, "allow"),
+        ({"*": "ask", "docs": "allow", "src": "allow"}, "ask"),
+        ({"*": "ask", "**/?": "allow"}, "allow"),
         ({"src": "deny"}, "deny"),
         ({"docs": "deny"}, "deny"),
     ],
