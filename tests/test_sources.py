@@ -10,6 +10,7 @@ import pytest
 from graph.workshop import Workshop
 from modes.catalog import load_catalog
 from modes.errors import ConfigurationError, ModeFileError
+from modes.machine import Configuration, Phase
 from modes.mode import Level
 from modes.toolspec import ToolGroup
 from modes.verdict import Approvals, verdict
@@ -56,6 +57,16 @@ def test_project_over_global_over_built_in(place: Place) -> None:
     assert levels["code"] is levels["both"] is levels["theirs"] is Level.PROJECT
     assert catalog["code"].grant(ToolGroup.EDIT) is None
     assert catalog["code"].permissions == {}
+
+
+def test_what_a_replaced_global_mode_denies_is_not_even_bound(place: Place) -> None:
+    rest = "    permissions: {write_file: deny}\n"
+    place.global_modes.write_text(modes_file("code", groups="edit", rest=rest))
+    place.project_modes.write_text(modes_file("code", groups="edit"))
+    harness = place.workshop(trust_workspace=True).harness()
+    bound = harness.machine.bound(Configuration("code", Phase.THINKING))
+    assert "edit_file" in bound
+    assert "write_file" not in bound
 
 
 def test_kilo_s_file_over_roo_s_and_yaml_over_json(place: Place) -> None:
