@@ -14,7 +14,7 @@ from modes.catalog import with_origin
 from modes.errors import ConfigurationError
 from modes.mode import Level, Mode, Origin
 from modes.modes_file import parse_modes
-from modes.plain_text import plain
+from modes.plain_text import escaped, plain
 from tools.project import ProjectFiles, read_project
 from tools.toolbox import tool_specs
 from tools.trust import TrustFile, differences
@@ -45,7 +45,7 @@ def _revoke(settings: Settings) -> list[str]:
 def _show(settings: Settings) -> list[str]:
     lines = []
     for name, text in read_project(Workspace(settings.workspace)).texts.items():
-        lines += [f"{name}:", *(f"  | {plain(line, 1000)}" for line in text.splitlines())]
+        lines += [f"{name}:", *(f"  | {escaped(line.expandtabs())}" for line in text.splitlines())]
     return lines
 
 

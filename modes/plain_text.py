@@ -13,15 +13,16 @@ def is_plain(text: str) -> bool:
 
 def plain(text: str, limit: int = 300) -> str:
     """``text`` on one line, what a reader would not see written out, cut at ``limit``."""
-    shown = "".join(c if _is_plain(c) else _escaped(c) for c in " ".join(text.split())[:limit])
+    shown = escaped(" ".join(text.split())[:limit])
     return shown if len(text) <= limit else f"{shown}..."
+
+
+def escaped(text: str) -> str:
+    """``text``, what a reader would not see written out; its blanks stay."""
+    return "".join(c if _is_plain(c) else f"\\u{ord(c):04x}" for c in text)
 
 
 def _is_plain(character: str) -> bool:
     if character in _IN_PICTURES:
         return True
     return character.isprintable() and character not in _BLANKS
-
-
-def _escaped(character: str) -> str:
-    return f"\\u{ord(character):04x}"

@@ -92,6 +92,17 @@ async def test_a_folder_is_not_remembered_as_all_that_is_in_it(
     assert await waits(talk, "write src/evil.py: x")
 
 
+async def test_a_listing_is_not_one_file(place: Place) -> None:
+    place.permissions.write_text("list_files: ask")
+    talk = Conversation(build_agent(place.workshop().harness(), InMemorySaver()))
+    await talk.say("list .")
+    assert "remember" not in (await talk.waiting())[0]
+    with pytest.raises(Exception, match="needs a pattern"):
+        await talk.decide(ALWAYS)
+    await talk.decide(always("*"))
+    assert not await waits(talk, "list .")
+
+
 async def test_what_may_be_denied_is_not_remembered(place: Place) -> None:
     place.permissions.write_text("search_files: {.env: deny}")
     (place.workspace / ".env").write_text("SECRET")

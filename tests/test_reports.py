@@ -174,9 +174,9 @@ def test_trust_says_what_has_changed(place: Place, run: Run) -> None:
 
 
 def test_trust_can_show_and_trust_nothing(place: Place, run: Run) -> None:
-    place.rule("AGENTS.md", "One.\n\x1b[2JTwo.")
+    place.rule("AGENTS.md", "One.\n\t\x1b[2JTwo.")
     shown = run("trust", SHOW="1").stdout
-    assert "AGENTS.md:\n  | One.\n  | \\u001b[2JTwo.\n" in shown
+    assert "AGENTS.md:\n  | One.\n  |         \\u001b[2JTwo.\n" in shown
     assert not (place.root / "trusted.json").exists()
     for name in ("REVOKE", "SHOW"):
         assert f"{name}='true'" in run("trust", **{name: "true"}).stderr
