@@ -250,6 +250,21 @@ async def test_a_link_that_changes_while_a_question_waits(place: Place) -> None:
     assert request["args"]["path"] == "two/b"
 
 
+async def test_a_link_to_another_file_is_another_call(place: Place) -> None:
+    for name in ("src", "lib"):
+        (place.workspace / name).mkdir()
+    link = place.workspace / "one"
+    link.symlink_to("src")
+    talk = talk_to(place.workshop())
+    await talk.say("write one/a: 1", mode="code")
+    link.unlink()
+    link.symlink_to("lib")
+    await talk.decide(APPROVE)
+    assert not (place.workspace / "lib/a").exists()
+    (request,) = await talk.waiting()
+    assert "on 'lib/a'" in request["description"]
+
+
 async def test_a_switch_that_is_denied_is_no_answer_to_a_question(place: Place) -> None:
     place.permissions.write_text("switch_mode: deny")
     suggested = {"text": "Yes", "mode": "code"}
