@@ -103,6 +103,12 @@ def test_a_bad_file_leaves_the_others_working(place: Place, broken: str) -> None
     assert "left out" in notice
 
 
+def test_what_is_dropped_is_said(place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, browser"))
+    (notice,) = place.workshop().harness().notices
+    assert notice.startswith(f"{place.global_modes}: group 'browser' is dropped")
+
+
 def test_a_file_that_turns_bad_changes_nothing(place: Place) -> None:
     place.global_modes.write_text(modes_file("mine"))
     workshop = place.workshop()
