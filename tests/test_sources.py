@@ -375,9 +375,10 @@ def test_rules_are_bounded(place: Place) -> None:
     assert "larger than 1000000 bytes" in harness.notices[0]
     assert "more than 50000 characters of rules for ask" in harness.notices[1]
     for number in range(201):
-        place.rule(f".roo/rules/{number}", "z")
+        place.rule(f".roo/rules/{number}", "UNSEEN")
     harness = place.workshop(trust_workspace=True).harness()
     assert "more than 200" in harness.notices[0]
+    assert "UNSEEN" not in harness.voice("ask").prompt.text
 
 
 def test_rules_that_lead_out_or_are_for_nobody(place: Place) -> None:
