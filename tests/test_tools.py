@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import subprocess
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -301,3 +302,29 @@ def test_a_loop_of_links(workspace: Path) -> None:
     (workspace / "b").symlink_to("a")
     with pytest.raises(InvalidCallError, match="'a'"):
         Workspace(workspace).resolve("a")
+
+
+@pytest.fixture
+def hostile_git(workspace: Path) -> Path:
+    """A repository, and a bare one in it, that name a program to run; what it would write."""
+    monitor = "touch WATCHED; false"
+    for command in (
+        ["git", "init", "--quiet", "."],
+        ["git", "config", "core.fsmonitor", monitor],
+        ["git", "init", "--quiet", "--bare", "bare"],
+        ["git", "--git-dir=bare", "config", "core.fsmonitor", monitor],
+        ["git", "--git-dir=bare", "config", "core.bare", "false"],
+        ["git", "--git-dir=bare", "config", "core.worktree", str(workspace)],
+    ):
+        subprocess.run(command, cwd=workspace, check=True)
+    watched = workspace / "WATCHED"
+    subprocess.run(["git", "status"], cwd=workspace, check=True, capture_output=True)
+    assert watched.exists(), "git itself runs it"
+    watched.unlink()
+    return watched
+
+
+async def test_git_runs_no_program_that_a_folder_names(run: Run, hostile_git: Path) -> None:
+    await run("execute_command", command="git status")
+    await run("execute_command", command="git status", cwd="bare")
+    assert not hostile_git.exists()
