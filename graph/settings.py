@@ -1,6 +1,7 @@
 """Settings, from the environment and ``.env``; the names are those in ``.env.example``."""
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
 from platformdirs import user_config_path, user_data_path
@@ -44,14 +45,37 @@ class Settings(BaseSettings):
         DATA / "checkpoints.sqlite",
         description="the SQLite file in which the dev server keeps threads",
     )
+    allowed_origins: str = Field(
+        "https://smith.langchain.com,http://localhost:3000,http://127.0.0.1:3000",
+        description="web pages that may use the dev server: Studio, Agent Chat UI on this machine",
+    )
     max_steps: int = Field(
         500, ge=1, description="model and tool steps in one run before it is stopped"
     )
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, given: str) -> str:
+        for origin in _split(given):
+            parsed = urlsplit(origin)
+            is_web = parsed.scheme in ("http", "https") and bool(parsed.hostname)
+            if not is_web or origin != f"{parsed.scheme}://{parsed.netloc}":
+                raise ValueError(f"{origin!r} is not of the form scheme://host[:port]")
+        return given
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """``allowed_origins``, one by one."""
+        return _split(self.allowed_origins)
 
     @field_validator("workspace", "checkpoints", "config_folder", "trust_file")
     @classmethod
     def _whole(cls, path: Path) -> Path:
         return path.expanduser().absolute()
+
+
+def _split(given: str) -> tuple[str, ...]:
+    return tuple(origin.strip() for origin in given.split(",") if origin.strip())
 
 
 def load_settings(env_file: Path = ENV_FILE) -> Settings:

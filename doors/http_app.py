@@ -1,0 +1,9 @@
+"""The app that ``langgraph.json`` mounts around the dev server's own routes: the gate."""
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from doors.gate import Gate
+from graph.settings import load_settings
+
+app = Starlette(middleware=[Middleware(Gate, origins=load_settings().origins)])
