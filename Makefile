@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev modes trust diagram test check readme bench lock format clean
+.PHONY: help dev modes trust clean-data diagram test check readme bench lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -19,6 +19,9 @@ modes: $(READY) ## print the modes as they hold: mode x tool -> verdict, and why
 
 trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path SHOW=1 REVOKE=1
 	@$(BIN)/python -m doors.trust
+
+clean-data: $(READY) ## remove the dev server's threads and waiting approvals
+	@$(BIN)/python -m doors.clean_data
 
 diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file
 	@$(BIN)/python -m doors.diagram

@@ -15,7 +15,6 @@ from graph.settings import ENV_FILE, ROOT, Settings, load_settings
 from graph.workshop import Workshop
 from modes.errors import ConfigurationError, UserError
 
-HOST = "127.0.0.1"
 # No network call that nobody asked for: the CLI's analytics, the API's look for a newer
 # version, LangSmith tracing. What the user has set wins.
 QUIET = {
@@ -30,7 +29,7 @@ def main(env_file: Path = ENV_FILE) -> None:
     try:
         settings = load_settings(env_file)
         harness = Workshop(settings).harness()
-        port = free_port(os.environ.get("PORT") or "2024")
+        port = free_port(settings.listen, os.environ.get("PORT") or "2024")
         command = server_command(settings, port)
     except UserError as error:
         sys.exit(f"modeshift: {error}")
@@ -39,13 +38,14 @@ def main(env_file: Path = ENV_FILE) -> None:
     os.execve(sys.executable, command, environment())  # noqa: S606
 
 
-def free_port(given: str) -> int:
+def free_port(host: str, given: str) -> int:
     """The port, if nobody has it: the server would silently take another one."""
     try:
         port = int(given)
-        with socket.socket() as probe:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((HOST, port))
+            probe.bind((host, port))
     except (ValueError, OverflowError):
         raise ConfigurationError(f"PORT={given!r} is no port; give a number up to 65535") from None
     except OSError as error:
@@ -57,7 +57,16 @@ def free_port(given: str) -> int:
 
 def server_command(settings: Settings, port: int) -> list[str]:
     """The command line of ``langgraph dev``."""
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--host", HOST, "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "langgraph_cli",
+        "dev",
+        "--host",
+        settings.listen,
+        "--port",
+        str(port),
+    ]
     # Without it the server has one worker, and a second thread waits for the first.
     command += ["--n-jobs-per-worker", "10"]
     if not _is_on("BROWSER"):
@@ -88,7 +97,8 @@ def environment() -> dict[str, str]:
 
 def banner(settings: Settings, harness: Harness, port: int) -> str:
     """What is served, and where."""
-    address = f"http://{HOST}:{port}"
+    host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
+    address = f"http://{host}:{port}"
     model = settings.model
     if model == "offline":
         model += "  (no language model; set MODEL in .env, see .env.example)"
@@ -105,6 +115,7 @@ def banner(settings: Settings, harness: Harness, port: int) -> str:
             *(f"notice     {notice}" for notice in harness.notices),
             f"workspace  {settings.workspace}",
             f"approvals  {settings.approvals}",
+            f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
             f"threads    {settings.checkpoints}",
             f"address    {address}",
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",

@@ -14,7 +14,8 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+from graph.settings import LOOPBACK
+
 JSON = "application/json"
 
 
@@ -25,6 +26,8 @@ class Gate:
     app: ASGIApp
     origins: Collection[str] = ()
     """Web pages that may use the server, as ``scheme://host[:port]``."""
+    has_token: bool = False
+    """Whether the server asks for a token, and so may be reached from elsewhere."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 403."""
@@ -38,8 +41,12 @@ class Gate:
     def problem(self, scope: Scope) -> str | None:
         """Why the request is refused; None where it is not."""
         headers = Headers(scope=scope)
+        host, _ = scope.get("server") or ("", None)
+        is_local = host in LOOPBACK
+        if not is_local and not self.has_token:
+            return f"the server listens on {host!r} without an AUTH_TOKEN"
         return (
-            _foreign_host(headers.getlist("host"))
+            (_foreign_host(headers.getlist("host")) if is_local else None)
             or self._foreign_page(headers)
             or _foreign_body(headers)
         )

@@ -6,4 +6,7 @@ from starlette.middleware import Middleware
 from doors.gate import Gate
 from graph.settings import load_settings
 
-app = Starlette(middleware=[Middleware(Gate, origins=load_settings().origins)])
+_settings = load_settings()
+app = Starlette(
+    middleware=[Middleware(Gate, origins=_settings.origins, has_token=bool(_settings.tokens))]
+)

@@ -1,11 +1,13 @@
 """Settings, from the environment and ``.env``; the names are those in ``.env.example``."""
 
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
 from platformdirs import user_config_path, user_data_path
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from modes.errors import ConfigurationError
@@ -14,6 +16,8 @@ from modes.verdict import Approvals
 ROOT = Path(__file__).parent.parent
 ENV_FILE = ROOT / ".env"
 DEFAULT_WORKSPACE = ROOT / "workspace"
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+MIN_TOKEN = 16
 DATA = user_data_path("modeshift", appauthor=False)
 
 
@@ -49,6 +53,12 @@ class Settings(BaseSettings):
         "https://smith.langchain.com,http://localhost:3000,http://127.0.0.1:3000",
         description="web pages that may use the dev server: Studio, Agent Chat UI on this machine",
     )
+    auth_token: SecretStr = Field(
+        SecretStr(""), description="`token`, or `name:token` for each user, with commas"
+    )
+    listen: str = Field(
+        "127.0.0.1", description="the address that the dev server listens on; others want a token"
+    )
     max_steps: int = Field(
         500, ge=1, description="model and tool steps in one run before it is stopped"
     )
@@ -67,6 +77,22 @@ class Settings(BaseSettings):
     def origins(self) -> tuple[str, ...]:
         """``allowed_origins``, one by one."""
         return _split(self.allowed_origins)
+
+    @property
+    def tokens(self) -> dict[str, str]:
+        """Names of users by their tokens; none where no token is asked for."""
+        pairs = (one.rpartition(":") for one in _split(self.auth_token.get_secret_value()))
+        return {token: name or "owner" for name, _, token in pairs}
+
+    @model_validator(mode="after")
+    def _is_no_open_door(self) -> Self:
+        if any(len(token) < MIN_TOKEN for token in self.tokens):
+            raise ValueError(f"AUTH_TOKEN has a token of less than {MIN_TOKEN} characters")
+        if self.listen not in LOOPBACK and not self.tokens:
+            raise ValueError(
+                f"LISTEN={self.listen!r} lets others on the network in; set AUTH_TOKEN too"
+            )
+        return self
 
     @field_validator("workspace", "checkpoints", "config_folder", "trust_file")
     @classmethod
@@ -88,8 +114,12 @@ def load_settings(env_file: Path = ENV_FILE) -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        problems = "; ".join(
-            f"{str(problem['loc'][0]).upper()}={problem['input']!r}: {problem['msg']}"
-            for problem in error.errors()
-        )
+        problems = "; ".join(map(_told, error.errors()))
         raise ConfigurationError(f"{problems}; see .env.example") from error
+
+
+def _told(problem: ErrorDetails) -> str:
+    text = problem["msg"].removeprefix("Value error, ")
+    if not problem["loc"]:
+        return text  # about several settings, a secret among them perhaps
+    return f"{str(problem['loc'][0]).upper()}={problem['input']!r}: {text}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
@@ -31,6 +32,7 @@ class Server:
             (folder / name).symlink_to(ROOT / name)
         self.home = folder / "home"
         self.process: subprocess.Popen[bytes] | None = None
+        self.host = "127.0.0.1"
         self.port = free_port()
 
     def environment(self, **settings: str) -> dict[str, str]:
@@ -50,11 +52,11 @@ class Server:
             **settings,
         }
 
-    def command(self, **settings: str) -> subprocess.Popen[bytes]:
-        """Start the process."""
+    def command(self, *command: str, **settings: str) -> subprocess.Popen[bytes]:
+        """Start the process; the one that ``make dev`` starts, unless another is given."""
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "doors.dev"],
+                command or (sys.executable, "-m", "doors.dev"),
                 cwd=self.folder,
                 env=self.environment(**settings),
                 stdout=log,
@@ -66,14 +68,17 @@ class Server:
     def log(self) -> Path:
         return self.folder / "log.txt"
 
-    def start(self, **settings: str) -> None:
-        """Start, and wait until it answers."""
-        self.process = self.command(**settings)
+    def start(self, *command: str, **settings: str) -> None:
+        """Start, and wait until it answers, be it with a refusal."""
+        self.host = settings.get("LISTEN", self.host)
+        self.process = self.command(*command, **settings)
         end = time.monotonic() + 60
         while time.monotonic() < end and self.process.poll() is None:
             try:
                 with urllib.request.urlopen(f"{self.url}/ok", timeout=1):
                     return
+            except HTTPError:
+                return
             except OSError:
                 time.sleep(0.1)
         self.kill()
@@ -88,7 +93,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def client(self) -> LangGraphClient:

@@ -1,5 +1,6 @@
 """The door of the real dev server: no web page gets in that the user did not allow."""
 
+import asyncio
 import http.client
 import json
 import socket
@@ -37,12 +38,18 @@ def ask(server: Server, method: str, path: str, body: str | None = None, **given
     return answer.status, text
 
 
-async def waiting_thread(server: Server) -> Thread:
-    async with server.client as client:
-        thread = await Thread.new(client)
-        await thread.say("write pwned: x")
-        assert await thread.waiting()
-        return thread
+@pytest.fixture(scope="module")
+def waiting(server: Server) -> str:
+    """The id of a thread in which a call waits for its approval."""
+
+    async def prepare() -> str:
+        async with server.client as client:
+            thread = await Thread.new(client)
+            await thread.say("write pwned: x")
+            assert await thread.waiting()
+            return thread.id
+
+    return asyncio.run(prepare())
 
 
 def approval() -> str:
@@ -82,9 +89,10 @@ def approval() -> str:
         {"Content_Type": "application/json", "Host": "[::ffff:7f00:1]:2024"},
     ],
 )
-async def test_what_a_web_page_sends_is_refused(server: Server, headers: dict[str, str]) -> None:
-    thread = await waiting_thread(server)
-    for path in (f"/threads/{thread.id}/runs", f"/threads/{thread.id}/runs/wait", "/runs/wait"):
+def test_what_a_web_page_sends_is_refused(
+    server: Server, waiting: str, headers: dict[str, str]
+) -> None:
+    for path in (f"/threads/{waiting}/runs", f"/threads/{waiting}/runs/wait", "/runs/wait"):
         status, text = ask(server, "POST", path, approval(), **headers)
         assert status == 403, text
         assert "refused: " in text
@@ -111,21 +119,19 @@ def test_a_host_given_twice(server: Server) -> None:
 
 @pytest.mark.parametrize("path", ["/threads/{}/stream/events", "/threads/{}/runs/x/protocol"])
 @pytest.mark.parametrize("headers", [f"Origin: {EVIL}", "Host: evil.example"])
-async def test_no_page_opens_a_socket(server: Server, path: str, headers: str) -> None:
-    thread = await waiting_thread(server)
+def test_no_page_opens_a_socket(server: Server, waiting: str, path: str, headers: str) -> None:
     host = "" if headers.startswith("Host") else f"Host: 127.0.0.1:{server.port}\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
         raw.sendall(
-            f"GET {path.format(thread.id)} HTTP/1.1\r\n{host}{headers}\r\n"
+            f"GET {path.format(waiting)} HTTP/1.1\r\n{host}{headers}\r\n"
             "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
             "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n".encode()
         )
         assert raw.recv(100).split()[1] == b"403"
 
 
-async def test_whom_the_user_allows_goes_on_working(server: Server) -> None:
-    thread = await waiting_thread(server)
-    path = f"/threads/{thread.id}/runs/wait"
+async def test_whom_the_user_allows_goes_on_working(server: Server, waiting: str) -> None:
+    path = f"/threads/{waiting}/runs/wait"
     json_type = {"Content_Type": "application/json; charset=utf-8"}
     reject = json.dumps({"assistant_id": "agent", "input": {"messages": []}})
     for headers in (

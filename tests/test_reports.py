@@ -1,15 +1,17 @@
-"""``make modes``, ``make trust``, ``make diagram``: what they print, and what they refuse."""
+"""``make modes``, ``trust``, ``diagram``, ``clean-data``: what they print, and what they refuse."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from doors import command_line, diagram, modes, trust
+from doors import clean_data, command_line, diagram, modes, trust
 from graph.settings import ROOT
 from tests.place import Place, modes_file
 
@@ -23,7 +25,12 @@ class Shown:
 
 
 Run = Callable[..., Shown]
-MAINS = {"modes": modes.main, "trust": trust.main, "diagram": diagram.main}
+MAINS = {
+    "modes": modes.main,
+    "trust": trust.main,
+    "diagram": diagram.main,
+    "clean-data": clean_data.main,
+}
 
 
 def environment(place: Place) -> dict[str, str]:
@@ -31,6 +38,7 @@ def environment(place: Place) -> dict[str, str]:
         "WORKSPACE": str(place.workspace),
         "CONFIG_FOLDER": str(place.home),
         "TRUST_FILE": str(place.root / "trusted.json"),
+        "CHECKPOINTS": str(place.root / "checkpoints.sqlite"),
         "MODEL": "offline",
     }
 
@@ -230,3 +238,17 @@ def test_what_stops_them(place: Place, run: Run, target: str) -> None:
     assert failed.stdout == ""
     assert failed.stderr.startswith(f"modeshift: {place.permissions}: ")
     assert "Traceback" not in failed.stderr
+
+
+def test_clean_data_removes_a_database_and_nothing_else(place: Place, run: Run) -> None:
+    file = place.root / "checkpoints.sqlite"
+    assert "nothing to remove" in run("clean-data").stdout
+    file.write_text("my only copy of something")
+    assert "is no SQLite database; left alone" in run("clean-data").stderr
+    assert file.exists()
+    file.unlink()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("create table a (b)")
+    Path(f"{file}-wal").write_text("")
+    assert run("clean-data").stdout == f"{file}: removed\n{file}-wal: removed\n"
+    assert not list(place.root.glob("checkpoints*"))

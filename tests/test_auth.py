@@ -1,0 +1,164 @@
+"""``AUTH_TOKEN`` on the real dev server: no token, nothing; one user, no other's threads."""
+
+import sys
+from collections.abc import Awaitable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import HTTPStatusError
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
+
+from graph.settings import load_settings
+from modes.errors import ConfigurationError
+from tests.conversation import APPROVE
+from tests.server import Server, Thread, running
+from tests.test_gate import ask
+
+ALICE, BOB = "alices-own-token", "bobs-very-own-token"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("clone")
+    with running(folder, AUTH_TOKEN=f"alice:{ALICE},bob:{BOB}", DEFAULT_MODE="code") as server:
+        yield server
+
+
+def client_of(server: Server, authorization: str | None) -> LangGraphClient:
+    given = {"Authorization": authorization} if authorization else {}
+    return get_client(url=server.url, api_key=None, headers=given)
+
+
+async def status_of(attempt: Awaitable[Any]) -> int:
+    """The status of a refusal; the SDK has two kinds of error for one."""
+    with pytest.raises((APIStatusError, HTTPStatusError)) as caught:
+        await attempt
+    error = caught.value
+    assert isinstance(error, APIStatusError | HTTPStatusError)
+    return error.response.status_code
+
+
+@pytest.mark.parametrize(
+    ("authorization", "headers"),
+    [
+        (None, {}),
+        ("Bearer", {}),
+        ("Bearer wrong", {}),
+        (f"Bearer {ALICE}x", {}),
+        (f"Bearer {ALICE[:-1]}", {}),
+        (f"Bearer alice:{ALICE}", {}),
+        (f"Basic {ALICE}", {}),
+        (ALICE, {}),
+        (f"Bearer {ALICE},{BOB}", {}),
+        (None, {"x-auth-scheme": "langsmith"}),
+        (None, {"x-auth-scheme": "langsmith", "x-api-key": "anything"}),
+    ],
+)
+def test_no_token_nothing(
+    server: Server, authorization: str | None, headers: dict[str, str]
+) -> None:
+    given = {**headers, **({"Authorization": authorization} if authorization else {})}
+    body = '{"assistant_id": "agent", "input": {"messages": []}}'
+    for method, path in (
+        ("POST", "/threads"),
+        ("POST", "/threads/search"),
+        ("POST", "/assistants/search"),
+        ("POST", "/runs/wait"),
+        ("POST", "/runs/stream"),
+        ("PUT", "/store/items"),
+        ("POST", "/mcp"),
+        ("POST", "/a2a/agent"),
+        ("GET", "/threads/x/state"),
+    ):
+        sent = body if method != "GET" else None
+        status, text = ask(server, method, path, sent, Content_Type="application/json", **given)
+        assert status == 401, (path, text)
+
+
+async def test_a_thread_belongs_to_whoever_made_it(server: Server) -> None:
+    async with (
+        client_of(server, f"Bearer {ALICE}") as alice,
+        client_of(server, f"bearer {BOB}") as bob,
+    ):
+        assert await alice.assistants.search()
+        thread = await Thread.new(alice)
+        await thread.say("write pwned: x")
+        assert await thread.waiting()
+        assert thread.id not in [found["thread_id"] for found in await bob.threads.search()]
+        command: Any = {"resume": {"decisions": [APPROVE]}}
+        stolen: Any = {"owner": "bob"}
+        for attempt in (
+            bob.threads.get(thread.id),
+            bob.threads.get_state(thread.id),
+            bob.threads.update(thread.id, metadata=stolen),
+            bob.threads.copy(thread.id),
+            bob.threads.delete(thread.id),
+            bob.runs.wait(thread.id, "agent", command=command),
+            bob.runs.wait(thread.id, "agent", command=command, if_not_exists="create"),
+            bob.runs.list(thread.id),
+            bob.threads.update_state(thread.id, {"mode": "ask"}),
+            bob.threads.get_history(thread.id),
+            bob.threads.create(thread_id=thread.id, if_exists="do_nothing"),
+        ):
+            assert await status_of(attempt) in (403, 404, 409)
+        assert not (server.workspace / "pwned").exists()
+        await thread.decide(APPROVE)
+        assert (server.workspace / "pwned").exists()
+
+
+async def test_a_store_belongs_to_whoever_filled_it(server: Server) -> None:
+    async with (
+        client_of(server, f"Bearer {ALICE}") as alice,
+        client_of(server, f"Bearer {BOB}") as bob,
+    ):
+        await alice.store.put_item(("notes",), "one", {"text": "mine"})
+        found: Any = await bob.store.search_items(("notes",))
+        assert found["items"] == []
+        found = await alice.store.search_items(("notes",))
+        assert [item["key"] for item in found["items"]] == ["one"]
+
+
+def test_it_says_so_and_not_the_token(server: Server) -> None:
+    text = server.log.read_text()
+    assert "token      asked for\n" in text
+    assert ALICE not in text
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.2", "::", "192.168.0.1"])  # noqa: S104
+def test_others_on_the_network_want_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("LISTEN", address)
+    with pytest.raises(ConfigurationError, match="set AUTH_TOKEN too"):
+        load_settings(tmp_path / "none")
+    monkeypatch.setenv("AUTH_TOKEN", "short")
+    with pytest.raises(ConfigurationError, match="less than 16 characters") as caught:
+        load_settings(tmp_path / "none")
+    assert "short" not in str(caught.value)
+    monkeypatch.setenv("AUTH_TOKEN", ALICE)
+    assert load_settings(tmp_path / "none").tokens == {ALICE: "owner"}
+
+
+async def test_on_another_address_with_a_token(tmp_path: Path) -> None:
+    with running(tmp_path, LISTEN="127.0.0.2", AUTH_TOKEN=ALICE) as server:
+        async with client_of(server, f"Bearer {ALICE}") as client:
+            assert await client.assistants.search()
+        async with client_of(server, None) as client:
+            assert await status_of(client.assistants.search()) == 401
+
+
+async def test_past_make_dev_the_gate_stays_closed(tmp_path: Path) -> None:
+    """``langgraph dev --host`` does not ask the settings; the gate sees where it listens."""
+    server = Server(tmp_path)
+    (tmp_path / "workspace").mkdir()
+    server.host = "127.0.0.2"
+    command = ["langgraph_cli", "dev", "--no-browser", "--no-reload", "--host", server.host]
+    server.start(sys.executable, "-m", *command, "--port", str(server.port))
+    try:
+        async with client_of(server, None) as client:
+            assert await status_of(client.assistants.search()) == 403
+    finally:
+        server.kill()
