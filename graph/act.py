@@ -7,8 +7,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from graph.fingerprint import call_digest
 from graph.harness import Harness
-from graph.history import UNKNOWN, not_run
+from graph.history import UNKNOWN, VOID, not_run
 from graph.judge import Judged, Moment, judge
 from graph.node import Node, Place, next_step
 from graph.state import ActTask, Approved
@@ -35,9 +36,11 @@ def act_node(harness: Harness) -> Node:
             )
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
-        judged = await judge(harness, Moment.of(harness, task), call)
+        moment = Moment.of(harness, task)
+        judged = await judge(harness, moment, call)
         update: dict[str, Any] = {}
-        message = _refusal(judged, approved)
+        is_same = approved is None or approved["digest"] == call_digest(harness, moment, judged)
+        message = _refusal(judged, approved) if is_same else not_run(call, VOID)
         if message is None:
             assert runtime.execution_info is not None
             task_id = runtime.execution_info.task_id

@@ -1,4 +1,4 @@
-"""``fingerprint``: binds a person's decision to what was asked, and under which rules."""
+"""Digests that bind a person's decision to what was asked, and an approval to what runs."""
 
 import json
 from collections.abc import Sequence
@@ -23,3 +23,9 @@ def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> s
         parts += [harness.catalog[slug].digest for slug in targets]
         digest.update(json.dumps(parts, sort_keys=True, default=repr).encode())
     return digest.hexdigest()
+
+
+def call_digest(harness: Harness, moment: Moment, one: Judged) -> str:
+    """Differs where another tool would run, on other arguments or files, in another mode."""
+    parts = [harness.place_digest(moment.mode.slug), one.call["name"], one.call["args"], one.args]
+    return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()

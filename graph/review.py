@@ -8,7 +8,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.types import Overwrite, interrupt
 
 from graph.decisions import Decision, Decisions, answer_schema, request
-from graph.fingerprint import fingerprint
+from graph.fingerprint import call_digest, fingerprint
 from graph.harness import Harness
 from graph.history import VOID, call_id, is_alone, not_run, open_calls, repaired
 from graph.judge import Judged, Moment, batches, judge, judge_all
@@ -91,7 +91,11 @@ class Outcome:
         if one.effect is Effect.SWITCH:
             self._choose(one, one.call["args"], "The user approved.", approvals)
         else:
-            self._approved[call_id(one.call)] = Approved(args=one.call["args"], edited=is_edit)
+            self._approved[call_id(one.call)] = Approved(
+                args=one.call["args"],
+                edited=is_edit,
+                digest=call_digest(self._harness, self._moment, one),
+            )
 
     def _remember(self, one: Judged, pattern: str | bool) -> None:
         if pattern is False:

@@ -68,6 +68,8 @@ class Approved(TypedDict):
 
     args: dict[str, Any]
     edited: bool
+    digest: str
+    """Of the tool, the arguments with their paths resolved, the mode and the workspace."""
 
 
 class Planned(TypedDict):

@@ -117,6 +117,48 @@ async def test_a_refusal_names_tool_mode_pattern_and_path(workspace: Path) -> No
         assert part in text
 
 
+async def test_an_approval_is_for_the_file_that_was_meant(workspace: Path) -> None:
+    for name in ("src", "lib"):
+        (workspace / name).mkdir()
+    (workspace / "one").symlink_to("src")
+    talk = scripted(
+        workspace,
+        ("execute_command", {"command": "ln -sfn lib one"}),
+        ("write_file", {"path": "one/a", "content": "x"}),
+    )
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    results = await talk.results()
+    assert "exit code 0" in results["call_0"].text
+    assert results["call_1"].text.startswith("Not run: the mode, its rules or the files")
+    assert not (workspace / "lib/a").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"args": {"path": "b", "content": "x"}},
+        {"args": {"path": "a", "content": "y"}},
+        {"digest": ""},
+        {"digest": "0" * 64},
+    ],
+)
+async def test_an_approval_that_somebody_rewrote_is_none(
+    workspace: Path, change: dict[str, Any]
+) -> None:
+    talk = scripted(workspace, ("write_file", {"path": "a", "content": "x"}))
+    await talk.say("go", mode="code")
+    await talk.agent.ainvoke(
+        Command(resume={"decisions": [APPROVE]}), talk.config, interrupt_after=["review"]
+    )
+    ((planned,),) = (await talk.values())["plan"]
+    planned["approved"].update(change)
+    await talk.agent.aupdate_state(talk.config, {"plan": [[planned]]}, as_node="review")
+    await talk.send(None)
+    assert (await talk.results())["call_0"].status == "error"
+    assert list(workspace.iterdir()) == []
+
+
 async def test_edited_arguments_are_judged_again(workspace: Path) -> None:
     talk = scripted(workspace, ("write_file", {"path": "plan.md", "content": "x"}))
     await talk.say("go", mode="architect")
