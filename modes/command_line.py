@@ -13,6 +13,7 @@ _WORD = rf"(?:[A-Za-z0-9_@%+=:,./-]|{_QUOTED})+"
 _LINE = re.compile(rf" *{_WORD}(?: +{_WORD})* *")
 _WORDS = re.compile(_WORD)
 MAX_CHARACTERS = 10_000
+MAX_COMMANDS = 100
 _OPERATORS = re.compile(r"[;&|(){}<>`\r\n]|\$\(")
 
 
@@ -32,9 +33,14 @@ def command_words(line: str) -> tuple[str, ...] | None:
 
 
 def mentioned_commands(line: str) -> list[tuple[str, ...]]:
-    """What may be the commands of any line: a guess, for refusing and never for allowing."""
-    found = []
-    for part in _OPERATORS.split(line):
+    """What may be the commands of any line: a guess, for refusing and never for allowing.
+
+    The first ``MAX_COMMANDS`` of them: nobody is to wait for a line made to be long.
+    """
+    found: list[tuple[str, ...]] = []
+    for part in _OPERATORS.split(line[:MAX_CHARACTERS]):
+        if len(found) == MAX_COMMANDS:
+            break
         words = [re.sub(r"[\\'\"]", "", word) for word in part.split()]
         while words and "=" in words[0]:
             del words[0]

@@ -126,3 +126,11 @@ def test_each_path_of_a_call_counts_for_rules(rules: dict[str, Kind], kind: str)
     mode = CATALOG["code"].model_copy(update={"permissions": {"move_file": rules}})
     args = {"source": "docs/a", "target": "src/b"}
     assert verdict(mode, move, args, Approvals.AUTO).kind == kind
+
+
+@pytest.mark.parametrize("line", ["true;" * 5000 + "rm x", "x " * 50_000, "x" * 50_000])
+def test_a_line_made_to_be_long_asks(tmp_path: Path, line: str) -> None:
+    command = build_toolbox(Workspace(tmp_path), CATALOG)["execute_command"].spec
+    rules = {"execute_command": {"*": "allow", "rm *": "deny"}}
+    mode = CATALOG["code"].model_copy(update={"permissions": rules})
+    assert verdict(mode, command, {"command": line}, Approvals.AUTO).kind == "ask"
