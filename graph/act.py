@@ -113,7 +113,10 @@ async def _run(judged: Judged, config: RunnableConfig, update: dict[str, Any]) -
     """Run the tool; a tool that keeps notes adds them to ``update``."""
     assert judged.tool is not None
     try:
-        message = await judged.tool.runnable.ainvoke({**judged.call, "type": "tool_call"}, config)
+        # With its paths as they were resolved and judged, not as they may resolve by now.
+        args = {**judged.call["args"], **judged.real_paths}
+        call = ToolCall(name=judged.call["name"], args=args, id=judged.call["id"], type="tool_call")
+        message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
         return not_run(judged.call, _bounded(told(error)))
     assert isinstance(message, ToolMessage)

@@ -75,6 +75,13 @@ class Judged:
         return self.tool.spec.effect if self.tool is not None else None
 
     @property
+    def real_paths(self) -> dict[str, str]:
+        """The arguments that name files to change, as they resolved."""
+        if self.effect is not Effect.EDIT or self.tool is None or self.args is None:
+            return {}
+        return {name: self.args[name] for name in self.tool.spec.paths}
+
+    @property
     def changes_the_world(self) -> bool:
         """Whether running it twice is not the same as running it once."""
         return self.effect in (Effect.EDIT, Effect.COMMAND)

@@ -13,6 +13,7 @@ import pytest
 
 from modes.catalog import load_catalog
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
+from modes.toolspec import Effect
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
 
@@ -25,7 +26,11 @@ def run(workspace: Path) -> Run:
     toolbox = build_toolbox(Workspace(workspace), load_catalog())
 
     async def call(name: str, **args: Any) -> str:
-        return str(await toolbox[name].runnable.ainvoke(args))
+        tool = toolbox[name]
+        if tool.spec.effect is Effect.EDIT:
+            resolved = toolbox.check(tool, args, resolve=True)
+            args = {**args, **{path: resolved[path] for path in tool.spec.paths}}
+        return str(await tool.runnable.ainvoke(args))
 
     return call
 
@@ -158,8 +163,10 @@ async def test_what_cannot_be_written(run: Run, workspace: Path, path: str) -> N
     os.mkfifo(workspace / "fifo")
     with pytest.raises((ToolFailedError, InvalidCallError)):
         await run("write_file", path=path, content="x")
-    with pytest.raises(ToolFailedError):
+    with pytest.raises(InvalidCallError):
         await run("write_file", path="ok", content="bad \udcff")
+    with pytest.raises(ToolFailedError):
+        Workspace(workspace).write("ok", "bad \udcff")
     assert sorted(each.name for each in workspace.iterdir()) == ["fifo", "file", "folder"]
 
 
@@ -169,6 +176,40 @@ async def test_a_link_inside_is_followed_and_kept(run: Run, workspace: Path) -> 
     await run("write_file", path="link", content="new")
     assert (workspace / "link").is_symlink()
     assert (workspace / "real").read_text() == "new"
+
+
+@pytest.mark.parametrize("link", ["folder", "file"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_what_became_a_link_since_it_was_judged_is_refused(
+    workspace: Path, tmp_path: Path, link: str, inside: bool
+) -> None:
+    target = (workspace if inside else tmp_path) / "other"
+    target.mkdir()
+    (target / "a").write_text("old")
+    if link == "folder":
+        (workspace / "src").symlink_to(target)
+    else:
+        (workspace / "src").mkdir()
+        (workspace / "src/a").symlink_to(target / "a")
+    opened = Workspace(workspace)
+    with pytest.raises(ToolFailedError):
+        opened.write("src/a", "new", is_real=True)
+    with pytest.raises(ToolFailedError):
+        opened.read("src/a", is_real=True)
+    assert (target / "a").read_text() == "old"
+    assert [file.name for file in target.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("path", ["../a", "src/../../a", "/etc/passwd", "", ".", "src//a", "./a"])
+def test_a_real_path_is_plain(workspace: Path, path: str) -> None:
+    (workspace / "src").mkdir()
+    for attempt in (
+        lambda: Workspace(workspace).write(path, "x", is_real=True),
+        lambda: Workspace(workspace).read(path, is_real=True),
+    ):
+        with pytest.raises(ToolFailedError):
+            attempt()
+    assert [file.name for file in workspace.parent.iterdir()] == ["workspace"]
 
 
 async def test_edit_file(run: Run, workspace: Path) -> None:

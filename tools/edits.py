@@ -16,7 +16,7 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
             path: The file, relative to the workspace.
             content: Everything the file is to hold.
         """
-        is_new = workspace.write(path, content)
+        is_new = workspace.write(path, content, is_real=True)
         return f"{'Created' if is_new else 'Replaced'} {path} ({len(content)} characters)."
 
     def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> str:
@@ -30,7 +30,7 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
         """
         if not old:
             raise ToolFailedError("old is empty; give the text to replace, or use write_file")
-        text = workspace.read(path)
+        text = workspace.read(path, is_real=True)
         if "\r\n" in text and "\r" not in old:  # read_file shows no carriage returns
             old, new = (part.replace("\n", "\r\n") for part in (old, new))
         count = text.count(old)
@@ -44,7 +44,7 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
                 f"{old!r} is in {path} {count} times; add lines around it until it is "
                 "unique, or set replace_all"
             )
-        workspace.write(path, text.replace(old, new))
+        workspace.write(path, text.replace(old, new), is_real=True)
         return f"Edited {path}: {count} place{'s' if count > 1 else ''}."
 
     group = ToolGroup.EDIT
