@@ -154,7 +154,10 @@ class Machine:
 
     def difference(self, source: str, target: str) -> tuple[list[str], list[str]]:
         """The names of the tools gained, and of those lost, by a change of mode."""
-        before, after = self._bound[source], self._bound[target]
+        # Asked of the chart, before a person is: by the time of the switch it is remembered.
+        switched = self.send(Configuration(source, Phase.SWITCHING), Event.SWITCH_MODE, target)
+        before = self.bound(Configuration(source, Phase.THINKING))
+        after = self.bound(switched)
         gained = [name for name in after if name not in before]
         return gained, [name for name in before if name not in after]
 
