@@ -26,10 +26,7 @@ class _Served:
                 self._workshop = Workshop(self._settings)
                 self._agent = self._build(self._workshop)
             elif self._workshop.is_outdated():
-                try:
-                    self._agent = self._build(self._workshop)
-                except Exception:  # whatever a file brings about, the threads go on
-                    log.exception("the modes from before hold")
+                self._agent = self._build(self._workshop)
             return self._agent
 
     def _build(self, workshop: Workshop) -> Agent:

@@ -1,12 +1,18 @@
 """``Workshop``: makes harnesses from the settings and from the modes' files as they are."""
 
+import logging
+from dataclasses import replace
+
 from graph.harness import Harness
 from graph.models import Models
 from graph.once import Once
 from graph.settings import DEFAULT_WORKSPACE, Settings
-from graph.sources import Sources
+from graph.sources import Loaded, Sources
+from modes.plain_text import plain
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
+
+log = logging.getLogger("modeshift")
 
 
 class Workshop:
@@ -23,11 +29,13 @@ class Workshop:
         self._workspace = Workspace(settings.workspace)
         self._models = Models(settings.model)
         self._once = Once()
+        self._loaded: Loaded | None = None
+        self._has_failed = False
         self._sources = Sources(settings, self._workspace)
 
     def harness(self) -> Harness:
         """A harness of the modes as their files are now; raises ``UserError``."""
-        loaded = self._sources.load()
+        loaded = self._loaded = self._load()
         problems = [
             f"{mode.origin.file}: mode {mode.slug!r} cannot be used: {problem}"
             for mode in map(loaded.catalog.__getitem__, loaded.catalog)
@@ -43,6 +51,22 @@ class Workshop:
             self._once,
         )
 
+    def _load(self) -> Loaded:
+        try:
+            loaded = self._sources.load()
+        except Exception as error:
+            if self._loaded is None:
+                raise
+            # Whatever happens to the files, in the middle of a checkout say: the threads go on
+            # under what held before, and every one of them is told.
+            log.exception("the modes' files could not be read again")
+            self._has_failed = True
+            problem = plain(f"{type(error).__name__}: {error}")
+            notice = f"the modes' files could not be read again, and hold as they were: {problem}"
+            return replace(self._loaded, notices=(notice,))
+        self._has_failed = False
+        return loaded
+
     def is_outdated(self) -> bool:
         """Whether a file that the last harness was made from may have changed."""
-        return self._sources.changed()
+        return self._has_failed or self._sources.changed()

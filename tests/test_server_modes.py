@@ -68,6 +68,23 @@ async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphCl
     assert "mode 'mine' is no more" in str((await thread.values())["messages"])
 
 
+async def test_the_clone_s_own_modes_are_away_for_a_moment(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    link = server.folder / "modes"
+    target = link.readlink()
+    link.unlink()
+    await thread.say("hello", mode="code")
+    assert thread.nodes == ["intake", "code"]
+    values: Any = await thread.values()
+    assert "could not be read again, and hold as they were: FileNotFound" in values["notices"][0]
+    link.symlink_to(target)
+    await thread.say("hello")
+    values = await thread.values()
+    assert "could not be read again" not in str(values["notices"])
+
+
 async def test_trust_is_asked_for_and_taken(server: Server, client: LangGraphClient) -> None:
     (server.workspace / ".kilocodemodes").write_text(modes_file("theirs", groups="command"))
     thread = await Thread.new(client)
