@@ -12,12 +12,11 @@ from graph.harness import Harness
 from graph.history import UNKNOWN, VOID, not_run
 from graph.judge import Judged, Moment, judge
 from graph.node import Node, Place, next_step
+from graph.run_tool import bounded, run_tool
 from graph.state import ActTask, Approved
-from modes.errors import told
 from modes.machine import Configuration, Event, Phase
 from modes.toolspec import Effect
-
-MAX_RESULT_CHARACTERS = 100_000
+from tools.calling import Calling
 
 
 def act_node(harness: Harness) -> Node:
@@ -32,7 +31,7 @@ def act_node(harness: Harness) -> Node:
         call = planned["call"]
         if planned["denied"] is not None:
             return _move_on(
-                harness, task, {"messages": [not_run(call, _bounded(planned["denied"]))]}
+                harness, task, {"messages": [not_run(call, bounded(planned["denied"]))]}
             )
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
@@ -47,7 +46,8 @@ def act_node(harness: Harness) -> Node:
             if judged.changes_the_world and not harness.once.begin(task_id, task["life"]):
                 message = not_run(call, UNKNOWN)
             else:
-                message = await _run(judged, config, update)
+                allowed = _calling(harness, task["mode"], call, runtime)
+                message, update = await run_tool(judged, allowed, config)
                 _tell_of_edit(message, approved)
                 if judged.effect is Effect.EDIT and message.status == "success":
                     update["written"] = _with_written(task, judged)
@@ -102,38 +102,20 @@ def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
     verdict = judged.verdict
     match verdict.kind:
         case "deny":
-            return not_run(judged.call, _bounded(verdict.refusal))
+            return not_run(judged.call, bounded(verdict.refusal))
         case "ask" if approved is None:
             return not_run(judged.call, "Not run: nobody has approved this call.")
         case _:
             return None
 
 
-async def _run(judged: Judged, config: RunnableConfig, update: dict[str, Any]) -> ToolMessage:
-    """Run the tool; a tool that keeps notes adds them to ``update``."""
-    assert judged.tool is not None
-    try:
-        # With its paths as they were resolved and judged, not as they may resolve by now.
-        args = {**judged.call["args"], **judged.real_paths}
-        call = ToolCall(name=judged.call["name"], args=args, id=judged.call["id"], type="tool_call")
-        message = await judged.tool.runnable.ainvoke(call, config)
-    except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return not_run(judged.call, _bounded(told(error)))
-    assert isinstance(message, ToolMessage)
-    message.content = _bounded(message.text)
-    if judged.effect is Effect.NOTE:
-        update.update(message.artifact)
-        message.artifact = None
-    return message
+def _calling(harness: Harness, mode: str, call: ToolCall, runtime: Runtime[None]) -> Calling:
+    """What the tool may, and how it is heard while it runs: on the stream ``custom``."""
 
+    def emit(text: str) -> None:
+        runtime.stream_writer({"type": "tool_output", "tool_call_id": call["id"], "text": text})
 
-def _bounded(text: str) -> str:
-    """A result that a provider takes: a file's name may hold any byte, a file any length."""
-    text = text.encode("utf-8", "backslashreplace").decode()
-    left_out = len(text) - MAX_RESULT_CHARACTERS
-    if left_out <= 0:
-        return text
-    return f"{text[:MAX_RESULT_CHARACTERS]}\n[{left_out} more characters left out]"
+    return Calling(edits_freely=harness.edit_restriction(mode) is None, emit=emit)
 
 
 def _tell_of_edit(message: ToolMessage, approved: Approved | None) -> None:

@@ -13,10 +13,11 @@ from graph.suggestions import switch_targets
 def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> str:
     """Differs where anything does that a person would have to know before deciding.
 
-    The mode with its rules, what is judged to need a person, the arguments with
-    their paths resolved, and the modes that a decision may switch to.
+    The mode with its rules, the workspace and the sandbox, what is judged to need a
+    person, the arguments with their paths resolved, and the modes that a decision may
+    switch to.
     """
-    digest = sha256(moment.mode.digest.encode())
+    digest = sha256(harness.place_digest(moment.mode.slug).encode())
     for one in judged:
         targets = switch_targets(one.effect, one.args or {})
         parts = [call_id(one.call), one.verdict.kind, one.args, one.call["args"]]

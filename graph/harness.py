@@ -14,6 +14,7 @@ from graph.state import TAKEN_NAMES
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
 from modes.mode import Level, Mode
+from modes.rights import edit_restriction
 from modes.toolspec import ToolGroup
 from modes.verdict import Approvals
 from prompts import render
@@ -51,6 +52,7 @@ class Harness:
     machine: Machine = field(init=False)
     _voices: dict[str, Voice] = field(init=False, default_factory=dict)
     _places: dict[str, str] = field(init=False, default_factory=dict)
+    _restrictions: dict[str, str | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         machine = Machine(self.catalog, self.toolbox.specs, TAKEN_NAMES)
@@ -63,11 +65,18 @@ class Harness:
         return self._voices[slug]
 
     def place_digest(self, slug: str) -> str:
-        """Of the mode as it is now, in this workspace."""
+        """Of the mode as it is now, in this workspace, with or without this sandbox."""
         if slug not in self._places:
-            place = f"{self.catalog[slug].digest}\0{self.toolbox.workspace.root}"
+            place = f"{self.catalog[slug].digest}\0{self.toolbox.place}"
             self._places[slug] = sha256(place.encode()).hexdigest()
         return self._places[slug]
+
+    def edit_restriction(self, slug: str) -> str | None:
+        """Why the mode, and what its commands start, may not change every file, or None."""
+        if slug not in self._restrictions:
+            found = edit_restriction(self.catalog[slug], self.toolbox.specs)
+            self._restrictions[slug] = found
+        return self._restrictions[slug]
 
     def _voice(self, mode: Mode) -> Voice:
         prompt = render(

@@ -22,7 +22,6 @@ from modes.verdict import (
     Memory,
     Verdict,
     can_be_remembered,
-    judges_paths,
     verdict,
 )
 from tools.tool import Tool
@@ -76,10 +75,15 @@ class Judged:
 
     @property
     def real_paths(self) -> dict[str, str]:
-        """The arguments that name files to change, as they resolved."""
-        if self.effect is not Effect.EDIT or self.tool is None or self.args is None:
+        """The arguments that name files, as they resolved."""
+        if self.tool is None or self.args is None:
             return {}
         return {name: self.args[name] for name in self.tool.spec.paths}
+
+    @property
+    def brings_data(self) -> bool:
+        """Whether its result is somebody else's text: a file's, a program's."""
+        return self.effect in (Effect.READ, Effect.COMMAND)
 
     @property
     def changes_the_world(self) -> bool:
@@ -115,7 +119,7 @@ class Judged:
 async def judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
     """Judge one call; also in ``act``, on the arguments about to run."""
     # To a thread: resolving a path asks the file system.
-    if _judges_paths(harness, moment, call):
+    if _has_paths(harness, call):
         return await asyncio.to_thread(_judge, harness, moment, call)
     return _judge(harness, moment, call)
 
@@ -158,9 +162,9 @@ def batches(judged: Sequence[Judged], approved: Mapping[str, Approved]) -> list[
     return plan
 
 
-def _judges_paths(harness: Harness, moment: Moment, call: ToolCall) -> bool:
+def _has_paths(harness: Harness, call: ToolCall) -> bool:
     try:
-        return judges_paths(moment.mode, harness.toolbox[call["name"]].spec)
+        return bool(harness.toolbox[call["name"]].spec.paths)
     except InvalidCallError:
         return False
 
@@ -168,9 +172,7 @@ def _judges_paths(harness: Harness, moment: Moment, call: ToolCall) -> bool:
 def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
     try:
         tool = harness.toolbox[call["name"]]
-        args = harness.toolbox.check(
-            tool, call["args"], resolve=judges_paths(moment.mode, tool.spec)
-        )
+        args = harness.toolbox.check(tool, call["args"])
     except InvalidCallError as error:
         return _denied(call, str(error))
     if tool.spec.effect is Effect.COMPLETE and not moment.alone:

@@ -27,6 +27,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import override
 
+from graph.data_marks import unmarked
 from graph.history import VOID
 from graph.offline_language import HELP, Call, Step, parse
 
@@ -171,7 +172,7 @@ _NOT_POSSIBLE = "refused: this mode has no tool for it."
 
 
 def _short(answer: ToolMessage) -> str:
-    text = " ".join(answer.text.split())
+    text = " ".join(unmarked(answer.text).split())
     text = text if len(text) <= SHORT else f"{text[:SHORT]}..."
     return f"refused: {text}" if answer.status == "error" else text
 

@@ -1,7 +1,7 @@
 """Settings, from the environment and ``.env``; the names are those in ``.env.example``."""
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
@@ -31,9 +31,16 @@ class Settings(BaseSettings):
         DEFAULT_WORKSPACE, description="the folder that the agent works in; it must exist"
     )
     approvals: Approvals = Field(
-        Approvals.MANUAL, description="`manual`, or `auto`: edits inside the workspace do not ask"
+        Approvals.MANUAL,
+        description="`manual`, or `auto`: edits, and commands in the sandbox, run unasked",
     )
     default_mode: str = Field("ask", description="the mode that a new thread starts in")
+    sandbox: Literal["auto", "off"] = Field(
+        "auto", description="`auto`: commands run in bubblewrap where it works; `off`: never"
+    )
+    command_network: bool = Field(
+        default=False, description="`true`: commands in the sandbox may use the network"
+    )
     trust_workspace: bool = Field(
         default=False,
         description="`true`: take the workspace's own modes and rules, whatever they say",
@@ -93,6 +100,12 @@ class Settings(BaseSettings):
                 f"LISTEN={self.listen!r} lets others on the network in; set AUTH_TOKEN too"
             )
         return self
+
+    @property
+    def own_files(self) -> tuple[Path, ...]:
+        """What belongs to this project on the machine, and to no command that it runs."""
+        logs = (Path(f"{self.checkpoints}{end}") for end in ("", "-wal", "-shm"))
+        return (ENV_FILE, DATA, self.config_folder, self.trust_file, *logs)
 
     @field_validator("workspace", "checkpoints", "config_folder", "trust_file")
     @classmethod

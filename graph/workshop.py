@@ -9,10 +9,18 @@ from graph.once import Once
 from graph.settings import DEFAULT_WORKSPACE, Settings
 from graph.sources import Loaded, Sources
 from modes.plain_text import plain
+from tools.sandbox import Sandbox, bubblewrap
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
 
 log = logging.getLogger("modeshift")
+
+
+def sandbox_of(settings: Settings) -> Sandbox | None:
+    """What commands run in; None where there is none, or the user wants none. Blocks."""
+    if settings.sandbox == "off" or bubblewrap().problem:
+        return None
+    return Sandbox(bubblewrap(), settings.command_network, settings.own_files)
 
 
 class Workshop:
@@ -27,6 +35,7 @@ class Workshop:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
         self._settings = settings
         self._workspace = Workspace(settings.workspace)
+        self._sandbox = sandbox_of(settings)
         self._models = Models(settings.model)
         self._once = Once()
         self._loaded: Loaded | None = None
@@ -43,7 +52,7 @@ class Workshop:
         ]
         return Harness(
             loaded.catalog,
-            build_toolbox(self._workspace, loaded.catalog),
+            build_toolbox(self._workspace, loaded.catalog, self._sandbox),
             self._models,
             self._settings.approvals,
             loaded.project.rules,

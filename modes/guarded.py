@@ -1,9 +1,11 @@
-"""Files that steer people, tools or the agent itself: no policy, rule or memory lifts the guard.
+"""Files about which a person is asked, whatever the mode: no policy, rule or memory lifts it.
 
-Whoever writes them decides what runs next: git by its settings and hooks, an editor by
-its tasks, a shell by its start-up files, this agent by its modes and rules.
+Some steer people, tools or the agent itself: whoever writes them decides what runs next,
+git by its settings and hooks, an editor by its tasks, a shell by its start-up files, this
+agent by its modes and rules. Others look as if they hold a secret.
 """
 
+from fnmatch import fnmatchcase
 from typing import Literal
 
 NEVER = frozenset({".git"})
@@ -26,6 +28,17 @@ ASK = frozenset(
     }
 )
 """Names, in small letters, for which a person is asked before a write."""
+SECRETS = (
+    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".htpasswd"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk"),
+    *(".ssh", ".gnupg", ".aws", ".kube", ".password-store", ".vault-token"),
+    *(".git-credentials", ".pypirc", ".npmrc", ".yarnrc.yml", "credentials.json"),
+    *("secrets.yaml", "secrets.yml", "secrets.json", "secrets.toml", "service-account*.json"),
+    *("*.tfstate", "*.tfvars"),
+)
+"""Patterns of names, in small letters, for which a person is asked before a read."""
+NO_SECRETS = (".env.example", ".env.sample", ".env.template", ".env.dist")
 
 
 def guard(path: str) -> Literal["ask", "deny"] | None:
@@ -34,3 +47,12 @@ def guard(path: str) -> Literal["ask", "deny"] | None:
     if NEVER & names:
         return "deny"
     return "ask" if ASK & names else None
+
+
+def is_secret(path: str) -> bool:
+    """Whether the file, or a folder that it lies in, looks as if it held a secret."""
+    return any(
+        any(fnmatchcase(name, pattern) for pattern in SECRETS)
+        and not any(fnmatchcase(name, pattern) for pattern in NO_SECRETS)
+        for name in path.casefold().split("/")
+    )

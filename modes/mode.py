@@ -166,6 +166,11 @@ class Mode(ModeText):
     defaults: tuple[UserRules, ...] = ()
     """What holds where the mode's own permissions say nothing."""
 
+    @property
+    def own_rules(self) -> UserRules:
+        """The mode's permissions, with the file that they stand in."""
+        return UserRules(self.permissions, self.origin.file)
+
     @cached_property
     def digest(self) -> str:
         """Differs where anything in the mode does, the user's rules for it included."""

@@ -46,6 +46,8 @@ class ToolSpec:
     """Whether a path may be a folder, of which the call reads what is in it."""
     command: str | None = None
     """The argument that is the command line."""
+    sandboxed: bool = False
+    """Whether the operating system keeps what it runs from doing harm."""
 
     @property
     def takes_patterns(self) -> bool:

@@ -11,9 +11,9 @@ from typing import Any, Literal, assert_never
 
 from modes.errors import FileRestrictionError, InvalidCallError, ModelError, NotAllowedError, told
 from modes.file_regex import SECONDS, SlowPatternError
-from modes.guarded import guard
+from modes.guarded import guard, is_secret
 from modes.matching import Subject
-from modes.mode import Grant, Mode, UserRules
+from modes.mode import Grant, Mode
 from modes.permissions import Ruling, denial, ruling
 from modes.toolspec import Effect, ToolSpec
 
@@ -24,7 +24,7 @@ class Approvals(StrEnum):
     MANUAL = "manual"
     """Every call that is not read-only asks."""
     AUTO = "auto"
-    """Edits inside the workspace run; commands, questions and switches ask."""
+    """Edits inside the workspace and commands in the sandbox run; the rest asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Memory:
 
 
 NOTHING = Memory()
+NO_SANDBOX = "runs a command, not sandboxed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +100,6 @@ def can_be_remembered(tool: ToolSpec) -> bool:
     return tool.effect in (Effect.READ, Effect.EDIT, Effect.COMMAND)
 
 
-def judges_paths(mode: Mode, tool: ToolSpec) -> bool:
-    """Whether the verdict looks at the paths of a call, so that they must be resolved."""
-    users = (*mode.denials, *mode.defaults)
-    rules = (mode.permissions, *(user.rules for user in users))
-    return bool(tool.paths) and (
-        tool.effect is not Effect.READ or any(tool.name in ruled for ruled in rules)
-    )
-
-
 def _least(
     mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
 ) -> Verdict | None:
@@ -123,9 +115,19 @@ def _least(
             return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
         if match == "maybe":
             asked = Verdict("ask", f"it may be what is denied by {rule}", firm=True)
-    if tool.effect is Effect.EDIT and args is not None:
+    if args is None:
+        return asked
+    if tool.effect is Effect.EDIT:
         return _guarded(tool, args) or asked
+    if tool.effect is Effect.READ:
+        return _secret(tool, args) or asked
     return asked
+
+
+def _secret(tool: ToolSpec, args: Mapping[str, Any]) -> Verdict | None:
+    for path in filter(is_secret, _paths(tool, args)):
+        return Verdict("ask", f"{path!r} looks as if it held a secret", firm=True)
+    return None
 
 
 def _guarded(tool: ToolSpec, args: Mapping[str, Any]) -> Verdict | None:
@@ -190,8 +192,7 @@ def _file_restriction(
 
 def _by_rule(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
     """What the mode's own rules say, and where they say nothing, the user's."""
-    own = UserRules(mode.permissions, mode.origin.file)
-    for rules in (own, *mode.defaults):
+    for rules in (mode.own_rules, *mode.defaults):
         found = ruling(rules.rules, tool, subject)
         if found is not None:
             return _ruled(mode, tool, found, rules.origin)
@@ -202,6 +203,8 @@ def _ruled(mode: Mode, tool: ToolSpec, found: Ruling, origin: str) -> Verdict:
     rule = f"rule {found.pattern!r} for {tool.name}" + (f" in {origin}" if origin else "")
     if found.kind == "deny":
         return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
+    if found.kind == "allow" and tool.effect is Effect.COMMAND and not tool.sandboxed:
+        return Verdict("ask", f"{NO_SANDBOX}; the {rule} holds in a sandbox only")
     if not found.is_certain:
         return Verdict("ask", f"it may be more than it seems, and there is the {rule}")
     return Verdict(found.kind, rule)
@@ -218,7 +221,7 @@ def _by_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:  # noqa: PLR091
         case Effect.EDIT:
             return Verdict("ask", "changes a file")
         case Effect.COMMAND:
-            return Verdict("ask", "runs a command, not sandboxed")
+            return _command(tool, approvals)
         case Effect.COMPLETE:
             return Verdict("allow", "ends the turn")
         case Effect.QUESTION:
@@ -227,3 +230,11 @@ def _by_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:  # noqa: PLR091
             return Verdict("ask", "changes the mode")
         case _:
             assert_never(tool.effect)
+
+
+def _command(tool: ToolSpec, approvals: Approvals) -> Verdict:
+    if not tool.sandboxed:
+        return Verdict("ask", NO_SANDBOX)
+    if approvals is Approvals.AUTO:
+        return Verdict("allow", "runs a command in the sandbox, approvals are 'auto'")
+    return Verdict("ask", "runs a command in the sandbox")

@@ -34,6 +34,12 @@ def no_files_of_the_user(
     monkeypatch.setenv("TRUST_FILE", str(folder / "trusted.json"))
 
 
+@pytest.fixture(autouse=True)
+def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on every machine; a test of the sandbox says so."""
+    monkeypatch.setenv("SANDBOX", "off")
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """An empty folder to work in."""

@@ -1,12 +1,15 @@
 """A user's folders in a temporary folder, and the settings that point at them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from graph.harness import Harness
 from graph.settings import Settings
 from graph.workshop import Workshop
 from tools.project import read_project
+from tools.sandbox import Bubblewrap, Sandbox
+from tools.toolbox import build_toolbox
 from tools.trust import TrustFile
 from tools.workspace import Workspace
 
@@ -22,6 +25,14 @@ def modes_file(*slugs: str, groups: str = "read", role: str = "You help.", rest:
         for slug in slugs
     ]
     return "customModes:\n" + "".join(modes)
+
+
+def in_sandbox(harness: Harness) -> Harness:
+    """As it is where there is a sandbox; to judge, not to run: the program need not be there."""
+    toolbox = build_toolbox(
+        harness.toolbox.workspace, harness.catalog, Sandbox(Bubblewrap("bwrap"))
+    )
+    return replace(harness, toolbox=toolbox)
 
 
 @dataclass

@@ -49,6 +49,7 @@ class Server:
             "CONFIG_FOLDER": str(self.home),
             "TRUST_FILE": str(self.folder / "trusted.json"),
             "PORT": str(self.port),
+            "SANDBOX": "off",
             **settings,
         }
 

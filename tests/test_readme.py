@@ -15,7 +15,7 @@ from graph.settings import ROOT, Settings, load_settings
 from modes.catalog import load_catalog
 from modes.verdict import Approvals, verdict
 from tests.conversation import APPROVE, Conversation
-from tests.place import Place
+from tests.place import Place, in_sandbox
 
 TEXT = README.read_text(encoding="utf-8")
 
@@ -65,7 +65,7 @@ async def test_the_transcript(talk: Conversation) -> None:
 def test_the_example_of_a_modes_file_loads_and_holds(place: Place) -> None:
     place.global_modes.write_text(part("custom"))
     place.permissions.write_text(part("permissions"))
-    harness = place.workshop().harness()
+    harness = in_sandbox(place.workshop().harness())
     assert not harness.notices
     mode = harness.catalog["docs-writer"]
     for tool, args, kind in (

@@ -17,7 +17,7 @@ CATALOG = load_catalog()
 ARGS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "a.py"},
     "list_files": {"path": "."},
-    "search_files": {"regex": "x"},
+    "search_files": {"regex": "x", "path": "."},
     "write_file": {"path": "a.py", "content": "x"},
     "edit_file": {"path": "a.py", "old": "x", "new": "y"},
     "execute_command": {"command": "make"},

@@ -14,6 +14,7 @@ from graph.workshop import Workshop
 from modes.errors import InvalidCallError
 from modes.toolspec import Effect
 from modes.verdict import Approvals
+from tests.place import in_sandbox
 
 SETS: list[dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("verdicts.yaml").read_text(encoding="utf-8")
@@ -63,7 +64,7 @@ def harness_of(folder: Path, number: int) -> Harness:
         Settings(workspace=workspace, config_folder=home, trust_workspace=True, model="offline")
     ).harness()
     assert not [notice for notice in harness.notices if "browser" not in notice]
-    return harness
+    return in_sandbox(harness) if SETS[number].get("sandbox", True) else harness
 
 
 def arguments(harness: Harness, tool: str, given: Any) -> dict[str, Any]:

@@ -2,23 +2,19 @@
 
 import asyncio
 import os
-import signal
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
-from typing import Self
 
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
+from tools.calling import calling
+from tools.limits import end_all, exceeded
+from tools.output import Output
+from tools.sandbox import CACHES, Sandbox, steering_files
 from tools.tool import Tool
 from tools.workspace import Workspace
 
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
-# A process that left the command's group holds the output open for ever.
-LAST_OUTPUT_SECONDS = 1
-HEAD_BYTES = TAIL_BYTES = 10_000
 # What a program needs to find its way. Nothing else of the agent's environment, which
 # holds the providers' keys.
 ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
@@ -33,7 +29,7 @@ GIT = {
 }
 
 
-def command_tools(workspace: Workspace) -> list[Tool]:
+def command_tools(workspace: Workspace, sandbox: Sandbox | None) -> list[Tool]:
     """The tools of the group, on this workspace."""
 
     async def execute_command(
@@ -50,24 +46,53 @@ def command_tools(workspace: Workspace) -> list[Tool]:
         """
         seconds = min(max(timeout or DEFAULT_SECONDS, 1), MAX_SECONDS)
         folder = await asyncio.to_thread(workspace.folder, cwd or ".")
-        return await _run(command, folder, seconds)
+        if sandbox is None:
+            shell = ["/bin/sh", "-c", command]
+            return await _run(shell, str(folder), seconds, _environment())
+        writable = calling.get().edits_freely
 
-    return [Tool.of(execute_command, Effect.COMMAND, ToolGroup.COMMAND, command="command")]
+        def prepare() -> tuple[list[str], set[str]]:
+            line = sandbox.command(workspace.root, folder, command, writable=writable)
+            return line, steering_files(workspace.root)
+
+        line, before = await asyncio.to_thread(prepare)
+        told = await _run(line, "/", seconds, {**_environment(), **CACHES})
+        after = await asyncio.to_thread(steering_files, workspace.root)
+        return "\n".join([told, *_notices(after - before, writable=writable)])
+
+    return [
+        Tool.of(
+            execute_command,
+            Effect.COMMAND,
+            ToolGroup.COMMAND,
+            command="command",
+            sandboxed=sandbox is not None,
+        )
+    ]
 
 
-async def _run(command: str, folder: Path, seconds: int) -> str:
+def _notices(new: set[str], *, writable: bool) -> list[str]:
+    if not writable:
+        return ["[commands cannot change the workspace in this mode]"]
+    if new:
+        made = ", ".join(sorted(new))
+        return [f"[made {made}: such files steer people and tools; the user should look at them]"]
+    return []
+
+
+async def _run(command: list[str], folder: str, seconds: int, environment: dict[str, str]) -> str:
     # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which whatever
     # the command left in the background holds open.
     reading, writing = os.pipe()
-    async with _Output.of(reading) as output:
+    async with Output.of(reading, calling.get().emit) as output:
         try:
             process = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", command,
+                *command,
                 stdin=DEVNULL, stdout=writing, stderr=writing,
-                cwd=folder, env=_environment(), start_new_session=True,
+                cwd=folder, env=environment, start_new_session=True,
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            raise ToolFailedError(f"{command!r} cannot be started: {error}") from error
+            raise ToolFailedError(f"{command[-1]!r} cannot be started: {error}") from error
         finally:
             os.close(writing)
         ended = await _wait(process, seconds)
@@ -77,58 +102,21 @@ async def _run(command: str, folder: Path, seconds: int) -> str:
 
 async def _wait(process: Process, seconds: int) -> str:
     """Wait for the end, or bring it about, also of a cancelled run; say how it ended."""
+    ending = asyncio.create_task(process.wait())
+    limit = asyncio.create_task(exceeded(process.pid))
     try:
-        await asyncio.wait_for(process.wait(), seconds)
-    except TimeoutError:
-        return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
-    else:
-        return f"[exit code {process.returncode}]"
-    finally:
-        _end_group(process.pid)
-        await process.wait()
-
-
-def _end_group(pid: int) -> None:
-    with suppress(ProcessLookupError):  # the group is already empty
-        os.killpg(pid, signal.SIGKILL)
-
-
-class _Output:
-    """The first and the last bytes of an output of any length."""
-
-    def __init__(self) -> None:
-        self._head = b""
-        self._tail = b""
-        self._left_out = 0
-
-    @classmethod
-    @asynccontextmanager
-    async def of(cls, descriptor: int) -> AsyncIterator[Self]:
-        """Read the descriptor until its end, or until shortly after the block's."""
-        output = cls()
-        stream = asyncio.StreamReader()
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb")
+        done, _ = await asyncio.wait(
+            {ending, limit}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
-        reader = asyncio.create_task(output._read(stream))
-        try:
-            yield output
-        finally:
-            await asyncio.wait({reader}, timeout=LAST_OUTPUT_SECONDS)
-            reader.cancel()
-            transport.close()
-
-    async def _read(self, stream: asyncio.StreamReader) -> None:
-        while block := await stream.read(65536):
-            room = HEAD_BYTES - len(self._head)
-            self._head += block[:room]
-            tail = self._tail + block[room:]
-            self._left_out += max(len(tail) - TAIL_BYTES, 0)
-            self._tail = tail[-TAIL_BYTES:]
-
-    def text(self) -> str:
-        gap = f"\n[{self._left_out} bytes left out]\n".encode() if self._left_out else b""
-        return (self._head + gap + self._tail).decode("utf-8", "replace").rstrip("\n")
+        if ending in done:
+            return f"[exit code {process.returncode}]"
+        if limit in done:
+            return f"[ended: {limit.result()}]"
+        return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
+    finally:
+        limit.cancel()
+        await asyncio.to_thread(end_all, process.pid)
+        await ending
 
 
 def _environment() -> dict[str, str]:

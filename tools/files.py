@@ -1,24 +1,25 @@
 """The ``read`` group: read, list and search files in the workspace."""
 
-import subprocess
-import sysconfig
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 from modes.errors import ToolFailedError
+from modes.guarded import is_secret
 from modes.toolspec import Effect, ToolGroup
+from tools.excerpt import Excerpt
+from tools.ripgrep import ripgrep
+from tools.text import shown
 from tools.tool import Tool
 from tools.workspace import Workspace
 
 MAX_LINES = 2000
 MAX_ENTRIES = 1000
 MAX_MATCHES = 200
-MAX_LINE_CHARACTERS = 2000
-SEARCH_SECONDS = 20
+MAX_CHARACTERS = 80_000
+LIST_SECONDS = 10
 
 
 def read_tools(workspace: Workspace) -> list[Tool]:
-    """The tools of the group, on this workspace."""
+    """The tools of the group, on this workspace; paths come resolved, and judged."""
 
     def read_file(path: str, offset: int | None = None, limit: int | None = None) -> str:
         """Read a text file; lines come numbered from 1.
@@ -28,69 +29,57 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             offset: The first line to show; 1 by default.
             limit: How many lines to show at most.
         """
-        # Not splitlines(): it also breaks at form feeds and the like, and rg does not.
-        lines = workspace.read(path).removesuffix("\n").split("\n")
         start = max(offset or 1, 1)
-        shown = lines[start - 1 : start - 1 + min(max(limit or MAX_LINES, 1), MAX_LINES)]
-        if not shown:
-            return f"{path} has {len(lines)} lines; nothing from line {start}."
-        text = "\n".join(f"{number:>5} {_short(line)}" for number, line in enumerate(shown, start))
-        end = start + len(shown) - 1
-        return text if end == len(lines) else f"{text}\n[{path} goes on to line {len(lines)}]"
+        with workspace.opened(path, is_real=True) as file:
+            try:
+                found = Excerpt.of(file, start, min(max(limit or MAX_LINES, 1), MAX_LINES))
+            except ToolFailedError as error:
+                raise ToolFailedError(f"{path!r} {error}") from None
+        lines = [f"{number:>5} {line}" for number, line in enumerate(found.lines, start)]
+        return "\n".join([*lines, *_notices(path, found)])
 
     def list_files(path: str = ".", recursive: bool = False) -> str:
-        """List a folder; the names of folders end in "/".
+        """List a folder; the names of folders end in "/". What .gitignore names is left out.
 
         Args:
             path: The folder, relative to the workspace.
             recursive: Whether to list the folders below it too.
         """
-        names = list(islice(workspace.entries(path, recursive), MAX_ENTRIES + 1))
-        if len(names) > MAX_ENTRIES:
-            names[-1] = f"[more than {MAX_ENTRIES} entries: list a folder below]"
-        return "\n".join(names) or f"{path} is empty."
+        entries = workspace.entries(
+            path, recursive, gitignore=True, is_real=True, seconds=LIST_SECONDS
+        )
+        return "\n".join(_bounded(entries)) or f"{path} is empty."
 
     def search_files(regex: str, path: str = ".", file_pattern: str | None = None) -> str:
-        """Search files for a regular expression (Rust syntax); .gitignore is respected.
+        """Search files for a regular expression (Rust syntax). What .gitignore names is left out.
+
+        Files that look as if they held a secret are left out too, unless path names one.
 
         Args:
             regex: What to look for, line by line.
             path: The folder or file to search, relative to the workspace.
             file_pattern: Only files whose name matches this glob, such as "*.py".
         """
-        target = workspace.searchable(path)
-        # With "=" and "--" nothing that the model writes can become an option.
-        asked = [f"--regexp={regex}", *([f"--glob={file_pattern}"] if file_pattern else [])]
-        command = [
-            str(_ripgrep()),
-            *_RIPGREP_OPTIONS,
-            *asked,
-            "--",
-            "./" if target == "." else f"./{target}",
-        ]
-        try:
-            found = subprocess.run(  # noqa: S603  # no shell, and no option of the model's
-                command,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                cwd=workspace.root,
-                capture_output=True,
-                timeout=SEARCH_SECONDS,
-                env={},
+        with workspace.searched(path, is_real=True) as (target, is_folder):
+            found = ripgrep(
+                target,
+                is_folder=is_folder,
+                regex=regex,
+                file_pattern=file_pattern,
+                max_count=MAX_MATCHES + 1,
             )
-        except subprocess.TimeoutExpired:
-            raise ToolFailedError(
-                f"the search took more than {SEARCH_SECONDS} s; search a smaller folder"
-            ) from None
-        except ValueError as error:
-            raise ToolFailedError(f"cannot search for {regex!r}: {error}") from error
-        if found.returncode not in (0, 1) and not found.stdout:
-            raise ToolFailedError(found.stderr.decode("utf-8", "replace").strip()[:2000])
-        lines = found.stdout.decode("utf-8", "replace").splitlines()
-        matches = [line.removeprefix("./") for line in lines]
-        if len(matches) > MAX_MATCHES:
-            matches[MAX_MATCHES:] = [f"[more than {MAX_MATCHES} matches: search more narrowly]"]
-        return "\n".join(matches) or f"No match for {regex!r} in {path}."
+        prefix = "" if path == "." else f"{path}/" if is_folder else path
+        matches = [
+            shown(f"{prefix}{name}:{number}:{line}")
+            for name, number, line in found.matches
+            if is_secret(path) or not is_secret(name)
+        ]
+        lines = _fitting(matches, MAX_MATCHES)
+        if len(lines) < len(matches):
+            lines.append(f"[more than {len(lines)} matches: search more narrowly]")
+        elif found.stopped:
+            lines.append(f"[{found.stopped}: search more narrowly]")
+        return "\n".join(lines) or f"No match for {regex!r} in {path}."
 
     group = ToolGroup.READ
     return [
@@ -100,30 +89,41 @@ def read_tools(workspace: Workspace) -> list[Tool]:
     ]
 
 
-_RIPGREP_OPTIONS = (
-    "--no-config",
-    "--line-number",
-    "--with-filename",
-    "--no-heading",
-    "--color=never",
-    "--sort=path",
-    f"--max-columns={MAX_LINE_CHARACTERS}",
-    "--max-columns-preview",
-    f"--max-count={MAX_MATCHES + 1}",
-    "--max-filesize=10M",
-    "--hidden",
-    "--glob=!.git",
-    "--no-require-git",
-)
+def _notices(path: str, found: Excerpt) -> Iterator[str]:
+    """What is left out, and why."""
+    end = found.start + len(found.lines) - 1
+    if found.last == 0:
+        yield f"{path} is empty."
+    elif found.last is None and not found.lines:
+        yield f"[{path}: line {found.start} was not reached in {found.read} of {found.size} bytes]"
+    elif found.last is None:
+        yield f"[{path} goes on behind line {end}; it has {found.size} bytes]"
+    elif not found.lines:
+        yield f"{path} has {found.last} lines; nothing from line {found.start}."
+    elif end < found.last:
+        yield f"[{path} goes on to line {found.last}]"
 
 
-def _short(line: str) -> str:
-    line = line.removesuffix("\r")
-    left_out = len(line) - MAX_LINE_CHARACTERS
-    if left_out <= 0:
-        return line
-    return f"{line[:MAX_LINE_CHARACTERS]}[{left_out} more characters]"
+def _bounded(entries: Iterable[str]) -> Iterator[str]:
+    """As many as fit, and that there are more."""
+    room = MAX_CHARACTERS
+    try:
+        for count, entry in enumerate(entries):
+            room -= len(entry) + 1
+            if count == MAX_ENTRIES or room < 0:
+                yield f"[more than {count} entries: list a folder below]"
+                return
+            yield shown(entry)
+    except TimeoutError:
+        yield f"[not all: it took more than {LIST_SECONDS} s; list a folder below]"
 
 
-def _ripgrep() -> Path:
-    return Path(sysconfig.get_path("scripts"), "rg")
+def _fitting(lines: list[str], count: int) -> list[str]:
+    room = MAX_CHARACTERS
+    fitting = []
+    for line in lines[:count]:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        fitting.append(line)
+    return fitting

@@ -17,6 +17,7 @@ class Rest(TypedDict, total=False):
     paths: tuple[str, ...]
     reads_below: bool
     command: str
+    sandboxed: bool
 
 
 @dataclass(frozen=True)

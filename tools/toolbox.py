@@ -14,6 +14,7 @@ from tools.command import command_tools
 from tools.conversation import conversation_tools
 from tools.edits import edit_tools
 from tools.files import read_tools
+from tools.sandbox import Sandbox
 from tools.tool import Tool
 from tools.workspace import Workspace
 
@@ -21,8 +22,11 @@ from tools.workspace import Workspace
 class Toolbox:
     """The tools of one workspace; immutable."""
 
-    def __init__(self, workspace: Workspace, tools: Iterable[Tool]) -> None:
+    def __init__(
+        self, workspace: Workspace, tools: Iterable[Tool], sandbox: Sandbox | None = None
+    ) -> None:
         self.workspace = workspace
+        self.sandbox = sandbox
         self._tools = {tool.spec.name: tool for tool in tools}
 
     def __getitem__(self, name: str) -> Tool:
@@ -32,18 +36,23 @@ class Toolbox:
         return self._tools[name]
 
     @property
+    def place(self) -> str:
+        """Where the tools work, and what their commands can reach: differs where that does."""
+        return f"{self.workspace.root}\0{self.sandbox!r}"
+
+    @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the rules must know of every tool."""
         return tuple(tool.spec for tool in self._tools.values())
 
-    def check(self, tool: Tool, args: Mapping[str, Any], *, resolve: bool) -> dict[str, Any]:
-        """``args`` as the verdict sees them: typed, paths resolved (this blocks) if asked.
+    def check(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+        """``args`` as the verdict sees them: typed, paths resolved, which blocks.
 
         Raises ``InvalidCallError`` for arguments that do not fit the tool, and for
         a path that leads out of the workspace.
         """
         checked = self.validate(tool, args)
-        for name in tool.spec.paths if resolve else ():
+        for name in tool.spec.paths:
             if checked.get(name) is not None:
                 checked[name] = self.workspace.resolve(checked[name])
         return checked
@@ -74,21 +83,27 @@ class Toolbox:
             raise InvalidCallError(f"{tool.spec.name}: {problems}") from error
 
 
-def build_toolbox(workspace: Workspace, catalog: Catalog) -> Toolbox:
-    """All tools on ``workspace``, with the catalog's modes as the ones that can be named."""
-    return Toolbox(workspace, _tools(workspace, {slug: catalog[slug] for slug in catalog}))
+def build_toolbox(
+    workspace: Workspace, catalog: Catalog, sandbox: Sandbox | None = None
+) -> Toolbox:
+    """All tools on ``workspace``, with the catalog's modes as the ones that can be named.
+
+    Without a sandbox commands run with the rights of whoever runs this.
+    """
+    modes = {slug: catalog[slug] for slug in catalog}
+    return Toolbox(workspace, _tools(workspace, modes, sandbox), sandbox)
 
 
 def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:
     """What the rules must know of every tool; the same whatever the modes."""
-    return tuple(tool.spec for tool in _tools(workspace, {}))
+    return tuple(tool.spec for tool in _tools(workspace, {}, None))
 
 
-def _tools(workspace: Workspace, modes: Mapping[str, Mode]) -> list[Tool]:
+def _tools(workspace: Workspace, modes: Mapping[str, Mode], sandbox: Sandbox | None) -> list[Tool]:
     """All tools; add yours here."""
     return [
         *read_tools(workspace),
         *edit_tools(workspace),
-        *command_tools(workspace),
+        *command_tools(workspace, sandbox),
         *conversation_tools(modes),
     ]

@@ -1,21 +1,29 @@
 """``Workspace``: the folder the agent works in, and the only class that opens files.
 
 Every path from outside goes through ``resolve``, which says what file is meant, links
-included. Files are then opened name by name below the root, and no link is followed:
-what has been judged is what is opened, whatever happens to the folders in between.
-(``openat2`` would do the same in one call, on Linux alone.)
+included. Files are then opened below the root, by the kernel or name by name, and no
+link is followed: what has been judged is what is opened, whatever happens to the
+folders in between.
 """
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from errno import EACCES
 from pathlib import Path
 from secrets import token_hex
+from typing import BinaryIO
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
+from tools.beneath import open_folder
+from tools.ignored import Ignored
+from tools.text import Form
 
 MAX_FILE_BYTES = 10_000_000
+MAX_GITIGNORE_BYTES = 1_000_000
+MAX_SCANNED = 200_000
 
 
 class Workspace:
@@ -27,6 +35,10 @@ class Workspace:
                 f"WORKSPACE {str(root)!r} is not a folder; create it, or name one that exists"
             )
         self.root = root.resolve()
+        if self.root.parent == self.root:
+            raise ConfigurationError(
+                f"WORKSPACE {str(root)!r} is the whole machine; name a folder in it"
+            )
 
     def resolve(self, path: str) -> str:
         """``path`` relative to the workspace, ``..`` and links resolved.
@@ -50,83 +62,142 @@ class Workspace:
         return real.relative_to(self.root).as_posix()
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES, *, is_real: bool = False) -> str:
-        """The text of a regular file, UTF-8; raises ``ToolFailedError`` otherwise.
+        """The whole text of a regular file; raises ``ToolFailedError`` otherwise.
 
         A path that ``is_real`` has been resolved, and judged: a link in it is refused.
         """
-        folders, name = self._file(path, is_real)
-        with self._failing(path, "read"), self._folder(folders) as folder:
-            # O_NONBLOCK: opening a FIFO would wait for its writer.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            with _opened(name, flags, folder) as descriptor:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise ToolFailedError(f"{path!r} is not a regular file")
-                with open(descriptor, "rb", closefd=False) as file:
-                    data = file.read(max_bytes + 1)
+        with self.opened(path, is_real=is_real) as file:
+            data = file.read(max_bytes + 1)
         if len(data) > max_bytes:
             raise ToolFailedError(f"{path!r} is larger than {max_bytes} bytes")
         try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError:
-            raise ToolFailedError(f"{path!r} is not UTF-8 text") from None
+            return Form.of(data).decode(data)
+        except ToolFailedError as error:
+            raise ToolFailedError(f"{path!r} {error}") from None
+
+    @contextmanager
+    def opened(self, path: str, *, is_real: bool = False) -> Iterator[BinaryIO]:
+        """A regular file, to read its bytes; raises ``ToolFailedError``."""
+        folders, name = self._file(path, is_real)
+        # O_NONBLOCK: opening a FIFO would wait for its writer.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with (
+            self._failing(path, "read"),
+            self._folder(folders) as folder,
+            _opened(name, flags, folder) as descriptor,
+        ):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ToolFailedError(f"{path!r} is not a regular file")
+            with open(descriptor, "rb", closefd=False) as file:
+                yield file
 
     def write(self, path: str, text: str, *, is_real: bool = False) -> bool:
-        """Replace the file in one step; says whether it is new. Makes missing folders."""
+        """Replace the file in one step; says whether it is new. Makes missing folders.
+
+        It keeps its permissions, its encoding and how its lines end.
+        """
         folders, name = self._file(path, is_real)
         with self._failing(path, "written"), self._folder(folders, make=True) as folder:
-            mode = _mode(name, folder)
-            if mode is not None and not stat.S_ISREG(mode):
+            old = _stat(name, folder)
+            if old is not None and not stat.S_ISREG(old.st_mode):
                 raise ToolFailedError(f"{path!r} is not a regular file")
-            _replace(name, folder, text.encode("utf-8"), mode)
-        return mode is None
+            data = _form(name, folder, old).encode(text)
+            if len(data) > MAX_FILE_BYTES:
+                raise ToolFailedError(
+                    f"{path!r} would have {len(data)} bytes; {MAX_FILE_BYTES} are the limit"
+                )
+            _replace(name, folder, data, old)
+        return old is None
 
-    def entries(self, path: str, recursive: bool) -> Iterator[str]:
+    def entries(
+        self,
+        path: str,
+        recursive: bool,
+        *,
+        gitignore: bool = False,
+        is_real: bool = False,
+        seconds: float = 60,
+    ) -> Iterator[str]:
         """Names below a folder, sorted, relative to the workspace; folders end in ``/``.
 
-        Links are named, not followed; ``.git`` is left out.
+        Links are named, not followed; ``.git`` is left out, and with ``gitignore``
+        what such files leave out, unless the folder itself is one of them. Raises
+        ``ToolFailedError`` for a folder that cannot be read, and ``TimeoutError``.
         """
-        names = self._names(path)
-        with (
-            self._failing(path, "listed"),
-            self._folder(names) as folder,
-            os.scandir(folder) as scan,
-        ):
-            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in scan)
+        deadline = time.monotonic() + seconds
+        names = self._real_names(path, is_real)
+        ignored = self._ignored_above(names) if gitignore else None
+        yield from self._entries(names, recursive, ignored, deadline)
+
+    def _entries(
+        self, names: Sequence[str], recursive: bool, ignored: Ignored | None, deadline: float
+    ) -> Iterator[str]:
+        prefix = "".join(f"{name}/" for name in names)
+        with self._failing("/".join(names) or ".", "listed"), self._folder(names) as folder:
+            found = sorted(_scan(folder))
+            if ignored is not None and ".gitignore" in {entry for entry, _ in found}:
+                ignored = ignored.within(prefix, _gitignore(folder))
         for entry, is_folder in found:
-            name = "/".join([*names, entry])
-            if not is_folder:
-                yield name
-            elif entry != ".git":
-                yield f"{name}/"
-                if recursive:
-                    yield from self.entries(name, recursive)
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            name = f"{prefix}{entry}/" if is_folder else f"{prefix}{entry}"
+            if name.endswith("/.git/") or name == ".git/" or (ignored and ignored.has(name)):
+                continue
+            yield name
+            if is_folder and recursive:
+                yield from self._entries([*names, entry], recursive, ignored, deadline)
+
+    def _ignored_above(self, names: Sequence[str]) -> Ignored:
+        """What the folders above say; nothing where one of them is ignored: it was named."""
+        ignored = Ignored()
+        for depth in range(len(names)):
+            prefix = "".join(f"{name}/" for name in names[:depth])
+            with self._failing(prefix or ".", "listed"), self._folder(names[:depth]) as folder:
+                ignored = ignored.within(prefix, _gitignore(folder))
+            if ignored.has(f"{prefix}{names[depth]}/"):
+                return Ignored()
+        return ignored
+
+    @contextmanager
+    def searched(self, path: str, *, is_real: bool = False) -> Iterator[tuple[int, bool]]:
+        """The descriptor of a folder or a regular file to search, and whether it is a folder.
+
+        Raises ``ToolFailedError``: a FIFO, say, would never end.
+        """
+        names = self._real_names(path, is_real)
+        try:
+            folder = open_folder(self.root, names)
+        except OSError:
+            with self.opened("/".join(names), is_real=True) as file:
+                yield file.fileno(), False
+        else:
+            try:
+                yield folder, True
+            finally:
+                os.close(folder)
+
+    def folder(self, path: str) -> Path:
+        """The real folder at ``path``, to start a program in."""
+        target = self.root / self.resolve(path)
+        if not target.is_dir():
+            raise ToolFailedError(f"{path!r} is not a folder in the workspace")
+        return target
 
     def _file(self, path: str, is_real: bool) -> tuple[list[str], str]:
-        names = path.split("/") if is_real else self._names(path)
-        if not names or {"", ".", ".."} & set(names):
+        names = self._real_names(path, is_real)
+        if not names:
             raise ToolFailedError(f"{path!r} is not a regular file")
         return names[:-1], names[-1]
 
-    def _names(self, path: str) -> list[str]:
-        """The names on the way to a resolved path; none for the workspace itself."""
-        resolved = self.resolve(path)
-        return [] if resolved == "." else resolved.split("/")
-
-    @contextmanager
-    def _folder(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """A folder, opened name by name: what became a link since it was resolved is refused."""
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        descriptor = os.open(self.root, flags)
-        try:
-            for name in names:
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(name, dir_fd=descriptor)
-                parent, descriptor = descriptor, os.open(name, flags, dir_fd=descriptor)
-                os.close(parent)
-            yield descriptor
-        finally:
-            os.close(descriptor)
+    def _real_names(self, path: str, is_real: bool) -> list[str]:
+        """The names on the way to a path; none for the workspace itself."""
+        if not is_real:
+            resolved = self.resolve(path)
+            return [] if resolved == "." else resolved.split("/")
+        names = [] if path == "." else path.split("/")
+        if {"", ".", ".."} & set(names):
+            raise ToolFailedError(f"{path!r} is not a regular file")
+        return names
 
     @staticmethod
     @contextmanager
@@ -138,22 +209,21 @@ class Workspace:
         except OSError as error:
             raise ToolFailedError(f"{path!r} cannot be {done}: {error.strerror}") from error
 
-    def searchable(self, path: str) -> str:
-        """The resolved path of a folder or a regular file: a FIFO, say, would never end."""
-        target = self._target(path)
-        if not target.is_dir() and not target.is_file():
-            raise ToolFailedError(f"{path!r} is no file or folder in the workspace")
-        return self.resolve(path)
+    @contextmanager
+    def _folder(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        descriptor = open_folder(self.root, names, make=make)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
-    def folder(self, path: str) -> Path:
-        """The real folder at ``path``, to start a program in."""
-        target = self._target(path)
-        if not target.is_dir():
-            raise ToolFailedError(f"{path!r} is not a folder in the workspace")
-        return target
 
-    def _target(self, path: str) -> Path:
-        return self.root / self.resolve(path)
+def _scan(folder: int) -> Iterator[tuple[str, bool]]:
+    with os.scandir(folder) as scan:
+        for count, entry in enumerate(scan):
+            if count == MAX_SCANNED:
+                raise ToolFailedError(f"the folder has more than {MAX_SCANNED} entries; search it")
+            yield entry.name, entry.is_dir(follow_symlinks=False)
 
 
 @contextmanager
@@ -165,23 +235,56 @@ def _opened(name: str, flags: int, folder: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _mode(name: str, folder: int) -> int | None:
+def _stat(name: str, folder: int) -> os.stat_result | None:
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
 
 
-def _replace(name: str, folder: int, data: bytes, mode: int | None) -> None:
+def _start(name: str, folder: int, size: int) -> bytes:
+    """The first bytes of a regular file."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    with _opened(name, flags, folder) as descriptor:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(size)
+
+
+def _gitignore(folder: int) -> str:
+    try:
+        return _start(".gitignore", folder, MAX_GITIGNORE_BYTES).decode("utf-8", "replace")
+    except OSError:  # none, or one that is a link, which git does not follow either
+        return ""
+
+
+def _form(name: str, folder: int, old: os.stat_result | None) -> Form:
+    if old is None:
+        return Form()
+    if not os.access(name, os.W_OK, dir_fd=folder):
+        raise PermissionError(EACCES, "it is read-only")
+    return Form.of(_start(name, folder, MAX_FILE_BYTES))
+
+
+def _replace(name: str, folder: int, data: bytes, old: os.stat_result | None) -> None:
     temporary = f".modeshift-{token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with open(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
         try:
             file.write(data)
-            if mode is not None:
-                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             file.flush()
+            if old is not None:
+                _keep_owner(file.fileno(), old)
+                os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+            # Or after a power failure the new name may stand for an empty file.
+            os.fsync(file.fileno())
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:
             os.unlink(temporary, dir_fd=folder)
             raise
+
+
+def _keep_owner(descriptor: int, old: os.stat_result) -> None:
+    with suppress(PermissionError):  # only root may give a file away
+        os.fchown(descriptor, old.st_uid, old.st_gid)

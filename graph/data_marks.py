@@ -1,0 +1,25 @@
+"""What files, commands and tools say reaches the model marked as data, with its source.
+
+A mark gates nothing: it tells a model apart what the user says and what a file says.
+"""
+
+import json
+import re
+from hashlib import sha256
+
+MAX_SOURCE = 200
+_MARKED = re.compile(r"<data-([0-9a-f]{12}) source=[^\n]*>\n(.*)\n</data-\1>", re.DOTALL)
+
+
+def marked(text: str, source: str, call_id: str) -> str:
+    """``text`` between marks that it cannot hold itself: they depend on all of it.
+
+    The same call with the same result is marked the same, so that it can be replayed.
+    """
+    name = f"data-{sha256(f'{call_id}{text}'.encode()).hexdigest()[:12]}"
+    return f"<{name} source={json.dumps(source[:MAX_SOURCE])}>\n{text}\n</{name}>"
+
+
+def unmarked(text: str) -> str:
+    """``text`` without its marks."""
+    return _MARKED.sub(lambda found: found[2], text)

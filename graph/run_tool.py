@@ -1,0 +1,61 @@
+"""Runs the tool of a judged call, and makes a message of what comes of it."""
+
+from typing import Any
+
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+
+from graph.data_marks import marked
+from graph.history import call_id, not_run
+from graph.judge import Judged
+from modes.errors import told
+from modes.toolspec import Effect
+from tools.calling import Calling, calling
+
+MAX_RESULT_CHARACTERS = 100_000
+
+
+async def run_tool(
+    judged: Judged, allowed: Calling, config: RunnableConfig
+) -> tuple[ToolMessage, dict[str, Any]]:
+    """The tool's message, and the updates of the state that a tool with notes makes.
+
+    A failure is a message too, with ``status="error"``.
+    """
+    assert judged.tool is not None
+    # With its paths as they were resolved and judged, not as they may resolve by now.
+    args = {**judged.call["args"], **judged.real_paths}
+    call = ToolCall(name=judged.call["name"], args=args, id=judged.call["id"], type="tool_call")
+    before = calling.set(allowed)
+    try:
+        message = await judged.tool.runnable.ainvoke(call, config)
+    except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
+        return not_run(judged.call, bounded(told(error))), {}
+    finally:
+        calling.reset(before)
+    assert isinstance(message, ToolMessage)
+    message.content = bounded(message.text)
+    updates: dict[str, Any] = {}
+    if judged.effect is Effect.NOTE:
+        updates, message.artifact = message.artifact, None
+    elif judged.brings_data:
+        message.content = marked(message.content, _source(judged), call_id(judged.call))
+    return message, updates
+
+
+def _source(judged: Judged) -> str:
+    """The tool, and the file or the command."""
+    assert judged.tool is not None
+    spec = judged.tool.spec
+    names = (*spec.paths, spec.command)
+    given = [judged.call["args"][name] for name in names if name in judged.call["args"]]
+    return " ".join([spec.name, *map(str, given)])
+
+
+def bounded(text: str) -> str:
+    """A result that a provider takes: a file's name may hold any byte, a file any length."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    left_out = len(text) - MAX_RESULT_CHARACTERS
+    if left_out <= 0:
+        return text
+    return f"{text[:MAX_RESULT_CHARACTERS]}\n[{left_out} more characters left out]"

@@ -1,0 +1,32 @@
+"""What a mode may do as a whole, beyond the single call."""
+
+from collections.abc import Iterable
+
+from modes.mode import Mode, UserRules
+from modes.permissions import Kind
+from modes.toolspec import Effect, ToolGroup, ToolSpec
+
+
+def edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
+    """Why the mode may not change every file; None where it may.
+
+    A command of such a mode must not change the workspace either. Any rule that does
+    not allow an edit outright restricts it.
+    """
+    grant = mode.grant(ToolGroup.EDIT)
+    if grant is None:
+        return "the mode has no 'edit' tools"
+    if grant.file_regex is not None:
+        return f"the mode edits only files that match '{grant.file_regex}'"
+    stricter: list[tuple[UserRules, tuple[Kind, ...]]] = [
+        *((rules, ("ask", "deny")) for rules in (mode.own_rules, *mode.defaults)),
+        # Of these only what they deny holds.
+        *((rules, ("deny",)) for rules in mode.denials),
+    ]
+    editing = [tool.name for tool in tools if tool.effect is Effect.EDIT]
+    for rules, kinds in stricter:
+        for tool in editing:
+            for pattern, kind in rules.rules.get(tool, {}).items():
+                if kind in kinds:
+                    return f"there is the rule {pattern!r} for {tool} in {rules.origin}"
+    return None

@@ -1,0 +1,22 @@
+"""``Calling``: what a tool may know of the call that it runs in."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+def _nobody(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Calling:
+    """Set by whoever runs the tool; without it the tool gets least."""
+
+    edits_freely: bool = False
+    """Whether the mode may change every file."""
+    emit: Callable[[str], None] = _nobody
+    """Shows the client text while the tool runs."""
+
+
+calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen

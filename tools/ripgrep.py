@@ -1,0 +1,115 @@
+"""``ripgrep``: runs rg, whose regular expressions take linear time, within bounds."""
+
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from threading import Timer
+from typing import IO
+
+from modes.errors import ToolFailedError
+from tools.beneath import path_of
+
+MAX_LINES = 5000
+"""How many matches are collected; they come in any order, since rg searches side by side."""
+MAX_BYTES = 5_000_000
+SECONDS = 20
+_OPTIONS = (
+    "--no-config",
+    "--no-ignore-global",
+    "--no-require-git",
+    "--no-messages",
+    "--hidden",
+    "--glob=!.git",
+    "--line-number",
+    "--with-filename",
+    "--no-heading",
+    "--null",
+    "--color=never",
+    "--max-columns=2000",
+    "--max-columns-preview",
+    "--max-filesize=10M",
+)
+
+
+@dataclass
+class Found:
+    """Matches by path and line number, in order; and why they are not all."""
+
+    matches: list[tuple[str, int, str]] = field(default_factory=list)
+    """Path, line number and text. The path of a match in a file that was given is empty."""
+    stopped: str = ""
+
+
+def ripgrep(
+    target: int, *, is_folder: bool, regex: str, file_pattern: str | None, max_count: int
+) -> Found:
+    """Search an open folder or an open file; ``max_count`` is a file's, not the whole's.
+
+    Raises ``ToolFailedError`` with rg's own words where it cannot search.
+    """
+    # With "=" and "--" nothing that the model writes can become an option.
+    asked = [f"--regexp={regex}", f"--max-count={max_count}"]
+    if file_pattern:
+        asked.append(f"--glob={file_pattern}")
+    command = [str(_program()), *_OPTIONS, *asked, "--", "./" if is_folder else "-"]
+    try:
+        process = subprocess.Popen(  # noqa: S603  # no shell, and no option of the model's
+            command,
+            stdin=DEVNULL if is_folder else target,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=path_of(target) if is_folder else "/",
+            env={},
+        )
+    except (OSError, ValueError) as error:
+        raise ToolFailedError(f"cannot search for {regex!r}: {error}") from error
+    found = Found()
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        timer = Timer(SECONDS, process.kill)
+        timer.start()
+        try:
+            found.stopped = _collect(process.stdout, found)
+        finally:
+            process.kill()
+            timer.cancel()
+        problem = process.stderr.read(2000).decode("utf-8", "replace").strip()
+    if timer.finished.is_set() and process.returncode < 0 and not found.stopped:
+        found.stopped = f"the search took more than {SECONDS} s"
+    if problem and not found.matches and not found.stopped:
+        raise ToolFailedError(problem)
+    found.matches.sort()
+    return found
+
+
+def _collect(stdout: IO[bytes], found: Found) -> str:
+    """Take the matches; says why there may be more."""
+    room = MAX_BYTES
+    for path, line in _lines(stdout):
+        number, _, text = line.partition(b":")
+        name = path.decode("utf-8", "surrogateescape").removeprefix("./")
+        shown = text.decode("utf-8", "backslashreplace")
+        found.matches.append(("" if name == "<stdin>" else name, int(number), shown))
+        room -= len(path) + len(line)
+        if len(found.matches) >= MAX_LINES or room < 0:
+            return "there are many more matches"
+    return ""
+
+
+def _lines(stdout: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Path and rest of each line; a path may hold any byte but NUL, a line feed too."""
+    path = b""
+    for line in stdout:
+        path += line
+        if b"\0" in path:
+            name, _, rest = path.rstrip(b"\r\n").partition(b"\0")
+            yield name, rest
+            path = b""
+
+
+def _program() -> Path:
+    return Path(sysconfig.get_path("scripts"), "rg")

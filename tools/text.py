@@ -1,0 +1,66 @@
+"""How the bytes of a file are text, and back: nothing but the edit changes.
+
+UTF-8 with or without a byte order mark, and UTF-16 with one. Bytes that are no UTF-8
+become lone surrogates, and are written back as they were.
+"""
+
+import codecs
+from dataclasses import dataclass
+from typing import Self
+
+from modes.errors import ToolFailedError
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The encoding of a file, and how its lines end."""
+
+    mark: bytes = b""
+    encoding: str = "utf-8"
+    has_crlf: bool = False
+    """Whether every line ends with a carriage return too."""
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """The form of these bytes; one that they end in the middle of has it too."""
+        mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
+        encoding = _MARKS.get(mark, "utf-8")
+        line_feed = "\n".encode(encoding)
+        count = data.count(line_feed)
+        crlf = data.count("\r\n".encode(encoding))
+        return cls(mark, encoding, has_crlf=0 < count == crlf)
+
+    def decode(self, data: bytes) -> str:
+        """The text of the whole file; raises ``ToolFailedError``."""
+        if self.encoding == "utf-8" and is_binary(data):
+            raise ToolFailedError(f"is binary ({len(data)} bytes), which these tools do not edit")
+        try:
+            return data.removeprefix(self.mark).decode(self.encoding, self._errors)
+        except UnicodeDecodeError as error:
+            raise ToolFailedError(f"is not {self.encoding} text: {error.reason}") from None
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of ``text``; its lines end as those of the file, unless they say how."""
+        if self.has_crlf and "\r" not in text:
+            text = text.replace("\n", "\r\n")
+        return self.mark + text.encode(self.encoding, self._errors)
+
+    @property
+    def _errors(self) -> str:
+        return "surrogateescape" if self.encoding == "utf-8" else "strict"
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether it is no text: no text holds a NUL."""
+    return b"\0" in data
+
+
+def shown(text: str) -> str:
+    r"""``text`` as it can be shown: what is no UTF-8 as ``\xNN``."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
