@@ -9,9 +9,10 @@ from langgraph.types import Command
 
 from graph.fingerprint import call_digest
 from graph.harness import Harness
-from graph.history import UNKNOWN, VOID, not_run
+from graph.history import UNKNOWN, VOID, call_id, not_run
 from graph.judge import Judged, Moment, judge
 from graph.node import Node, Place, next_step
+from graph.once import Deed
 from graph.run_tool import bounded, run_tool
 from graph.state import ActTask, Approved
 from modes.machine import Configuration, Event, Phase
@@ -38,12 +39,13 @@ def act_node(harness: Harness) -> Node:
         moment = Moment.of(harness, task)
         judged = await judge(harness, moment, call)
         update: dict[str, Any] = {}
-        is_same = approved is None or approved["digest"] == call_digest(harness, moment, judged)
+        digest = call_digest(harness, moment, judged)
+        is_same = approved is None or approved["digest"] == digest
         message = _refusal(judged, approved) if is_same else not_run(call, VOID)
         if message is None:
-            assert runtime.execution_info is not None
-            task_id = runtime.execution_info.task_id
-            if judged.changes_the_world and not harness.once.begin(task_id, task["life"]):
+            thread = config["configurable"].get("thread_id", "")
+            deed = Deed(str(thread), planned.get("message", ""), call_id(call), digest)
+            if judged.changes_the_world and not harness.once.begin(deed, task["life"]):
                 message = not_run(call, UNKNOWN)
             else:
                 allowed = _calling(harness, task["mode"], call, runtime)

@@ -4,6 +4,7 @@ The batched human-in-the-loop shape of LangChain's middleware and Agent Chat UI.
 """
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AfterValidator, ConfigDict, Discriminator
@@ -71,6 +72,8 @@ class Decisions(TypedDict):
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
     decisions: list[Decision]
+    question: NotRequired[str]
+    """The question's own name: an answer to another one is refused."""
 
 
 class ActionRequest(TypedDict):
@@ -96,11 +99,14 @@ class Request(TypedDict):
 
     action_requests: list[ActionRequest]
     review_configs: list[ReviewConfig]
+    question: str
+    """Names this question; an answer may say which it is for."""
 
 
-def request(harness: Harness, mode: Mode, asking: Sequence[Judged]) -> Request:
-    """The question to put to the person."""
+def request(harness: Harness, mode: Mode, asking: Sequence[Judged], unique: str) -> Request:
+    """The question to put to the person; ``unique`` differs from one question to another."""
     return Request(
+        question=sha256(unique.encode()).hexdigest()[:16],
         action_requests=[_action_request(harness, mode, one) for one in asking],
         review_configs=[
             ReviewConfig(action_name=one.call["name"], allowed_decisions=list(_allowed(one)))
@@ -121,7 +127,7 @@ def _action_request(harness: Harness, mode: Mode, one: Judged) -> ActionRequest:
     return asked
 
 
-def answer_schema(toolbox: Toolbox, asking: Sequence[Judged]) -> Any:
+def answer_schema(harness: Harness, asking: Sequence[Judged], question: str) -> Any:
     """The type that an answer must be of; LangGraph leaves the interrupt open for any other.
 
     The check is part of the type because what is raised after ``interrupt()`` has
@@ -129,6 +135,7 @@ def answer_schema(toolbox: Toolbox, asking: Sequence[Judged]) -> Any:
     """
 
     def fits(answer: Decisions) -> Decisions:
+        _is_for(question, answer.get("question"), is_required=harness.bound_answers)
         decisions = answer["decisions"]
         if len(decisions) != len(asking):
             raise InvalidInputError(
@@ -136,10 +143,17 @@ def answer_schema(toolbox: Toolbox, asking: Sequence[Judged]) -> Any:
                 "give one for each, in their order"
             )
         for decision, one in zip(decisions, asking, strict=True):
-            _fits(toolbox, decision, one)
+            _fits(harness.toolbox, decision, one)
         return answer
 
     return Annotated[Decisions, AfterValidator(fits)]
+
+
+def _is_for(question: str, given: str | None, *, is_required: bool) -> None:
+    if given is None and is_required:
+        raise InvalidInputError(f'the answer must name its question: "question": {question!r}')
+    if given not in (None, question):
+        raise InvalidInputError(f"an answer to {given!r}; the question is {question!r} by now")
 
 
 def _fits(toolbox: Toolbox, decision: Decision, one: Judged) -> None:

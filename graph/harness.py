@@ -48,6 +48,8 @@ class Harness:
     """The project's rules for a mode's prompt, by its slug."""
     notices: tuple[str, ...] = ()
     """What a person should know of the modes' files."""
+    bound_answers: bool = False
+    """Whether a decision must name the question it answers."""
     once: Once = field(default_factory=Once)
     machine: Machine = field(init=False)
     _voices: dict[str, Voice] = field(init=False, default_factory=dict)

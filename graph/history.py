@@ -70,9 +70,14 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     return []
 
 
+def last_answer(messages: Sequence[AnyMessage]) -> AIMessage | None:
+    """The last assistant message."""
+    return next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
+
+
 def is_alone(messages: Sequence[AnyMessage]) -> bool:
     """Whether the last assistant message made a single call."""
-    last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
+    last = last_answer(messages)
     return last is not None and len(last.tool_calls) == 1
 
 

@@ -141,16 +141,19 @@ async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall])
     return judged
 
 
-def batches(judged: Sequence[Judged], approved: Mapping[str, Approved]) -> list[list[Planned]]:
+def batches(
+    message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
+) -> list[list[Planned]]:
     """The calls in the order they run: changes one at a time, others side by side.
 
-    ``approved`` is by call id.
+    ``message`` is the id of theirs, and ``approved`` is by call id.
     """
     plan: list[list[Planned]] = []
     beside = False
     for one in judged:
         planned = Planned(
             call=one.call,
+            message=message,
             approved=approved.get(call_id(one.call)),
             denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
         )

@@ -2,10 +2,23 @@
 
 A checkpoint keeps what a finished task wrote. Of a task that a crash cut off it
 knows only that it was due, and a run that goes on would run it anew: a second
-commit, a second mail.
+commit, a second mail. So would a second click that names the checkpoint of the
+first one.
 """
 
+from typing import NamedTuple
 from uuid import uuid4
+
+
+class Deed(NamedTuple):
+    """A call as it runs; another one where any of this is another."""
+
+    thread: str
+    message: str
+    """The id of the message that made the call."""
+    call: str
+    digest: str
+    """Of what runs: tool, arguments, files, mode, workspace."""
 
 
 class Once:
@@ -14,15 +27,15 @@ class Once:
     def __init__(self) -> None:
         self.life = uuid4().hex
         """Names this process's life; a task carries that of the process that planned it."""
-        self._begun = set[str]()
+        self._begun = set[Deed]()
 
-    def begin(self, task_id: str, life: str) -> bool:
+    def begin(self, deed: Deed, life: str) -> bool:
         """Whether the change may run: not if it may have been begun before.
 
-        ``task_id`` is LangGraph's, the same for a task that is run again. It is kept
-        for good: that the tool has ended does not mean that its result is stored.
+        The deed is kept for good: that the tool has ended does not mean that its
+        result is stored.
         """
-        if life != self.life or task_id in self._begun:
+        if life != self.life or deed in self._begun:
             return False
-        self._begun.add(task_id)
+        self._begun.add(deed)
         return True

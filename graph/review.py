@@ -10,7 +10,15 @@ from langgraph.types import Overwrite, interrupt
 from graph.decisions import Decision, Decisions, answer_schema, request
 from graph.fingerprint import call_digest, fingerprint
 from graph.harness import Harness
-from graph.history import VOID, call_id, is_alone, not_run, open_calls, repaired
+from graph.history import (
+    VOID,
+    call_id,
+    is_alone,
+    last_answer,
+    not_run,
+    open_calls,
+    repaired,
+)
 from graph.judge import Judged, Moment, batches, judge, judge_all
 from graph.mode_changes import where
 from graph.node import Node
@@ -34,11 +42,13 @@ def review_node(harness: Harness) -> Node:
         if state.get("asked_under") != fingerprint(harness, moment, judged):
             return _void(harness, state, now, change)
         asking = [one for one in judged if one.verdict.kind == "ask"]
-        outcome = Outcome(harness, moment, list(state["refused"]))
+        message = last_answer(state["messages"])
+        assert message is not None
+        outcome = Outcome(harness, moment, str(message.id), list(state["refused"]))
         if asking:
+            asked = request(harness, moment.mode, asking, f"{message.id}{state['asked_under']}")
             answer: Decisions = interrupt(
-                request(harness, moment.mode, asking),
-                response_schema=answer_schema(harness.toolbox, asking),
+                asked, response_schema=answer_schema(harness, asking, asked["question"])
             )
             for one, decision in zip(asking, answer["decisions"], strict=True):
                 await outcome.take(one, decision)
@@ -63,9 +73,11 @@ def _void(
 class Outcome:
     """What comes of a person's decisions."""
 
-    def __init__(self, harness: Harness, moment: Moment, refused: list[str]) -> None:
+    def __init__(self, harness: Harness, moment: Moment, message: str, refused: list[str]) -> None:
+        """``message`` is the id of the one whose calls are decided on."""
         self._harness = harness
         self._moment = moment
+        self._message = message
         self._refused = refused
         self._approved: dict[str, Approved] = {}
         self._answers: list[ToolMessage] = []
@@ -151,10 +163,8 @@ class Outcome:
         settled = {answer.tool_call_id for answer in self._answers}
         if self._switch is not None:
             settled.add(call_id(self._switch["call"]))
-        plan = batches(
-            [one for one in judged if call_id(one.call) not in settled],
-            self._approved,
-        )
+        left = [one for one in judged if call_id(one.call) not in settled]
+        plan = batches(self._message, left, self._approved)
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
         return {
             "messages": self._answers,

@@ -41,6 +41,14 @@ class Settings(BaseSettings):
     command_network: bool = Field(
         default=False, description="`true`: commands in the sandbox may use the network"
     )
+    command_memory: int = Field(
+        4096, ge=64, description="MiB that a command may use, with all its processes"
+    )
+    command_processes: int = Field(512, ge=8, description="processes that a command may have")
+    bound_answers: bool = Field(
+        default=False,
+        description="`true`: refuse a decision that does not name the question it answers",
+    )
     trust_workspace: bool = Field(
         default=False,
         description="`true`: take the workspace's own modes and rules, whatever they say",

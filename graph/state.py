@@ -76,6 +76,8 @@ class Planned(TypedDict):
     """A call that is to run, or to be answered with a refusal."""
 
     call: ToolCall
+    message: str
+    """The id of the message that made it."""
     approved: Approved | None
     denied: str | None
     """Why it is refused, judged in the moment in which it was written."""

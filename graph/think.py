@@ -44,6 +44,6 @@ def mode_node(harness: Harness, slug: str) -> Node:
                 "asked_under": fingerprint(harness, moment, judged),
             }
         phase = harness.machine.send(now, Event.ACT).phase
-        return update | {"phase": phase.value, "plan": batches(judged, {})}
+        return update | {"phase": phase.value, "plan": batches(str(message.id), judged, {})}
 
     return think

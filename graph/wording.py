@@ -27,11 +27,29 @@ def describe(harness: Harness, mode: Mode, one: Judged) -> str:
         case Effect.QUESTION:
             labels = [f"- {label}" for label in suggestions(one.args)]
             return "\n".join([one.args["question"], *labels])
+        case Effect.COMMAND:
+            return (
+                f"{mode.name} mode wants to use {one.call['name']}: {one.verdict.reason}. "
+                f"{_reach(harness, mode)}"
+            )
         case _:
             return (
                 f"{mode.name} mode wants to use {one.call['name']}{_real_paths(one)}: "
                 f"{one.verdict.reason}."
             )
+
+
+def _reach(harness: Harness, mode: Mode) -> str:
+    """What a command can do to the workspace, and whether it has the network."""
+    sandbox = harness.toolbox.sandbox
+    restriction = harness.edit_restriction(mode.slug)
+    if sandbox is None:
+        if restriction is None:
+            return "It has all your rights."
+        return f"It has all your rights, and may change files although {restriction}."
+    change = "cannot" if restriction else "can"
+    network = "has the network" if sandbox.has_network else "has no network"
+    return f"It {change} change the workspace, and {network}."
 
 
 def _real_paths(one: Judged) -> str:

@@ -9,6 +9,7 @@ from graph.once import Once
 from graph.settings import DEFAULT_WORKSPACE, Settings
 from graph.sources import Loaded, Sources
 from modes.plain_text import plain
+from tools.commands import Commands, Limits
 from tools.sandbox import Sandbox, bubblewrap
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
@@ -16,11 +17,13 @@ from tools.workspace import Workspace
 log = logging.getLogger("modeshift")
 
 
-def sandbox_of(settings: Settings) -> Sandbox | None:
-    """What commands run in; None where there is none, or the user wants none. Blocks."""
+def commands_of(settings: Settings) -> Commands:
+    """In a sandbox, unless there is none or the user wants none. Blocks."""
+    limits = Limits(settings.command_memory, settings.command_processes)
     if settings.sandbox == "off" or bubblewrap().problem:
-        return None
-    return Sandbox(bubblewrap(), settings.command_network, settings.own_files)
+        return Commands(limits=limits)
+    sandbox = Sandbox(bubblewrap(), settings.command_network, settings.own_files)
+    return Commands(sandbox, limits)
 
 
 class Workshop:
@@ -35,7 +38,7 @@ class Workshop:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
         self._settings = settings
         self._workspace = Workspace(settings.workspace)
-        self._sandbox = sandbox_of(settings)
+        self._commands = commands_of(settings)
         self._models = Models(settings.model)
         self._once = Once()
         self._loaded: Loaded | None = None
@@ -52,11 +55,12 @@ class Workshop:
         ]
         return Harness(
             loaded.catalog,
-            build_toolbox(self._workspace, loaded.catalog, self._sandbox),
+            build_toolbox(self._workspace, loaded.catalog, self._commands),
             self._models,
             self._settings.approvals,
             loaded.project.rules,
             (*loaded.notices, *problems),
+            self._settings.bound_answers,
             self._once,
         )
 

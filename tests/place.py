@@ -7,6 +7,7 @@ from typing import Any
 from graph.harness import Harness
 from graph.settings import Settings
 from graph.workshop import Workshop
+from tools.commands import Commands
 from tools.project import read_project
 from tools.sandbox import Bubblewrap, Sandbox
 from tools.toolbox import build_toolbox
@@ -29,9 +30,8 @@ def modes_file(*slugs: str, groups: str = "read", role: str = "You help.", rest:
 
 def in_sandbox(harness: Harness) -> Harness:
     """As it is where there is a sandbox; to judge, not to run: the program need not be there."""
-    toolbox = build_toolbox(
-        harness.toolbox.workspace, harness.catalog, Sandbox(Bubblewrap("bwrap"))
-    )
+    commands = Commands(Sandbox(Bubblewrap("bwrap")))
+    toolbox = build_toolbox(harness.toolbox.workspace, harness.catalog, commands)
     return replace(harness, toolbox=toolbox)
 
 

@@ -3,13 +3,15 @@
 import asyncio
 import os
 from asyncio.subprocess import DEVNULL, Process
+from dataclasses import dataclass
 
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
 from tools.calling import calling
+from tools.commands import Commands, Limits
 from tools.limits import end_all, exceeded
 from tools.output import Output
-from tools.sandbox import CACHES, Sandbox, steering_files
+from tools.sandbox import CACHES, steering_files
 from tools.tool import Tool
 from tools.workspace import Workspace
 
@@ -29,8 +31,9 @@ GIT = {
 }
 
 
-def command_tools(workspace: Workspace, sandbox: Sandbox | None) -> list[Tool]:
+def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
     """The tools of the group, on this workspace."""
+    sandbox = commands.sandbox
 
     async def execute_command(
         command: str,
@@ -48,7 +51,7 @@ def command_tools(workspace: Workspace, sandbox: Sandbox | None) -> list[Tool]:
         folder = await asyncio.to_thread(workspace.folder, cwd or ".")
         if sandbox is None:
             shell = ["/bin/sh", "-c", command]
-            return await _run(shell, str(folder), seconds, _environment())
+            return await _run(_Run(shell, str(folder), _environment(), seconds, commands.limits))
         writable = calling.get().edits_freely
 
         def prepare() -> tuple[list[str], set[str]]:
@@ -56,7 +59,8 @@ def command_tools(workspace: Workspace, sandbox: Sandbox | None) -> list[Tool]:
             return line, steering_files(workspace.root)
 
         line, before = await asyncio.to_thread(prepare)
-        told = await _run(line, "/", seconds, {**_environment(), **CACHES})
+        environment = {**_environment(), **CACHES}
+        told = await _run(_Run(line, "/", environment, seconds, commands.limits))
         after = await asyncio.to_thread(steering_files, workspace.root)
         return "\n".join([told, *_notices(after - before, writable=writable)])
 
@@ -80,30 +84,41 @@ def _notices(new: set[str], *, writable: bool) -> list[str]:
     return []
 
 
-async def _run(command: list[str], folder: str, seconds: int, environment: dict[str, str]) -> str:
+@dataclass(frozen=True)
+class _Run:
+    """A program to start, and how long and how much of the machine it may take."""
+
+    command: list[str]
+    folder: str
+    environment: dict[str, str]
+    seconds: int
+    limits: Limits
+
+
+async def _run(given: _Run) -> str:
     # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which whatever
     # the command left in the background holds open.
     reading, writing = os.pipe()
     async with Output.of(reading, calling.get().emit) as output:
         try:
             process = await asyncio.create_subprocess_exec(
-                *command,
+                *given.command,
                 stdin=DEVNULL, stdout=writing, stderr=writing,
-                cwd=folder, env=environment, start_new_session=True,
+                cwd=given.folder, env=given.environment, start_new_session=True,
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            raise ToolFailedError(f"{command[-1]!r} cannot be started: {error}") from error
+            raise ToolFailedError(f"{given.command[-1]!r} cannot be started: {error}") from error
         finally:
             os.close(writing)
-        ended = await _wait(process, seconds)
+        ended = await _wait(process, given.seconds, given.limits)
     text = output.text()
     return f"{text}\n{ended}" if text else ended
 
 
-async def _wait(process: Process, seconds: int) -> str:
+async def _wait(process: Process, seconds: int, limits: Limits) -> str:
     """Wait for the end, or bring it about, also of a cancelled run; say how it ended."""
     ending = asyncio.create_task(process.wait())
-    limit = asyncio.create_task(exceeded(process.pid))
+    limit = asyncio.create_task(exceeded(process.pid, limits))
     try:
         done, _ = await asyncio.wait(
             {ending, limit}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED

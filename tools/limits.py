@@ -11,23 +11,21 @@ from contextlib import suppress
 
 import psutil
 
-PROCESSES = 512
+from tools.commands import Limits
+
 SECONDS_BETWEEN = 0.2
-MEMORY_SHARE = 2
-"""What part of the machine's memory: one half."""
 
 
-async def exceeded(pid: int) -> str:
+async def exceeded(pid: int, limits: Limits) -> str:
     """Wait until the process and its descendants exceed a limit, and say which."""
-    memory = psutil.virtual_memory().total // MEMORY_SHARE
     while True:
         await asyncio.sleep(SECONDS_BETWEEN)
         # To a thread: it reads /proc.
         processes, used = await asyncio.to_thread(_usage, pid)
-        if processes > PROCESSES:
-            return f"it had more than {PROCESSES} processes"
-        if used > memory:
-            return f"it used more than {memory >> 20} MiB of memory"
+        if processes > limits.processes:
+            return f"it had more than {limits.processes} processes"
+        if used > limits.memory << 20:
+            return f"it used more than {limits.memory} MiB of memory"
 
 
 def end_all(pid: int) -> None:
@@ -49,8 +47,6 @@ def _usage(pid: int) -> tuple[int, int]:
         children = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return 0, 0
-    if len(children) > PROCESSES:
-        return len(children), 0
     used = 0
     for child in children:
         try:

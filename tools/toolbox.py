@@ -11,6 +11,7 @@ from modes.mode import Mode
 from modes.toolspec import ToolSpec
 from tools.arguments import misfit
 from tools.command import command_tools
+from tools.commands import Commands
 from tools.conversation import conversation_tools
 from tools.edits import edit_tools
 from tools.files import read_tools
@@ -84,26 +85,27 @@ class Toolbox:
 
 
 def build_toolbox(
-    workspace: Workspace, catalog: Catalog, sandbox: Sandbox | None = None
+    workspace: Workspace, catalog: Catalog, commands: Commands | None = None
 ) -> Toolbox:
     """All tools on ``workspace``, with the catalog's modes as the ones that can be named.
 
-    Without a sandbox commands run with the rights of whoever runs this.
+    Without ``commands`` they run with the rights of whoever runs this.
     """
+    commands = commands or Commands()
     modes = {slug: catalog[slug] for slug in catalog}
-    return Toolbox(workspace, _tools(workspace, modes, sandbox), sandbox)
+    return Toolbox(workspace, _tools(workspace, modes, commands), commands.sandbox)
 
 
 def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:
     """What the rules must know of every tool; the same whatever the modes."""
-    return tuple(tool.spec for tool in _tools(workspace, {}, None))
+    return tuple(tool.spec for tool in _tools(workspace, {}, Commands()))
 
 
-def _tools(workspace: Workspace, modes: Mapping[str, Mode], sandbox: Sandbox | None) -> list[Tool]:
+def _tools(workspace: Workspace, modes: Mapping[str, Mode], commands: Commands) -> list[Tool]:
     """All tools; add yours here."""
     return [
         *read_tools(workspace),
         *edit_tools(workspace),
-        *command_tools(workspace, sandbox),
+        *command_tools(workspace, commands),
         *conversation_tools(modes),
     ]
