@@ -115,12 +115,20 @@ def banner(settings: Settings, harness: Harness, port: int) -> str:
             *(f"notice     {notice}" for notice in harness.notices),
             f"workspace  {settings.workspace}",
             f"approvals  {settings.approvals}",
+            f"commands   {_commands(harness)}  (make doctor says what is enforced)",
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
             f"threads    {settings.checkpoints}",
             f"address    {address}",
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
         )
     )
+
+
+def _commands(harness: Harness) -> str:
+    sandbox = harness.toolbox.sandbox
+    if sandbox is None:
+        return "not sandboxed; every one asks"
+    return "in a sandbox, " + ("with the network" if sandbox.has_network else "no network")
 
 
 if __name__ == "__main__":

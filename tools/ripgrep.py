@@ -86,6 +86,17 @@ def ripgrep(
     return found
 
 
+def version() -> str:
+    """The program's name and version; empty where it cannot be run. Blocks."""
+    try:
+        done = subprocess.run(  # noqa: S603  # our own command
+            [str(_program()), "--version"], capture_output=True, check=True, env={}, timeout=SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace").partition("\n")[0]
+
+
 def _collect(stdout: IO[bytes], found: Found) -> str:
     """Take the matches; says why there may be more."""
     room = MAX_BYTES

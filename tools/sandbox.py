@@ -91,6 +91,7 @@ class Sandbox:
         already and steer people or tools.
         """
         mounts = self._machine() | self._workspace(workspace, writable=writable)
+        mounts |= _hiding(_sockets(workspace))
         arguments = [
             self.bubblewrap.program,
             *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
@@ -121,7 +122,7 @@ class Sandbox:
             mounts[Path(resolver)] = ["--ro-bind-try", resolver, resolver]
         home = Path.home()
         secrets = (home / name for name in SECRETS_AT_HOME)
-        return mounts | dict(_hiding([*secrets, *self.hidden, *_sockets()]))
+        return mounts | dict(_hiding([*secrets, *self.hidden]))
 
     def _workspace(self, workspace: Path, *, writable: bool) -> Mounts:
         bind = "--bind" if writable else "--ro-bind"
@@ -161,14 +162,16 @@ def _hiding(paths: Iterable[Path]) -> Iterator[tuple[Path, list[str]]]:
             yield path, ["--ro-bind", "/dev/null", str(path)]
 
 
-def _sockets() -> Iterator[Path]:
+def _sockets(workspace: Path) -> Iterator[Path]:
     """Where programs of this machine listen: a read-only file system forbids no connection."""
+    private = [Path(os.path.realpath(folder)) for folder in PRIVATE]
     with suppress(OSError):
         text = Path("/proc/net/unix").read_text(encoding="utf-8", errors="surrogateescape")
         for line in text.splitlines():
-            name = line.partition(" /")[2]
-            if name and not any(f"/{name}".startswith(f"{folder}/") for folder in PRIVATE):
-                yield Path(f"/{name}")
+            path = Path("/" + line.partition(" /")[2])
+            is_hidden = any(path.is_relative_to(folder) for folder in private)
+            if path.name and (not is_hidden or path.is_relative_to(workspace)):
+                yield path
 
 
 def _output(command: list[str]) -> str:

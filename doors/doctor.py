@@ -1,0 +1,146 @@
+"""``make doctor``: what is enforced on this machine, what is not, and how to get the rest."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from doors.command_line import run
+from graph.harness import Harness
+from graph.settings import Settings, load_settings
+from graph.workshop import Workshop
+from modes.toolspec import ToolGroup
+from tools.beneath import kernel_opens
+from tools.ripgrep import version
+from tools.sandbox import Bubblewrap, Sandbox, bubblewrap
+
+YES, NO, PART = "yes", "no", "partly"
+NETWORK = "test $(grep -c : /proc/net/dev) = 1"
+TRIED = (
+    ("the machine is read-only", "! touch /etc/.modeshift-doctor && ! touch ~/.modeshift-doctor"),
+    (
+        "a mode that may not edit everything has the workspace read-only",
+        "! touch .modeshift-doctor",
+    ),
+    (
+        "the folder for temporary files is the command's own",
+        'test -z "$(ls -A /tmp | grep -v -x "$TOP")"',
+    ),
+    ("other programs cannot be seen, or ended", 'test "$(ls -d /proc/[0-9]* | wc -l)" -lt 9'),
+    ("no network", NETWORK),
+)
+"""What the sandbox is for, and a line for the shell that fails where it does not hold."""
+
+
+def main() -> Iterator[str]:
+    """The report; raises ``UserError``."""
+    settings = load_settings()
+    harness = Workshop(settings).harness()
+    yield f"workspace  {settings.workspace}"
+    yield f"approvals  {settings.approvals}"
+    yield ""
+    yield from _files()
+    yield from _commands(settings, bubblewrap())
+    yield from _modes(harness)
+    yield from _door(settings)
+
+
+def _row(kind: str, what: str, *more: str) -> str:
+    return "\n".join([f"{kind:<7} {what}", *(f"        {line}" for line in more)])
+
+
+def _files() -> Iterator[str]:
+    by = "by the kernel (openat2)" if kernel_opens() else "name by name; no openat2 here"
+    yield _row(YES, f"files are opened below the workspace, no link followed: {by}")
+    found = version()
+    if found:
+        yield _row(YES, f"searches take linear time: {found}")
+    else:
+        yield _row(
+            NO, "search_files: the rg program is missing; run `make clean`, then `make test`"
+        )
+
+
+def _commands(settings: Settings, found: Bubblewrap) -> Iterator[str]:
+    limits = f"{settings.command_memory} MiB, {settings.command_processes} processes, 600 s"
+    yield _row(YES, f"commands are limited: {limits}; none of the agent's environment, no keys")
+    if settings.sandbox == "off":
+        yield _row(NO, "commands run without a sandbox, and every one asks: SANDBOX=off")
+    elif found.problem:
+        yield _row(
+            NO,
+            "commands run without a sandbox, and every one asks",
+            found.problem,
+            *_remedies(found),
+        )
+    else:
+        yield _row(YES, f"commands run in a sandbox: {found.version}")
+        yield from _sandbox(settings, found)
+
+
+def _sandbox(settings: Settings, found: Bubblewrap) -> Iterator[str]:
+    for what, line in TRIED:
+        if settings.command_network and line == NETWORK:
+            yield _row(NO, "  no network: COMMAND_NETWORK=true lets commands use it")
+        else:
+            kind = YES if _holds(settings, found, line) else NO
+            yield _row(kind, f"  {what} (tried just now)")
+    if not (found.can_bound_tmp and found.can_forbid_nesting):
+        yield _row(
+            PART,
+            "nothing bounds /tmp, or forbids nested user namespaces: this version cannot",
+            "bubblewrap 0.8 or newer can",
+        )
+
+
+def _holds(settings: Settings, found: Bubblewrap, line: str) -> bool:
+    sandbox = Sandbox(found, settings.command_network)
+    folder = settings.workspace.resolve()
+    done = subprocess.run(  # noqa: S603  # our own command
+        sandbox.command(folder, folder, line),
+        env={"PATH": os.defpath, "HOME": str(Path.home()), "TOP": folder.parts[2]},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode == 0
+
+
+def _remedies(found: Bubblewrap) -> Iterator[str]:
+    if not found.program:
+        yield "Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap"
+        yield "macOS has none: let the agent work in a Linux machine, or read every command"
+        return
+    yield "Ubuntu 24.04 and newer forbid user namespaces to programs without an AppArmor profile:"
+    yield "  install the package apparmor-profiles, and load its profile bwrap-userns-restrict"
+    yield "in a container: allow user namespaces, or work on the machine itself"
+
+
+def _modes(harness: Harness) -> Iterator[str]:
+    """Whether a mode that may not edit everything can have commands do it."""
+    for slug in harness.catalog:
+        restriction = harness.edit_restriction(slug)
+        if restriction is None or harness.catalog[slug].grant(ToolGroup.COMMAND) is None:
+            continue
+        if harness.toolbox.sandbox is None:
+            text = f"commands in {slug} mode can change the workspace, if you approve them"
+            yield _row(NO, text, f"although {restriction}")
+        else:
+            text = f"commands in {slug} mode cannot change the workspace"
+            yield _row(YES, text, restriction)
+
+
+def _door(settings: Settings) -> Iterator[str]:
+    yield _row(YES, "other web pages cannot use the dev server: Host, Origin and body are checked")
+    if settings.tokens:
+        yield _row(YES, f"the server on {settings.listen} asks for a token")
+    else:
+        yield _row(
+            PART,
+            "any program of this machine can use the dev server, other machines cannot",
+            "set AUTH_TOKEN to ask for a token",
+        )
+
+
+if __name__ == "__main__":
+    run(main, __doc__)

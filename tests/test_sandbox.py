@@ -1,0 +1,437 @@
+"""Commands in the real sandbox, and every way out of it that we know of."""
+
+import asyncio
+import os
+import socket
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modes.catalog import load_catalog
+from modes.errors import InvalidCallError
+from tools.calling import Calling, calling
+from tools.commands import Commands, Limits
+from tools.sandbox import Sandbox, bubblewrap
+from tools.toolbox import build_toolbox
+from tools.workspace import Workspace
+
+pytestmark = pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+Run = Callable[..., Coroutine[Any, Any, str]]
+READ_ONLY = "[commands cannot change the workspace in this mode]"
+
+
+def runner(workspace: Path, **given: Any) -> Run:
+    limits = given.pop("limits", Limits())
+    commands = Commands(Sandbox(bubblewrap(), **given), limits)
+    tool = build_toolbox(Workspace(workspace), load_catalog(), commands)["execute_command"]
+
+    async def run(command: str, *, edits: bool = True, emit: Any = print, **args: Any) -> str:
+        before = calling.set(Calling(edits_freely=edits, emit=emit))
+        try:
+            return str(await tool.runnable.ainvoke({"command": command, **args}))
+        finally:
+            calling.reset(before)
+
+    return run
+
+
+@pytest.fixture
+def run(workspace: Path) -> Run:
+    return runner(workspace)
+
+
+def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """All that a command might change: names, kinds, permissions, contents, targets of links."""
+    return {
+        str(path.relative_to(folder)): (
+            path.lstat().st_mode,
+            bytes(path.readlink())
+            if path.is_symlink()
+            else path.read_bytes()
+            if path.is_file()
+            else b"",
+        )
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+async def test_a_command_works_as_usual(run: Run, workspace: Path) -> None:
+    (workspace / "sub").mkdir()
+    assert await run("echo out; echo err >&2; pwd; exit 3", cwd="sub") == (
+        f"out\nerr\n{workspace / 'sub'}\n[exit code 3]"
+    )
+    await run("echo text > new; mkdir -p a/b; mv new a/b/; echo x > $TMPDIR/private")
+    assert (workspace / "a/b/new").read_text() == "text\n"
+    assert not Path("/tmp/private").exists()  # noqa: S108
+    with pytest.raises(InvalidCallError):
+        await run("pwd", cwd="..")
+
+
+async def test_git_commits(run: Run, workspace: Path) -> None:
+    identity = "git config user.email a@b.c; git config user.name a"
+    assert "[made .git:" in await run(f"git init -q; {identity}; touch f")
+    shown = await run("git add f; git commit -qm one; git status --short; git log --format=%s")
+    assert shown == "one\n[exit code 0]"
+
+
+@pytest.mark.parametrize("name", [".vscode/tasks.json", ".envrc", ".kilocodemodes", "AGENTS.md"])
+async def test_what_steers_is_read_only_where_it_is_there_and_told_of_where_it_is_not(
+    run: Run, workspace: Path, name: str
+) -> None:
+    top = name.split("/", maxsplit=1)[0]
+    assert f"[made {top}:" in await run(f"mkdir -p $(dirname {name}); echo x > {name}")
+    before = tree(workspace)
+    for attempt in (
+        f"echo evil > {name}", f"rm -rf {top}", f"mv {top} other", f"ln -sf /etc/passwd {name}",
+        f"chmod 777 {name}", f"mv {top} o && mkdir {top} && echo evil > {name}",
+    ):  # fmt: skip
+        shown = await run(attempt)
+        assert "[exit code 0]" not in shown, attempt
+        assert tree(workspace) == before, attempt
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "git config core.fsmonitor evil",
+        "echo evil > .git/hooks/pre-commit",
+        "mv .git other && mkdir .git && cp -r other/. .git",
+        "rm -rf .git",
+        "ln -s /tmp/evil .git/hooks/post-commit",
+        "mkdir -p evil && mv evil .git/hooks",
+        "printf '* filter=x' > .git/info/attributes",
+    ],
+)
+async def test_what_makes_git_run_programs_stays(run: Run, workspace: Path, attempt: str) -> None:
+    await run("git init -q; rm -rf .git/hooks")
+    await run(attempt)
+    config = (workspace / ".git/config").read_text()
+    assert "evil" not in config
+    assert not list((workspace / ".git/hooks").iterdir())
+    assert not (workspace / ".git/info/attributes").exists()
+
+
+async def test_another_git_folder_is_told_of(run: Run, workspace: Path) -> None:
+    await run("git init -q")
+    assert "[made .git/commondir:" in await run("echo ../evil > .git/commondir")
+
+
+TRICKS = [
+    "echo x > new",
+    "echo x >| f",
+    "cp /etc/passwd f",
+    "rm -f f",
+    "rm -rf folder",
+    "mv f g",
+    "ln f hard",
+    "ln -s /etc soft",
+    "mkdir m",
+    "mkfifo p",
+    "chmod 777 f",
+    "touch -d 2001-01-01 f",
+    "truncate -s 0 f",
+    ": > f",
+    "sed -i s/o/x/ f",
+    "dd if=/dev/zero of=f count=1",
+    "tee f < /dev/null",
+    "exec 3<>f; echo x >&3",
+    "eval $(printf '\\x72\\x6d\\x20f')",
+    "IFS=,; a=rm,f; $a",
+    "sh -c 'rm f'",
+    "sh <<'X'\nrm f\nX",
+    "find . -name f -delete",
+    "find . -name f -exec rm {} ;",
+    "xargs rm < f",
+    "cd /; cd -; rm f",
+    "cd folder && rm ../f",
+    'cd "$(pwd)" && rm f',
+    "env rm f",
+    "(setsid rm f &) ; sleep 0.2",
+    "python3 -c \"import os; os.unlink('f')\"",
+    "python3 -c \"import mmap,os; fd=os.open('f',os.O_RDWR); mmap.mmap(fd,1)[0]=120\"",
+    "ln -s $PWD /tmp/w && rm /tmp/w/f",
+    "rm /proc/self/cwd/f",
+    "rm /proc/1/root$PWD/f",
+    "rm /proc/self/root$PWD/f",
+    "exec 3<.; cd /proc/self/fd/3 && rm f",
+    "mount -o remount,rw $PWD && rm f",
+    "mount -o remount,rw,bind $PWD && rm f",
+    "umount $PWD && rm f",
+    "mount --bind /tmp $PWD && touch f",
+    'unshare -Urm sh -c "mount -o remount,rw,bind $PWD; rm f"',
+    'unshare -Urm sh -c "umount -l $PWD; rm f"',
+    "unshare -Ur rm f",
+    "chroot / rm f",
+    "nsenter -t 1 -m rm f",
+    "mknod d b 8 0",
+    "git init -q .",
+    "tar cf f.tar folder",
+    "tar xf archive.tar",
+]
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+async def test_read_only_means_read_only(run: Run, workspace: Path, trick: str) -> None:
+    (workspace / "f").write_text("one\n")
+    (workspace / "folder").mkdir()
+    (workspace / "folder/in").write_text("two\n")
+    before = tree(workspace)
+    shown = await run(trick, edits=False)
+    assert shown.endswith(READ_ONLY)
+    assert tree(workspace) == before, shown
+
+
+async def test_tools_that_only_look_work_read_only(run: Run, workspace: Path) -> None:
+    (workspace / "f").write_text("one\n")
+    shown = await run("cat f; sort f > /tmp/s; cat /tmp/s; git status 2>&1 | head -1", edits=False)
+    assert shown.startswith("one\none\n")
+
+
+async def test_without_being_told_the_workspace_is_read_only(workspace: Path) -> None:
+    commands = Commands(Sandbox(bubblewrap()))
+    tool = build_toolbox(Workspace(workspace), load_catalog(), commands)["execute_command"]
+    assert READ_ONLY in str(await tool.runnable.ainvoke({"command": "touch x"}))
+    assert tree(workspace) == {}
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A file of somebody else's beside the workspace."""
+    file = tmp_path / "outside" / "file"
+    file.parent.mkdir()
+    file.write_text("mine")
+    return file
+
+
+async def test_nothing_outside_can_be_changed(run: Run, workspace: Path, outside: Path) -> None:
+    (workspace / "link").symlink_to(outside)
+    (workspace / "folder").symlink_to(outside.parent)
+    for target in (
+        str(outside),
+        "link",
+        "folder/file",
+        "../outside/file",
+        "~/f",
+        "/etc/f",
+        "/usr/f",
+    ):
+        await run(
+            f"echo evil > {target}; echo evil > {target}.new; chmod 777 {target}; rm {target}"
+        )
+    assert outside.read_text() == "mine"
+    assert stat.S_IMODE(outside.stat().st_mode) != 0o777
+    assert [file.name for file in outside.parent.iterdir()] == ["file"]
+    assert not [path for path in ("/etc/f", "/usr/f", Path.home() / "f") if Path(path).exists()]
+
+
+async def test_a_link_planted_by_a_command_leads_no_tool_outside(
+    run: Run, workspace: Path, outside: Path
+) -> None:
+    await run(f"ln -s {outside} planted; ln -s {outside.parent} folder")
+    for path in ("planted", "folder/file"):
+        with pytest.raises(InvalidCallError):
+            Workspace(workspace).write(path, "evil")
+        with pytest.raises(InvalidCallError):
+            Workspace(workspace).read(path)
+    assert outside.read_text() == "mine"
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+async def test_no_network(run: Run, workspace: Path, family: int) -> None:
+    host = "127.0.0.1" if family == socket.AF_INET else "::1"
+    with socket.socket(family) as server:
+        server.bind((host, 0))
+        server.listen()
+        port = server.getsockname()[1]
+        script = f"import socket; socket.create_connection(({host!r}, {port}), 3); print('in')"
+        (workspace / "s.py").write_text(script)
+        assert "in\n" not in await run("python3 s.py")
+        assert "in\n" in await runner(workspace, has_network=True)("python3 s.py")
+
+
+@pytest.mark.parametrize("name", ["\0modeshift-test", "{folder}/s"])
+async def test_no_socket_of_another_program(run: Run, workspace: Path, name: str) -> None:
+    address = name.format(folder=workspace)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        script = f"import socket; s = socket.socket(1); s.connect({address!r}); print('in')"
+        (workspace / "s.py").write_text(script)
+        assert "in\n" not in await run("python3 s.py")
+
+
+async def test_the_environment_holds_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden-key")
+    shown = await run("env; cat /proc/*/environ | tr '\\0' '\\n'; set")
+    assert "PATH=" in shown
+    assert "hidden" not in shown
+
+
+async def test_no_other_process_is_seen(run: Run) -> None:
+    shown = await run(f"ls -d /proc/{os.getpid()} /proc/[0-9]*; kill -0 {os.getpid()}")
+    assert f"/proc/{os.getpid()}\n" not in shown
+    assert len([line for line in shown.splitlines() if line.startswith("/proc/")]) < 6
+
+
+async def test_secrets_are_hidden(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = workspace  # outside of /tmp there is none that a test may use
+    (home / ".ssh").mkdir()
+    for name in (".ssh/id_rsa", ".netrc", "own.json", ".env"):
+        (home / name).write_text("s3cret")
+    (home / ".aws").symlink_to(home / "elsewhere")
+    (home / "elsewhere").mkdir()
+    (home / "elsewhere/credentials").write_text("s3cret")
+    (home / "plain").write_text("shown")
+    monkeypatch.setenv("HOME", str(home))
+    run = runner(home, hidden=(home / "own.json",))
+    shown = await run(
+        "cat ~/plain ~/.ssh/id_rsa ~/.netrc ~/own.json .env ~/.aws/* ~/elsewhere/*; grep -r . ~"
+    )
+    assert "shown" in shown
+    assert "s3cret" not in shown
+    await run("rm -f .env; mv .env x; echo evil > .env")
+    assert (home / ".env").read_text() == "s3cret"
+
+
+async def test_the_machines_own_settings(run: Run) -> None:
+    file = Path("/proc/sys/kernel/core_pattern")
+    before = file.read_text()
+    shown = await run(f"cat {file} > /tmp/same; cat /tmp/same > {file}; echo x > /sys/power/state")
+    assert "exit code 0" not in shown
+    assert file.read_text() == before
+
+
+def sleepers(mark: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                found += [folder.name] * (mark in (folder / "cmdline").read_text())
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize(
+    "leaving",
+    [
+        "sleep {mark} &",
+        "nohup sleep {mark} >/dev/null 2>&1 &",
+        "(setsid sleep {mark} &)",
+        "(setsid sh -c '(setsid sleep {mark} &) &' &)",
+        "python3 -c 'import os\nif not os.fork():\n os.setsid()\n if not os.fork():\n"
+        '  os.execvp("sleep", ["sleep", "{mark}"])\'',
+    ],
+)
+async def test_whatever_is_left_ends_with_the_call(run: Run, leaving: str) -> None:
+    mark = f"3{time.monotonic_ns() % 10**7}"
+    start = time.monotonic()
+    shown = await run(leaving.format(mark=mark) + "\nsleep 0.3; echo done")
+    assert shown == "done\n[exit code 0]"
+    assert time.monotonic() - start < 3
+    await asyncio.sleep(0.2)
+    assert sleepers(mark) == []
+
+
+async def test_a_cancelled_call_ends_them_too(run: Run) -> None:
+    mark = f"4{time.monotonic_ns() % 10**7}"
+    task = asyncio.create_task(run(f"(setsid sleep {mark} &); sleep {mark}"))
+    while not sleepers(mark):
+        await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.3)
+    assert sleepers(mark) == []
+
+
+async def test_the_end_of_the_agent_ends_them_too(workspace: Path) -> None:
+    mark = f"5{time.monotonic_ns() % 10**7}"
+    program = (
+        "import asyncio; from pathlib import Path; from tests.test_sandbox import runner\n"
+        f"asyncio.run(runner(Path({str(workspace)!r}))('(setsid sleep {mark} &); sleep {mark}'))"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    while not sleepers(f"sleep\0{mark}"):
+        await asyncio.sleep(0.05)
+    process.kill()
+    await process.wait()
+    await asyncio.sleep(0.5)
+    assert sleepers(mark) == []
+
+
+async def test_the_timeout_ends_it(run: Run) -> None:
+    start = time.monotonic()
+    shown = await run("echo begun; trap '' TERM INT; sleep 60", timeout=1)
+    assert shown.startswith("begun\n[ended after 1 s")
+    assert time.monotonic() - start < 4
+
+
+async def test_a_fork_bomb_is_ended(workspace: Path) -> None:
+    run = runner(workspace, limits=Limits(processes=50))
+    bomb = "import os, time\nwhile True:\n    if not os.fork():\n        time.sleep(60)"
+    (workspace / "bomb.py").write_text(bomb)
+    shown = await run("python3 bomb.py", timeout=60)
+    assert "[ended: it had more than 50 processes]" in shown
+
+
+async def test_memory_of_all_processes_is_limited(workspace: Path) -> None:
+    run = runner(workspace, limits=Limits(memory=200))
+    hog = 'python3 -c "import time; x = bytearray(80_000_000); time.sleep(30)"'
+    shown = await run(f"{hog} & {hog} & {hog} & wait", timeout=60)
+    assert "[ended: it used more than 200 MiB of memory]" in shown
+
+
+async def test_output_is_shown_as_it_comes(run: Run) -> None:
+    heard: list[tuple[float, str]] = []
+    start = time.monotonic()
+    await run(
+        "echo one; sleep 0.6; echo two; sleep 0.6; echo three",
+        emit=lambda text: heard.append((time.monotonic() - start, text)),
+    )
+    assert [text for _, text in heard] == ["one\n", "two\n", "three\n"]
+    assert heard[0][0] < heard[1][0] - 0.3 < heard[2][0] - 0.6
+
+
+async def test_what_is_shown_is_bounded(run: Run) -> None:
+    heard: list[str] = []
+    text = await run("yes 0123456789 | head -c 30000000", emit=heard.append)
+    assert len(text) < 25_000
+    assert sum(map(len, heard)) < 250_000
+    assert "not shown as it comes" in heard[-1]
+    assert len(heard) < 60
+
+
+async def test_many_at_once_leave_nothing(run: Run) -> None:
+    def used() -> tuple[int, int]:
+        return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+
+    await asyncio.gather(*(run("true") for _ in range(8)))
+    before = used()
+    shown = await asyncio.gather(*(run("echo $$ > $(mktemp); true") for _ in range(40)))
+    assert set(shown) == {"[exit code 0]"}
+    assert used()[0] <= before[0] + 2
+    assert used()[1] <= before[1] + 8
+
+
+@pytest.fixture
+def no_bwrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A machine on which the program is there and fails, as without user namespaces."""
+    program = tmp_path / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'setting up uid map: Permission denied' >&2; exit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    bubblewrap.cache_clear()
+    yield
+    bubblewrap.cache_clear()
+
+
+def test_a_sandbox_that_does_not_work_is_none(no_bwrap: None) -> None:
+    assert "does not work here: setting up uid map: Permission denied" in bubblewrap().problem
