@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from doors.command_line import run
 from graph.harness import Harness
@@ -22,10 +23,7 @@ TRIED = (
         "a mode that may not edit everything has the workspace read-only",
         "! touch .modeshift-doctor",
     ),
-    (
-        "the folder for temporary files is the command's own",
-        'test -z "$(ls -A /tmp | grep -v -x "$TOP")"',
-    ),
+    ("temporary files of other programs are away", 'test ! -e "$MARK"'),
     ("other programs cannot be seen, or ended", 'test "$(ls -d /proc/[0-9]* | wc -l)" -lt 9'),
     ("no network", NETWORK),
 )
@@ -96,13 +94,14 @@ def _sandbox(settings: Settings, found: Bubblewrap) -> Iterator[str]:
 def _holds(settings: Settings, found: Bubblewrap, line: str) -> bool:
     sandbox = Sandbox(found, settings.command_network)
     folder = settings.workspace.resolve()
-    done = subprocess.run(  # noqa: S603  # our own command
-        sandbox.command(folder, folder, line),
-        env={"PATH": os.defpath, "HOME": str(Path.home()), "TOP": folder.parts[2]},
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+    with NamedTemporaryFile() as mark:
+        done = subprocess.run(  # noqa: S603  # our own command
+            sandbox.command(folder, folder, line),
+            env={"PATH": os.defpath, "HOME": str(Path.home()), "MARK": mark.name},
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
     return done.returncode == 0
 
 

@@ -41,12 +41,11 @@ def diagram(catalog: Catalog) -> str:
 
 def approvals_table(catalog: Catalog) -> str:
     """What runs and what asks under each policy, in a mode that has every group."""
-    heads = " | ".join(name for name, _ in _EFFECTS)
-    lines = [f"| approvals | {heads} |", "|---" * (len(_EFFECTS) + 1) + "|"]
+    heads = " | ".join(_CALLS)
+    lines = [f"| approvals | {heads} |", "|---" * (len(_CALLS) + 1) + "|"]
     for policy in Approvals:
         kinds = [
-            verdict(catalog[catalog.default], ToolSpec("tool", effect), None, policy).kind
-            for _, effect in _EFFECTS
+            verdict(catalog[catalog.default], tool, None, policy).kind for tool in _CALLS.values()
         ]
         cells = " | ".join("runs" if kind == "allow" else f"{kind}s" for kind in kinds)
         is_default = " (the default)" if policy is Approvals.MANUAL else ""
@@ -54,13 +53,14 @@ def approvals_table(catalog: Catalog) -> str:
     return "\n".join(lines)
 
 
-_EFFECTS = (
-    ("reads", Effect.READ),
-    ("edits", Effect.EDIT),
-    ("commands", Effect.COMMAND),
-    ("a question", Effect.QUESTION),
-    ("a change of mode", Effect.SWITCH),
-)
+_CALLS = {
+    "reads": ToolSpec("tool", Effect.READ),
+    "edits": ToolSpec("tool", Effect.EDIT),
+    "commands in the sandbox": ToolSpec("tool", Effect.COMMAND, sandboxed=True),
+    "commands without one": ToolSpec("tool", Effect.COMMAND),
+    "a question": ToolSpec("tool", Effect.QUESTION),
+    "a change of mode": ToolSpec("tool", Effect.SWITCH),
+}
 
 
 def with_parts(text: str, catalog: Catalog) -> str:

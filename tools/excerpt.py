@@ -48,7 +48,7 @@ class Excerpt:
             )
         else:
             text = form.decode(head + file.read(excerpt.size - len(head)))
-            excerpt._take(iter([text.encode("utf-8", "surrogatepass")]))
+            excerpt._take(iter([text.encode("utf-8", "surrogatepass")] if text else []))
         return excerpt
 
     def _take(self, blocks: Iterator[bytes]) -> None:

@@ -30,9 +30,10 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             limit: How many lines to show at most.
         """
         start = max(offset or 1, 1)
+        count = MAX_LINES if limit is None else min(max(limit, 1), MAX_LINES)
         with workspace.opened(path, is_real=True) as file:
             try:
-                found = Excerpt.of(file, start, min(max(limit or MAX_LINES, 1), MAX_LINES))
+                found = Excerpt.of(file, start, count)
             except ToolFailedError as error:
                 raise ToolFailedError(f"{path!r} {error}") from None
         lines = [f"{number:>5} {line}" for number, line in enumerate(found.lines, start)]

@@ -22,7 +22,7 @@ from tools.ignored import Ignored
 from tools.text import Form
 
 MAX_FILE_BYTES = 10_000_000
-MAX_GITIGNORE_BYTES = 1_000_000
+MAX_GITIGNORE_BYTES = 100_000
 MAX_SCANNED = 200_000
 
 
