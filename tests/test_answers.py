@@ -1,0 +1,113 @@
+"""An answer is for its question, and an approved call runs once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.types import Command
+
+from graph.agent import build_agent
+from graph.harness import Harness
+from graph.models import Models
+from graph.offline import OfflineModel
+from modes.catalog import load_catalog
+from tests.conversation import APPROVE, Conversation, make_agent
+from tools.commands import Commands
+from tools.sandbox import Bubblewrap, Sandbox
+from tools.toolbox import build_toolbox
+from tools.workspace import Workspace
+
+TWO = "write a: x & write b: x"
+
+
+async def question(talk: Conversation) -> Any:
+    (interrupt,) = (await talk.agent.aget_state(talk.config)).interrupts
+    return interrupt
+
+
+async def test_an_answer_names_its_question(talk: Conversation, workspace: Path) -> None:
+    await talk.say("write a: x then write b: x", mode="code")
+    first = await question(talk)
+    answer = {"decisions": [APPROVE], "question": first.value["question"]}
+    await talk.send(Command(resume=answer))
+    await talk.say("write b: x")
+    second = await question(talk)
+    assert second.value["question"] != first.value["question"]
+    with pytest.raises(Exception, match="the question is"):
+        await talk.send(Command(resume=answer))
+    assert (await question(talk)).id == second.id
+    assert not (workspace / "b").exists()
+    await talk.send(Command(resume={"decisions": [APPROVE], "question": second.value["question"]}))
+    assert (workspace / "b").read_text() == "x"
+
+
+@pytest.mark.parametrize("given", [{}, {"question": "other"}, {"question": None}])
+async def test_answers_that_must_name_their_question(
+    workspace: Path, given: dict[str, Any]
+) -> None:
+    catalog = load_catalog()
+    toolbox = build_toolbox(Workspace(workspace), catalog)
+    harness = Harness(catalog, toolbox, Models(OfflineModel()), bound_answers=True)
+    talk = Conversation(make_agent(workspace))
+    talk.agent = build_agent(harness, talk.agent.checkpointer)  # type: ignore[arg-type]
+    await talk.say("write a: x", mode="code")
+    with pytest.raises(Exception, match="question"):
+        await talk.send(Command(resume={"decisions": [APPROVE], **given}))
+    assert not (workspace / "a").exists()
+    asked = await question(talk)
+    answer = {"decisions": [APPROVE], "question": asked.value["question"]}
+    await talk.send(Command(resume=answer))
+    assert (workspace / "a").exists()
+
+
+async def test_by_its_id_an_answer_that_comes_twice_does_nothing(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write a: x", mode="code")
+    answer: Command[Any] = Command(resume={(await question(talk)).id: {"decisions": [APPROVE]}})
+    await talk.send(answer)
+    await talk.say("write b: x")
+    await talk.send(answer)
+    assert (workspace / "a").exists()
+    assert not (workspace / "b").exists()
+    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
+
+
+async def test_the_same_approval_from_an_older_checkpoint_runs_nothing_twice(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("run echo one >> log", mode="code")
+    before = (await talk.agent.aget_state(talk.config)).config
+    await talk.decide(APPROVE)
+    answer: Command[Any] = Command(resume={"decisions": [APPROVE]})
+    await talk.agent.ainvoke(answer, before)
+    assert (workspace / "log").read_text() == "one\n"
+    (result,) = (await talk.results()).values()
+    assert "may have taken effect" in result.text
+
+
+async def test_the_same_call_again_is_another_call(talk: Conversation, workspace: Path) -> None:
+    for count in (1, 2):
+        await talk.say("run echo one >> log", mode="code")
+        await talk.decide(APPROVE)
+        assert (workspace / "log").read_text() == "one\n" * count
+
+
+async def test_an_approval_in_the_sandbox_is_none_without(
+    talk: Conversation, workspace: Path
+) -> None:
+    catalog = load_catalog()
+    boxed = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(Bubblewrap("bwrap"))))
+    saver = talk.agent.checkpointer
+    plain = talk.agent
+    talk.agent = build_agent(Harness(catalog, boxed, Models(OfflineModel())), saver)  # type: ignore[arg-type]
+    await talk.say("run touch a", mode="code")
+    (asked,) = await talk.waiting()
+    assert asked["description"] == (
+        "Code mode wants to use execute_command: runs a command in the sandbox. "
+        "It can change the workspace, and has no network."
+    )
+    talk.agent = plain
+    await talk.decide(APPROVE)
+    assert not (workspace / "a").exists()
+    assert "have changed since the user was asked" in str(await talk.messages())
