@@ -46,9 +46,10 @@ format: $(READY) ## mend layout and imports
 readme: $(READY) ## write the generated parts of README.md: tables, state diagram
 	@$(BIN)/python -m doors.readme
 
-bench: $(READY) ## time a step against LangGraph's own parts and create_agent, and many modes against few
+bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh
 	@$(BIN)/python -m benchmarks.steps
 	@$(BIN)/python -m benchmarks.many_modes
+	@$(BIN)/python -m benchmarks.tools
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \

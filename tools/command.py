@@ -2,16 +2,13 @@
 
 import asyncio
 import os
-from asyncio.subprocess import DEVNULL, Process
-from dataclasses import dataclass
 
-from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
 from tools.calling import calling
-from tools.commands import Commands, Limits
-from tools.limits import end_all, exceeded
-from tools.output import Output
-from tools.sandbox import CACHES, steering_files
+from tools.commands import Commands
+from tools.process import run
+from tools.sandbox import steering_files
+from tools.start import Start
 from tools.tool import Tool
 from tools.workspace import Workspace
 
@@ -48,21 +45,25 @@ def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
             cwd: The folder to run it in, relative to the workspace.
         """
         seconds = min(max(timeout or DEFAULT_SECONDS, 1), MAX_SECONDS)
-        folder = await asyncio.to_thread(workspace.folder, cwd or ".")
+        now = calling.get()
+
+        def prepare() -> tuple[Start, set[str]]:
+            folder = workspace.folder(cwd or ".")
+            environment = _environment()
+            if sandbox is None:
+                return Start(["/bin/sh", "-c", command], environment, str(folder)), set()
+            root, writable = workspace.root, now.edits_freely
+            start = sandbox.start(root, folder, command, environment, writable=writable)
+            return start, steering_files(root)
+
+        start, before = await asyncio.to_thread(prepare)
+        told = await run(start, seconds, commands.limits, now.emit)
         if sandbox is None:
-            shell = ["/bin/sh", "-c", command]
-            return await _run(_Run(shell, str(folder), _environment(), seconds, commands.limits))
-        writable = calling.get().edits_freely
-
-        def prepare() -> tuple[list[str], set[str]]:
-            line = sandbox.command(workspace.root, folder, command, writable=writable)
-            return line, steering_files(workspace.root)
-
-        line, before = await asyncio.to_thread(prepare)
-        environment = {**_environment(), **CACHES}
-        told = await _run(_Run(line, "/", environment, seconds, commands.limits))
-        after = await asyncio.to_thread(steering_files, workspace.root)
-        return "\n".join([told, *_notices(after - before, writable=writable)])
+            return told
+        if not now.edits_freely:
+            return f"{told}\n[commands cannot change the workspace in this mode]"
+        new = await asyncio.to_thread(steering_files, workspace.root) - before
+        return told if not new else f"{told}\n{_notice(new)}"
 
     return [
         Tool.of(
@@ -75,63 +76,9 @@ def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
     ]
 
 
-def _notices(new: set[str], *, writable: bool) -> list[str]:
-    if not writable:
-        return ["[commands cannot change the workspace in this mode]"]
-    if new:
-        made = ", ".join(sorted(new))
-        return [f"[made {made}: such files steer people and tools; the user should look at them]"]
-    return []
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A program to start, and how long and how much of the machine it may take."""
-
-    command: list[str]
-    folder: str
-    environment: dict[str, str]
-    seconds: int
-    limits: Limits
-
-
-async def _run(given: _Run) -> str:
-    # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which whatever
-    # the command left in the background holds open.
-    reading, writing = os.pipe()
-    async with Output.of(reading, calling.get().emit) as output:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *given.command,
-                stdin=DEVNULL, stdout=writing, stderr=writing,
-                cwd=given.folder, env=given.environment, start_new_session=True,
-            )  # fmt: skip
-        except (OSError, ValueError) as error:
-            raise ToolFailedError(f"{given.command[-1]!r} cannot be started: {error}") from error
-        finally:
-            os.close(writing)
-        ended = await _wait(process, given.seconds, given.limits)
-    text = output.text()
-    return f"{text}\n{ended}" if text else ended
-
-
-async def _wait(process: Process, seconds: int, limits: Limits) -> str:
-    """Wait for the end, or bring it about, also of a cancelled run; say how it ended."""
-    ending = asyncio.create_task(process.wait())
-    limit = asyncio.create_task(exceeded(process.pid, limits))
-    try:
-        done, _ = await asyncio.wait(
-            {ending, limit}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-        )
-        if ending in done:
-            return f"[exit code {process.returncode}]"
-        if limit in done:
-            return f"[ended: {limit.result()}]"
-        return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
-    finally:
-        limit.cancel()
-        await asyncio.to_thread(end_all, process.pid)
-        await ending
+def _notice(new: set[str]) -> str:
+    made = ", ".join(sorted(new))
+    return f"[made {made}: such files steer people and tools; the user should look at them]"
 
 
 def _environment() -> dict[str, str]:

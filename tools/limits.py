@@ -5,9 +5,6 @@ one process, or for all of a user's, and for root there is none.
 """
 
 import asyncio
-import os
-import signal
-from contextlib import suppress
 
 import psutil
 
@@ -26,19 +23,6 @@ async def exceeded(pid: int, limits: Limits) -> str:
             return f"it had more than {limits.processes} processes"
         if used > limits.memory << 20:
             return f"it used more than {limits.memory} MiB of memory"
-
-
-def end_all(pid: int) -> None:
-    """End a process that leads a group, with the group and its descendants. Blocks."""
-    try:
-        processes = psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        processes = []
-    with suppress(ProcessLookupError):  # the group is already empty
-        os.killpg(pid, signal.SIGKILL)
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
 
 
 def _usage(pid: int) -> tuple[int, int]:

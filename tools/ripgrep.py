@@ -54,7 +54,7 @@ def ripgrep(
     asked = [f"--regexp={regex}", f"--max-count={max_count}"]
     if file_pattern:
         asked.append(f"--glob={file_pattern}")
-    command = [str(_program()), *_OPTIONS, *asked, "--", "./" if is_folder else "-"]
+    command = [str(program()), *_OPTIONS, *asked, "--", "./" if is_folder else "-"]
     try:
         process = subprocess.Popen(  # noqa: S603  # no shell, and no option of the model's
             command,
@@ -90,7 +90,7 @@ def version() -> str:
     """The program's name and version; empty where it cannot be run. Blocks."""
     try:
         done = subprocess.run(  # noqa: S603  # our own command
-            [str(_program()), "--version"], capture_output=True, check=True, env={}, timeout=SECONDS
+            [str(program()), "--version"], capture_output=True, check=True, env={}, timeout=SECONDS
         )
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -122,5 +122,6 @@ def _lines(stdout: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
             path = b""
 
 
-def _program() -> Path:
+def program() -> Path:
+    """Where the wheel puts rg."""
     return Path(sysconfig.get_path("scripts"), "rg")

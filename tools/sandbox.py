@@ -10,11 +10,14 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from modes.guarded import ASK, is_secret
+from tools import seccomp
+from tools.seccomp import filter_file
+from tools.start import Start
 
 TRY_SECONDS = 10
 TMP_BYTES = 1 << 30
@@ -50,7 +53,6 @@ class Bubblewrap:
     problem: str = ""
     """Why it cannot be used, and what to do; empty where it can."""
     can_bound_tmp: bool = False
-    can_forbid_nesting: bool = False
 
 
 @cache
@@ -59,18 +61,26 @@ def bubblewrap() -> Bubblewrap:
     program = shutil.which("bwrap")
     if program is None:
         return Bubblewrap(problem="bubblewrap is not installed (bwrap; Linux only)")
-    known = _output([program, "--help"])
     found = Bubblewrap(
         program,
         _output([program, "--version"]).strip(),
-        can_bound_tmp="--size" in known,
-        can_forbid_nesting="--disable-userns" in known,
+        can_bound_tmp="--size" in _output([program, "--help"]),
     )
-    for tried in (found, Bubblewrap(program, found.version)):
-        problem = _problem(Sandbox(tried).command(Path("/usr"), Path("/usr"), "true"))
-        if not problem:
-            return tried
-    return Bubblewrap(program, found.version, problem=f"bubblewrap does not work here: {problem}")
+    if problem := _problem(found):
+        return replace(found, problem=f"bubblewrap does not work here: {problem}")
+    return found
+
+
+def _problem(found: Bubblewrap) -> str:
+    with Sandbox(found).start(Path("/usr"), Path("/usr"), "true", {}) as start:
+        try:
+            start.run(TRY_SECONDS)
+        except subprocess.CalledProcessError as error:
+            text = error.stderr.decode("utf-8", "replace").strip()
+            return text or f"exit code {error.returncode}"
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    return ""
 
 
 @dataclass(frozen=True)
@@ -82,10 +92,16 @@ class Sandbox:
     hidden: tuple[Path, ...] = ()
     """Files and folders of this project's own: with a provider's key, say."""
 
-    def command(
-        self, workspace: Path, folder: Path, line: str, *, writable: bool = False
-    ) -> list[str]:
-        """The command line that runs the shell's ``line`` in a folder. Blocks.
+    def start(
+        self,
+        workspace: Path,
+        folder: Path,
+        line: str,
+        environment: dict[str, str],
+        *,
+        writable: bool = False,
+    ) -> Start:
+        """How to run the shell's ``line`` in a folder. Blocks.
 
         With ``writable`` the workspace can be changed, but for the files that are there
         already and steer people or tools.
@@ -97,14 +113,16 @@ class Sandbox:
             *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
             *("--cap-drop", "ALL"),
         ]
-        if self.bubblewrap.can_forbid_nesting:
-            arguments.append("--disable-userns")
+        descriptors = (filter_file(),) if seccomp.is_known() else ()
+        for descriptor in descriptors:
+            arguments += ["--seccomp", str(descriptor)]
         if self.has_network:
             arguments.append("--share-net")
         # Parents first: what is mounted later hides what is below it.
         for path in sorted(mounts, key=lambda path: path.parts):
             arguments += mounts[path]
-        return [*arguments, "--chdir", str(folder), "--", "/bin/sh", "-c", line]
+        arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", line]
+        return Start(arguments, {**environment, **CACHES}, descriptors=descriptors)
 
     def _machine(self) -> Mounts:
         mounts: Mounts = {
@@ -182,16 +200,3 @@ def _output(command: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return (done.stdout + done.stderr).decode("utf-8", "replace")
-
-
-def _problem(command: list[str]) -> str:
-    try:
-        subprocess.run(  # noqa: S603  # our own command
-            command, capture_output=True, timeout=TRY_SECONDS, check=True, env={}
-        )
-    except subprocess.CalledProcessError as error:
-        text = error.stderr.decode("utf-8", "replace").strip()
-        return text or f"exit code {error.returncode}"
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    return ""

@@ -1,0 +1,71 @@
+"""Running a program to its end, or to the end of what it may take."""
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+
+from modes.errors import ToolFailedError
+from tools.commands import Limits
+from tools.limits import exceeded
+from tools.output import Output
+from tools.start import Start
+
+
+async def run(start: Start, seconds: int, limits: Limits, emit: Callable[[str], None]) -> str:
+    """What it prints, and how it ended; whatever it leaves running is ended.
+
+    Raises ``ToolFailedError`` where it cannot be started.
+    """
+    # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which whatever
+    # the program left in the background holds open.
+    reading, writing = os.pipe()
+    async with Output.of(reading, emit) as output:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *start.command,
+                stdin=DEVNULL, stdout=writing, stderr=writing, pass_fds=start.descriptors,
+                cwd=start.folder, env=start.environment, start_new_session=True,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            raise ToolFailedError(f"{start.command[-1]!r} cannot be started: {error}") from error
+        finally:
+            os.close(writing)
+            start.close()
+        ended = await _wait(process, seconds, limits)
+    text = output.text()
+    return f"{text}\n{ended}" if text else ended
+
+
+async def _wait(process: Process, seconds: int, limits: Limits) -> str:
+    """Wait for the end, or bring it about, also of a cancelled run; say how it ended."""
+    ending = asyncio.create_task(process.wait())
+    limit = asyncio.create_task(exceeded(process.pid, limits))
+    try:
+        done, _ = await asyncio.wait(
+            {ending, limit}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if ending in done:
+            return f"[exit code {process.returncode}]"
+        if limit in done:
+            return f"[ended: {limit.result()}]"
+        return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
+    finally:
+        limit.cancel()
+        if not ending.done():
+            # Those too that have left the group; to a thread: it reads /proc.
+            await asyncio.to_thread(_end_descendants, process.pid)
+        with suppress(ProcessLookupError):  # the group is already empty
+            os.killpg(process.pid, signal.SIGKILL)
+        await ending
+
+
+def _end_descendants(pid: int) -> None:
+    with suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()

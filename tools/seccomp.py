@@ -1,0 +1,89 @@
+"""A seccomp filter: what no command needs of the kernel, and an attack on the kernel does.
+
+User namespaces inside the sandbox, the kernel's keyrings (which hold tickets and keys of
+the user's session), sockets to the host of a virtual machine, and the like.
+"""
+
+import errno
+import os
+import platform
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
+"""Offsets in the kernel's ``struct seccomp_data``; of the first argument the low half."""
+_NEW_USER = 0x10000000
+_AF_VSOCK = 40
+_X32 = 0x40000000
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """The numbers of system calls, from the kernel's tables."""
+
+    audit: int
+    clone: int
+    unshare: int
+    socket: int
+    forbidden: tuple[int, ...]
+    """setns, add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd."""
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, 56, 272, 41, (308, 248, 249, 250, 298, 321, 323)),
+    "aarch64": _Machine(0xC00000B7, 220, 97, 198, (268, 217, 218, 219, 241, 280, 282)),
+}
+_CLONE3 = 435
+_IO_URING = (425, 426, 427)
+"""Of every architecture."""
+
+
+def is_known() -> bool:
+    """Whether there is a filter for this machine."""
+    return platform.machine() in _MACHINES
+
+
+def filter_file() -> int:
+    """A descriptor to read the filter from, once; the caller closes it."""
+    descriptor = os.memfd_create("seccomp")
+    os.write(descriptor, b"".join(_program(_MACHINES[platform.machine()])))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _program(machine: _Machine) -> Iterator[bytes]:
+    """Instructions; a jump is over as many of them as it says."""
+    yield _instruction(_LOAD, _ARCHITECTURE)
+    yield _instruction(_EQUAL, machine.audit, 1, 0)
+    yield _refuse(errno.EPERM)
+    yield _instruction(_LOAD, _NUMBER)
+    yield _instruction(_AT_LEAST, _X32, 0, 1)  # another set of numbers, on x86
+    yield _refuse(errno.ENOSYS)
+    for number in (*machine.forbidden, *_IO_URING):
+        yield _instruction(_EQUAL, number, 0, 1)
+        yield _refuse(errno.EPERM)
+    # Its flags are in memory, where a filter cannot look: libraries fall back to clone.
+    yield _instruction(_EQUAL, _CLONE3, 0, 1)
+    yield _refuse(errno.ENOSYS)
+    for number, test, value in (
+        (machine.clone, _ANY_BIT, _NEW_USER),
+        (machine.unshare, _ANY_BIT, _NEW_USER),
+        (machine.socket, _EQUAL, _AF_VSOCK),
+    ):
+        yield _instruction(_EQUAL, number, 0, 4)
+        yield _instruction(_LOAD, _ARGUMENT)
+        yield _instruction(test, value, 0, 1)
+        yield _refuse(errno.EPERM)
+        yield _instruction(_LOAD, _NUMBER)
+    yield _instruction(_RETURN, _ALLOW)
+
+
+def _refuse(error: int) -> bytes:
+    return _instruction(_RETURN, _ERROR | error)
+
+
+def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)
