@@ -30,3 +30,10 @@ def test_few_modes_and_many() -> None:
     rows = rows_of("benchmarks.many_modes", "--rounds", "1", "--modes", "0", "12")
     assert [row.split()[0] for row in rows] == ["0", "12"]
     assert all(float(figure) > 0 for row in rows for figure in row.split()[3:])
+
+
+def test_the_tools_at_a_small_scale() -> None:
+    rows = rows_of("benchmarks.tools", "--rounds", "1", "--scale", "100")
+    names = ["search_files", "list_files", "all that the workspace has", "its first lines"]
+    assert not {*names} - {row[:34].strip() for row in rows}
+    assert all(float(row.split()[-2]) > 0 for row in rows)

@@ -56,16 +56,21 @@ async def _wait(process: Process, seconds: int, limits: Limits) -> str:
         return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
     finally:
         limit.cancel()
-        if not ending.done():
-            # Those too that have left the group; to a thread: it reads /proc.
-            await asyncio.to_thread(_end_descendants, process.pid)
-        with suppress(ProcessLookupError):  # the group is already empty
-            os.killpg(process.pid, signal.SIGKILL)
+        left: list[psutil.Process] = []
+        try:
+            if not ending.done():  # those too that have left the group; to a thread: /proc
+                left = await asyncio.to_thread(_descendants, process.pid)
+        finally:
+            with suppress(ProcessLookupError):  # the group is already empty
+                os.killpg(process.pid, signal.SIGKILL)
+            for other in left:
+                with suppress(psutil.NoSuchProcess):
+                    other.kill()
         await ending
 
 
-def _end_descendants(pid: int) -> None:
-    with suppress(psutil.NoSuchProcess):
-        for process in psutil.Process(pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+def _descendants(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []

@@ -1,8 +1,11 @@
 """``ripgrep``: runs rg, whose regular expressions take linear time, within bounds."""
 
+import resource
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -16,6 +19,7 @@ MAX_LINES = 5000
 """How many matches are collected; they come in any order, since rg searches side by side."""
 MAX_BYTES = 5_000_000
 SECONDS = 20
+MAX_MEMORY = 1 << 30
 _OPTIONS = (
     "--no-config",
     "--no-ignore-global",
@@ -30,7 +34,7 @@ _OPTIONS = (
     "--color=never",
     "--max-columns=2000",
     "--max-columns-preview",
-    "--max-filesize=10M",
+    "--no-mmap",
 )
 
 
@@ -68,22 +72,34 @@ def ripgrep(
         raise ToolFailedError(f"cannot search for {regex!r}: {error}") from error
     found = Found()
     with process:
+        _bound_memory(process.pid)
         assert process.stdout is not None
         assert process.stderr is not None
         timer = Timer(SECONDS, process.kill)
         timer.start()
         try:
             found.stopped = _collect(process.stdout, found)
-        finally:
+        except BaseException:
             process.kill()
+            raise
+        finally:
             timer.cancel()
+        if found.stopped:
+            process.kill()
         problem = process.stderr.read(2000).decode("utf-8", "replace").strip()
-    if timer.finished.is_set() and process.returncode < 0 and not found.stopped:
-        found.stopped = f"the search took more than {SECONDS} s"
+    if process.returncode < 0 and not found.stopped:
+        found.stopped = f"it took more than {SECONDS} s, or too much memory for one line"
     if problem and not found.matches and not found.stopped:
         raise ToolFailedError(problem)
     found.matches.sort()
     return found
+
+
+def _bound_memory(pid: int) -> None:
+    """A whole line is kept in memory by rg, however long it is."""
+    if sys.platform == "linux":
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
 
 
 def version() -> str:
