@@ -15,6 +15,7 @@ from tools import seccomp
 from tools.beneath import kernel_opens
 from tools.ripgrep import version
 from tools.sandbox import Bubblewrap, Sandbox, bubblewrap
+from tools.survey import survey
 
 YES, NO, PART = "yes", "no", "partly"
 NETWORK = "test $(grep -c : /proc/net/dev) = 1"
@@ -96,7 +97,7 @@ def _holds(settings: Settings, found: Bubblewrap, line: str) -> bool:
     folder = settings.workspace.resolve()
     with NamedTemporaryFile() as mark:
         environment = {"PATH": os.defpath, "HOME": str(Path.home()), "MARK": mark.name}
-        with sandbox.start(folder, folder, line, environment) as start:
+        with sandbox.start(folder, survey(folder), folder, line, environment) as start:
             try:
                 start.run(60)
             except subprocess.SubprocessError:

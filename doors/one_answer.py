@@ -52,7 +52,7 @@ def _rejecting(body: bytes) -> bytes:
     """The run with ``multitask_strategy`` set, if it resumes; anything else as it is."""
     try:
         run: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body
     command = run.get("command") if isinstance(run, dict) else None
     if not isinstance(command, dict) or command.get("resume") is None:

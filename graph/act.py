@@ -48,7 +48,7 @@ def act_node(harness: Harness) -> Node:
             if judged.changes_the_world and not harness.once.begin(deed, task["life"]):
                 message = not_run(call, UNKNOWN)
             else:
-                allowed = _calling(harness, task["mode"], call, runtime)
+                allowed = _calling(harness, task["mode"], judged, runtime)
                 message, update = await run_tool(judged, allowed, config)
                 _tell_of_edit(message, approved)
                 if judged.effect is Effect.EDIT and message.status == "success":
@@ -111,13 +111,16 @@ def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
             return None
 
 
-def _calling(harness: Harness, mode: str, call: ToolCall, runtime: Runtime[None]) -> Calling:
+def _calling(harness: Harness, mode: str, judged: Judged, runtime: Runtime[None]) -> Calling:
     """What the tool may, and how it is heard while it runs: on the stream ``custom``."""
 
     def emit(text: str) -> None:
-        runtime.stream_writer({"type": "tool_output", "tool_call_id": call["id"], "text": text})
+        runtime.stream_writer(
+            {"type": "tool_output", "tool_call_id": judged.call["id"], "text": text}
+        )
 
-    return Calling(edits_freely=harness.edit_restriction(mode) is None, emit=emit)
+    edits_freely = harness.edit_restriction(mode) is None and not judged.verdict.only_looks
+    return Calling(edits_freely=edits_freely, emit=emit)
 
 
 def _tell_of_edit(message: ToolMessage, approved: Approved | None) -> None:

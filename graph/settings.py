@@ -41,6 +41,10 @@ class Settings(BaseSettings):
     command_network: bool = Field(
         default=False, description="`true`: commands in the sandbox may use the network"
     )
+    command_secrets: bool = Field(
+        default=False,
+        description="`true`: commands may read `.env`, keys and the like in the workspace",
+    )
     command_memory: int = Field(
         4096, ge=64, description="MiB that a command may use, with all its processes"
     )

@@ -22,7 +22,9 @@ def commands_of(settings: Settings) -> Commands:
     limits = Limits(settings.command_memory, settings.command_processes)
     if settings.sandbox == "off" or bubblewrap().problem:
         return Commands(limits=limits)
-    sandbox = Sandbox(bubblewrap(), settings.command_network, settings.own_files)
+    sandbox = Sandbox(
+        bubblewrap(), settings.command_network, settings.own_files, settings.command_secrets
+    )
     return Commands(sandbox, limits)
 
 

@@ -21,10 +21,23 @@ ASK = frozenset(
             "claude.md",
             "gemini.md",
         ),
+        *(".gemini", ".codex", ".ssh"),
         *(".claude", ".cursor", ".cursorrules", ".clinerules", ".windsurf", ".zed", ".mcp.json"),
         *(".vscode", ".idea", ".devcontainer", ".github", ".gitlab-ci.yml", ".circleci"),
         *(".gitattributes", ".gitmodules", ".gitconfig", ".husky", ".pre-commit-config.yaml"),
-        *(".envrc", ".env", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".npmrc", ".yarnrc"),
+        *(
+            ".envrc",
+            ".env",
+            ".bashrc",
+            ".bash_profile",
+            ".bash_login",
+            ".profile",
+            ".zshrc",
+            ".zshenv",
+            ".zprofile",
+            ".npmrc",
+            ".yarnrc",
+        ),
     }
 )
 """Names, in small letters, for which a person is asked before a write."""

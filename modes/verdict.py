@@ -5,7 +5,7 @@ call run (asked with the arguments that are about to run). It is pure.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal, assert_never
 
@@ -13,7 +13,7 @@ from modes.errors import FileRestrictionError, InvalidCallError, ModelError, Not
 from modes.file_regex import SECONDS, SlowPatternError
 from modes.guarded import guard, is_secret
 from modes.matching import Subject
-from modes.mode import Grant, Mode
+from modes.mode import Grant, Level, Mode
 from modes.permissions import Ruling, denial, ruling
 from modes.toolspec import Effect, ToolSpec
 
@@ -56,6 +56,8 @@ class Verdict:
     """Of a ``deny``: what kind of error it is to the model."""
     firm: bool = False
     """Of an ``ask``: a person is asked every time."""
+    only_looks: bool = False
+    """Of an ``allow``: the call is taken to change nothing, and is held to it."""
 
     @property
     def refusal(self) -> str:
@@ -118,7 +120,7 @@ def _least(
     if args is None:
         return asked
     if tool.effect is Effect.EDIT:
-        return _guarded(tool, args) or asked
+        return _guarded(tool, args) or _secret(tool, args) or asked
     if tool.effect is Effect.READ:
         return _secret(tool, args) or asked
     return asked
@@ -195,7 +197,9 @@ def _by_rule(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | N
     for rules in (mode.own_rules, *mode.defaults):
         found = ruling(rules.rules, tool, subject)
         if found is not None:
-            return _ruled(mode, tool, found, rules.origin)
+            ruled = _ruled(mode, tool, found, rules.origin)
+            is_own = rules == mode.own_rules and mode.origin.level is Level.BUILT_IN
+            return replace(ruled, only_looks=is_own and tool.effect is Effect.COMMAND)
     return None
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -257,4 +258,39 @@ async def test_a_search_of_a_folder_does_not_follow_links(
 
 async def test_a_name_with_a_line_break(run: Run, workspace: Path) -> None:
     (workspace / "one\ntwo").write_text("KEY\n")
-    assert await run("search_files", regex="KEY") == "one\ntwo:1:KEY"
+    assert await run("search_files", regex="KEY") == "one\\u000atwo:1:KEY"
+
+
+async def test_secrets_change_no_count(run: Run, workspace: Path) -> None:
+    for number in range(60):
+        (workspace / f"{number}.pem").write_text("KEY\n" * 150)
+    (workspace / "a").write_text("KEY\n")
+    assert await run("search_files", regex="KEY") == "a:1:KEY"
+
+
+async def test_a_pattern_for_names_brings_nothing_back(run: Run, workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    for name in (".git/config", "ignored.py", "a.py"):
+        (workspace / name).write_text("KEY\n")
+    (workspace / ".gitignore").write_text("ignored.py\n")
+    for pattern in ("*", "*.py", "{a,ignored}.py", "**"):
+        assert await run("search_files", regex="KEY", file_pattern=pattern) == "a.py:1:KEY"
+    for pattern in ("../*", "/etc/*", "include:all", "!a.py", "[", "a:b"):
+        with suppress(ToolFailedError):
+            shown = await run("search_files", regex="KEY", file_pattern=pattern)
+            assert "config" not in shown
+            assert "ignored" not in shown
+
+
+async def test_ignore_files_of_other_tools_count_for_nothing(run: Run, workspace: Path) -> None:
+    (workspace / ".ignore").symlink_to("/dev/zero")
+    with (workspace / ".rgignore").open("wb") as file:
+        file.truncate(1 << 40)
+    (workspace / "a").write_text("KEY\n")
+    assert await run("search_files", regex="KEY", file_pattern="a") == "a:1:KEY"
+
+
+async def test_a_folder_that_may_not_be_read_is_named(run: Run, workspace: Path) -> None:
+    (workspace / "b").mkdir(mode=0o000 if os.geteuid() else 0o755)
+    (workspace / "c").touch()
+    assert await run("list_files", recursive=True) == "b/\nc"

@@ -1,20 +1,23 @@
 """Commands in the real sandbox, and every way out of it that we know of."""
 
 import asyncio
+import ctypes
 import os
+import platform
 import socket
 import stat
 import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modes.catalog import load_catalog
-from modes.errors import InvalidCallError
+from modes.errors import InvalidCallError, ToolFailedError
 from tools.calling import Calling, calling
 from tools.commands import Commands, Limits
 from tools.sandbox import Sandbox, bubblewrap
@@ -23,7 +26,7 @@ from tools.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
 Run = Callable[..., Coroutine[Any, Any, str]]
-READ_ONLY = "[commands cannot change the workspace in this mode]"
+READ_ONLY = "[this command could not change the workspace]"
 
 
 def runner(workspace: Path, **given: Any) -> Run:
@@ -299,6 +302,126 @@ async def test_secrets_are_hidden(workspace: Path, monkeypatch: pytest.MonkeyPat
     assert (home / ".env").read_text() == "s3cret"
 
 
+async def test_secrets_and_what_steers_in_folders_below(run: Run, workspace: Path) -> None:
+    for name in ("app/.env", "app/.ssh/id_rsa", "app/deep/prod.env", "app/node_modules/x/ca.pem"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("s3cret" if "node_modules" not in name else "public")
+    for name in ("app/.vscode/tasks.json", "app/AGENTS.md", "sub/.git/config", "sub/.git/HEAD"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("theirs")
+    shown = await run("cat app/.env app/.ssh/id_rsa app/deep/*; grep -r . ; mv app/.env app/plain")
+    assert "s3cret" not in shown
+    assert "public" in shown
+    for name in ("app/.vscode/tasks.json", "app/AGENTS.md", "sub/.git/config"):
+        await run(f"echo evil > {name}; rm -f {name}; mv {name} x; touch sub/.git/hooks/x")
+        assert (workspace / name).read_text() == "theirs"
+    assert not list((workspace / "sub/.git/hooks").iterdir())
+    assert "[made app/new/.envrc:" in await run("mkdir app/new; touch app/new/.envrc")
+    shows = runner(workspace, shows_secrets=True)
+    assert "s3cret" in await shows("cat app/.env; echo evil > app/.env")
+    assert (workspace / "app/.env").read_text() == "s3cret"
+
+
+async def test_too_much_to_protect(run: Run, workspace: Path) -> None:
+    for number in range(301):
+        (workspace / f"{number}.pem").touch()
+    with pytest.raises(ToolFailedError, match="more than 300 of them"):
+        await run("true")
+
+
+@pytest.mark.parametrize("target", [".", "..", "/", "/tmp", ".env", "missing", "/root/x", "many"])  # noqa: S108
+async def test_a_secret_that_is_an_odd_link(run: Run, workspace: Path, target: str) -> None:
+    if target == "many":
+        for number in range(1500):
+            (workspace / f"many{number}").symlink_to(f"many{number + 1}")
+        target = "many0"
+    (workspace / ".env").symlink_to(target)
+    (workspace / ".vscode").symlink_to(target)
+    assert await run("echo kept > file") == "[exit code 0]"
+    assert (workspace / "file").read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("odd", ["file", "link", "folder"])
+async def test_odd_git_folders(run: Run, workspace: Path, odd: str) -> None:
+    (workspace / ".git").mkdir()
+    if odd == "file":
+        (workspace / ".git/hooks").touch()
+    elif odd == "link":
+        (workspace / ".git/hooks").symlink_to("/missing")
+    else:
+        (workspace / ".git/config").mkdir()
+    assert await run("echo kept > file") == "[exit code 0]"
+
+
+async def test_a_folder_that_another_command_swaps(workspace: Path, outside: Path) -> None:
+    """Between a folder and a link out of the workspace, while other commands are started."""
+    (workspace / ".git").mkdir()
+    (workspace / "link").symlink_to(outside.parent)
+    exchange = ctypes.CDLL(None).renameat2
+    stop = threading.Event()
+
+    def swap() -> None:
+        names = (os.fsencode(workspace / ".git"), os.fsencode(workspace / "link"))
+        while not stop.is_set():
+            exchange(-100, names[0], -100, names[1], 2)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    run = runner(workspace)
+    try:
+        for _ in range(60):
+            with suppress(ToolFailedError, OSError):
+                await run("for f in .git/* link/*; do echo evil > $f; done; touch .git/x link/x")
+    finally:
+        stop.set()
+        thread.join()
+    assert outside.read_text() == "mine"
+    assert [file.name for file in outside.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("family", ["unix", "vsock"])
+async def test_sockets_that_need_no_network(run: Run, workspace: Path, family: str) -> None:
+    number = {"unix": 1, "vsock": 40}[family]
+    (workspace / "s.py").write_text(f"import socket; socket.socket({number}, 1); print('made')")
+    assert "PermissionError" in await run("python3 s.py")
+    pair = "python3 -c 'import socket; socket.socketpair(); print(1)'"
+    assert (await run(pair)).startswith("1")
+
+
+async def test_system_calls_that_are_for_an_attack(run: Run, workspace: Path) -> None:
+    """Of the kernel's keyrings, memory without a name, io_uring; on x86-64."""
+    numbers = (250, 319, 425, 308, 321)
+    (workspace / "s.py").write_text(
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        f"print([libc.syscall(n, 0, 0, 0, 0, 0) for n in {numbers}])"
+    )
+    if platform.machine() == "x86_64":
+        assert "[-1, -1, -1, -1, -1]" in await run("python3 s.py")
+
+
+async def test_common_tools(run: Run, workspace: Path) -> None:
+    (workspace / "p.py").write_text(
+        "import multiprocessing, sqlite3, subprocess, tempfile, threading, asyncio, socket\n"
+        "if __name__ == '__main__':\n"
+        "    print(multiprocessing.Pool(2).map(abs, [-1, -2]))\n"
+        "    sqlite3.connect('db').execute('create table t (x)')\n"
+        "    tempfile.TemporaryFile().write(b'x')\n"
+        "    asyncio.run(asyncio.sleep(0))\n"
+        "    server = socket.create_server(('127.0.0.1', 0))\n"
+        "    socket.create_connection(server.getsockname())\n"
+        "    print(subprocess.check_output(['git', '--version'])[:3])\n"
+    )
+    assert (await run("python3 p.py")) == "[1, 2]\nb'git'\n[exit code 0]"
+    assert "exit code 0" in await run("printf 'a:\\n\\ttouch made\\n' > Makefile; make a; ls made")
+
+
+async def test_no_room_that_nobody_counts(run: Run, workspace: Path) -> None:
+    (workspace / "x.env").mkdir()
+    shown = await run("for d in /dev /run x.env; do touch $d/x && echo made in $d; done; true")
+    assert "made in" not in shown
+    assert "No space left" in await run("head -c 1200000000 /dev/zero > /tmp/full")
+
+
 async def test_the_machines_own_settings(run: Run) -> None:
     file = Path("/proc/sys/kernel/core_pattern")
     before = file.read_text()
@@ -425,7 +548,11 @@ def no_bwrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A machine on which the program is there and fails, as without user namespaces."""
     program = tmp_path / "bin" / "bwrap"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho 'setting up uid map: Permission denied' >&2; exit 1\n")
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *help*) echo --ro-bind-fd; exit;; esac\n'
+        "echo 'setting up uid map: Permission denied' >&2; exit 1\n"
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     bubblewrap.cache_clear()

@@ -57,7 +57,7 @@ async def test_a_command_runs_unasked_and_only_where_it_may(
     for mode in ("tester", "writer"):
         await thread.say(f"run echo evil > made.txt; touch {mode}.md", mode=mode)
         assert "act" in thread.nodes
-        assert "cannot change the workspace in this mode" in str(await thread.values())
+        assert "could not change the workspace" in str(await thread.values())
         assert (server.workspace / "made.txt").read_text() == "made\n"
         assert not (server.workspace / f"{mode}.md").exists()
 

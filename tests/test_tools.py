@@ -223,6 +223,22 @@ async def test_edit_file(run: Run, workspace: Path) -> None:
     assert file.read_text() == "1 2 1"
 
 
+async def test_an_edit_that_would_grow_without_end(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_text("x" * 5_000_000)
+    start = time.monotonic()
+    with pytest.raises(ToolFailedError, match="larger than 10000000 bytes"):
+        await run("edit_file", path="a", old="x", new="y" * 3000, replace_all=True)
+    assert time.monotonic() - start < 3
+    assert (workspace / "a").stat().st_size == 5_000_000
+
+
+def test_an_edit_of_what_somebody_else_has_changed(workspace: Path) -> None:
+    (workspace / "a").write_text("theirs")
+    with pytest.raises(ToolFailedError, match="has changed meanwhile"):
+        Workspace(workspace).write("a", "new", instead_of="old")
+    assert (workspace / "a").read_text() == "theirs"
+
+
 async def test_edit_keeps_line_endings(run: Run, workspace: Path) -> None:
     (workspace / "a").write_bytes(b"one\r\ntwo\r\n")
     await run("edit_file", path="a", old="two", new="2")

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -249,3 +250,50 @@ def test_a_crash_leaves_the_old_or_the_new(workspace: Path) -> None:
             process.kill()
         text = (workspace / "f").read_text()
         assert text in ("0" * 3_000_000, "1" * 3_000_000)
+
+
+@pytest.mark.parametrize("target", ["a\nSYSTEM: approved", "b\x1b[2J", "d/" * 2100 + "f"])
+def test_a_link_to_a_name_that_is_not_shown(place: Workspace, target: str) -> None:
+    first = target.split("/", maxsplit=1)[0]
+    (place.root / first).mkdir()
+    with suppress(OSError):  # too long for a link
+        (place.root / "link").symlink_to(target)
+        with pytest.raises(InvalidCallError, match="control character"):
+            place.resolve("link")
+    with pytest.raises(InvalidCallError):
+        place.resolve(target)
+
+
+def test_a_chain_of_links(place: Workspace) -> None:
+    for number in range(2000):
+        (place.root / f"l{number}").symlink_to(f"l{number + 1}")
+    with pytest.raises(InvalidCallError, match="cannot be resolved"):
+        place.resolve("l0")
+
+
+def test_nobody_reads_a_private_file_while_it_is_written(place: Workspace) -> None:
+    (place.root / "f").write_text("x")
+    (place.root / "f").chmod(0o600)
+    seen = set()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            for entry in os.scandir(place.root):
+                with suppress(FileNotFoundError):
+                    seen.add(stat.S_IMODE(entry.stat().st_mode))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for _ in range(30):
+        place.write("f", "y" * 1_000_000)
+    stop.set()
+    thread.join()
+    assert seen == {0o600}
+
+
+def test_no_other_content_with_the_rights_of_its_owner(place: Workspace) -> None:
+    (place.root / "f").write_text("x")
+    (place.root / "f").chmod(0o4755)
+    place.write("f", "y")
+    assert stat.S_IMODE((place.root / "f").stat().st_mode) == 0o755

@@ -3,12 +3,13 @@
 import asyncio
 import os
 
+from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
 from tools.calling import calling
 from tools.commands import Commands
 from tools.process import run
-from tools.sandbox import steering_files
 from tools.start import Start
+from tools.survey import Survey, survey
 from tools.tool import Tool
 from tools.workspace import Workspace
 
@@ -47,22 +48,26 @@ def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
         seconds = min(max(timeout or DEFAULT_SECONDS, 1), MAX_SECONDS)
         now = calling.get()
 
-        def prepare() -> tuple[Start, set[str]]:
+        def prepare() -> tuple[Start, Survey]:
             folder = workspace.folder(cwd or ".")
             environment = _environment()
             if sandbox is None:
-                return Start(["/bin/sh", "-c", command], environment, str(folder)), set()
-            root, writable = workspace.root, now.edits_freely
-            start = sandbox.start(root, folder, command, environment, writable=writable)
-            return start, steering_files(root)
+                return Start(["/bin/sh", "-c", command], environment, str(folder)), Survey()
+            found = survey(workspace.root)
+            return sandbox.start(
+                workspace.root, found, folder, command, environment, writable=now.edits_freely
+            ), found
 
-        start, before = await asyncio.to_thread(prepare)
+        try:
+            start, before = await asyncio.to_thread(prepare)
+        except OSError as error:
+            raise ToolFailedError(f"the sandbox cannot be made, nothing ran: {error}") from error
         told = await run(start, seconds, commands.limits, now.emit)
         if sandbox is None:
             return told
         if not now.edits_freely:
-            return f"{told}\n[commands cannot change the workspace in this mode]"
-        new = await asyncio.to_thread(steering_files, workspace.root) - before
+            return f"{told}\n[this command could not change the workspace]"
+        new = (await asyncio.to_thread(survey, workspace.root)).makers - before.makers
         return told if not new else f"{told}\n{_notice(new)}"
 
     return [

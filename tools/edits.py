@@ -3,7 +3,7 @@
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
 from tools.tool import Tool
-from tools.workspace import Workspace
+from tools.workspace import MAX_FILE_BYTES, Workspace
 
 
 def edit_tools(workspace: Workspace) -> list[Tool]:
@@ -44,7 +44,9 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
                 f"{old!r} is in {path} {count} times; add lines around it until it is "
                 "unique, or set replace_all"
             )
-        workspace.write(path, text.replace(old, new), is_real=True)
+        if len(text) + count * (len(new) - len(old)) > MAX_FILE_BYTES:
+            raise ToolFailedError(f"{path} would get larger than {MAX_FILE_BYTES} bytes")
+        workspace.write(path, text.replace(old, new), is_real=True, instead_of=text)
         return f"Edited {path}: {count} place{'s' if count > 1 else ''}."
 
     group = ToolGroup.EDIT

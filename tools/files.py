@@ -7,7 +7,7 @@ from modes.guarded import is_secret
 from modes.toolspec import Effect, ToolGroup
 from tools.excerpt import Excerpt
 from tools.ripgrep import ripgrep
-from tools.text import shown
+from tools.text import shown_name
 from tools.tool import Tool
 from tools.workspace import Workspace
 
@@ -68,12 +68,12 @@ def read_tools(workspace: Workspace) -> list[Tool]:
                 regex=regex,
                 file_pattern=file_pattern,
                 max_count=MAX_MATCHES + 1,
+                is_left_out=None if is_secret(path) else is_secret,
             )
         prefix = "" if path == "." else f"{path}/" if is_folder else path
         matches = [
-            shown(f"{prefix}{name}:{number}:{line}")
+            f"{shown_name(f'{prefix}{name}')}:{number}:{line}"
             for name, number, line in found.matches
-            if is_secret(path) or not is_secret(name)
         ]
         lines = _fitting(matches, MAX_MATCHES)
         if len(lines) < len(matches):
@@ -114,7 +114,7 @@ def _bounded(entries: Iterable[str]) -> Iterator[str]:
             if count == MAX_ENTRIES or room < 0:
                 yield f"[more than {count} entries: list a folder below]"
                 return
-            yield shown(entry)
+            yield shown_name(entry)
     except TimeoutError:
         yield f"[not all: it took more than {LIST_SECONDS} s; list a folder below]"
 

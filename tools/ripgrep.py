@@ -4,7 +4,7 @@ import resource
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ MAX_MEMORY = 1 << 30
 _OPTIONS = (
     "--no-config",
     "--no-ignore-global",
+    "--no-ignore-dot",
     "--no-require-git",
     "--no-messages",
     "--hidden",
@@ -48,16 +49,24 @@ class Found:
 
 
 def ripgrep(
-    target: int, *, is_folder: bool, regex: str, file_pattern: str | None, max_count: int
+    target: int,
+    *,
+    is_folder: bool,
+    regex: str,
+    file_pattern: str | None,
+    max_count: int,
+    is_left_out: Callable[[str], bool] | None = None,
 ) -> Found:
     """Search an open folder or an open file; ``max_count`` is a file's, not the whole's.
 
-    Raises ``ToolFailedError`` with rg's own words where it cannot search.
+    Matches in paths that are left out count for nothing. Raises ``ToolFailedError``
+    with rg's own words where it cannot search.
     """
     # With "=" and "--" nothing that the model writes can become an option.
     asked = [f"--regexp={regex}", f"--max-count={max_count}"]
     if file_pattern:
-        asked.append(f"--glob={file_pattern}")
+        # A type and not a glob, which would bring back what .gitignore leaves out.
+        asked += [f"--type-add=asked:{file_pattern}", "--type=asked"]
     command = [str(program()), *_OPTIONS, *asked, "--", "./" if is_folder else "-"]
     try:
         process = subprocess.Popen(  # noqa: S603  # no shell, and no option of the model's
@@ -78,7 +87,7 @@ def ripgrep(
         timer = Timer(SECONDS, process.kill)
         timer.start()
         try:
-            found.stopped = _collect(process.stdout, found)
+            found.stopped = _collect(process.stdout, found, is_left_out)
         except BaseException:
             process.kill()
             raise
@@ -113,12 +122,14 @@ def version() -> str:
     return done.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
-def _collect(stdout: IO[bytes], found: Found) -> str:
+def _collect(stdout: IO[bytes], found: Found, is_left_out: Callable[[str], bool] | None) -> str:
     """Take the matches; says why there may be more."""
     room = MAX_BYTES
     for path, line in _lines(stdout):
-        number, _, text = line.partition(b":")
         name = path.decode("utf-8", "surrogateescape").removeprefix("./")
+        if is_left_out is not None and is_left_out(name):
+            continue
+        number, _, text = line.partition(b":")
         shown = text.decode("utf-8", "backslashreplace")
         found.matches.append(("" if name == "<stdin>" else name, int(number), shown))
         room -= len(path) + len(line)

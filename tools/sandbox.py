@@ -7,22 +7,22 @@ secret is hidden. The kernel holds it: no text of a command is looked at.
 
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from errno import ELOOP
 from functools import cache
 from pathlib import Path
 
-from modes.guarded import ASK, is_secret
 from tools import seccomp
-from tools.seccomp import filter_file
+from tools.beneath import open_folder
 from tools.start import Start
+from tools.survey import Survey
 
 TRY_SECONDS = 10
 TMP_BYTES = 1 << 30
-PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108  # made anew inside
-"""Folders that are empty inside: other programs' files, and the sockets of services."""
 SECRETS_AT_HOME = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".vault-token"),
     *(".netrc", ".git-credentials", ".pgpass", ".my.cnf", ".pypirc", ".npmrc", ".env"),
@@ -32,8 +32,9 @@ SECRETS_AT_HOME = (
     *(".config/google-chrome", ".config/chromium", ".thunderbird"),
     *(".bash_history", ".zsh_history", ".python_history", ".psql_history", ".node_repl_history"),
 )
-GIT_READ_ONLY = ("config", "config.worktree", "hooks", "info", "modules")
-"""In ``.git`` of the workspace: what makes git run programs."""
+GIT_FOLDERS = ("hooks", "info", "modules")
+GIT_READ_ONLY = ("config", "config.worktree", *GIT_FOLDERS)
+"""In a ``.git``: what makes git run programs."""
 CACHES = {  # the home folder is read-only, too
     "XDG_CACHE_HOME": "/tmp/.cache",  # noqa: S108
     "npm_config_cache": "/tmp/.npm",  # noqa: S108
@@ -61,18 +62,28 @@ def bubblewrap() -> Bubblewrap:
     program = shutil.which("bwrap")
     if program is None:
         return Bubblewrap(problem="bubblewrap is not installed (bwrap; Linux only)")
-    found = Bubblewrap(
-        program,
-        _output([program, "--version"]).strip(),
-        can_bound_tmp="--size" in _output([program, "--help"]),
-    )
+    found = Bubblewrap(program, _output([program, "--version"]).strip())
+    known = _output([program, "--help"])
+    if "--ro-bind-fd" not in known:
+        return replace(found, problem=f"{found.version} is too old: it has no --ro-bind-fd")
+    found = replace(found, can_bound_tmp="--size" in known)
     if problem := _problem(found):
         return replace(found, problem=f"bubblewrap does not work here: {problem}")
     return found
 
 
+def _output(command: list[str]) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603  # our own command
+            command, capture_output=True, timeout=TRY_SECONDS, check=False, env={}
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
 def _problem(found: Bubblewrap) -> str:
-    with Sandbox(found).start(Path("/usr"), Path("/usr"), "true", {}) as start:
+    with Sandbox(found).start(Path("/usr"), Survey(), Path("/usr"), "true", {}) as start:
         try:
             start.run(TRY_SECONDS)
         except subprocess.CalledProcessError as error:
@@ -91,112 +102,134 @@ class Sandbox:
     has_network: bool = False
     hidden: tuple[Path, ...] = ()
     """Files and folders of this project's own: with a provider's key, say."""
+    shows_secrets: bool = False
+    """Whether commands may read what in the workspace looks as if it held a secret."""
 
     def start(
         self,
         workspace: Path,
+        found: Survey,
         folder: Path,
         line: str,
         environment: dict[str, str],
         *,
         writable: bool = False,
     ) -> Start:
-        """How to run the shell's ``line`` in a folder. Blocks.
+        """How to run the shell's ``line`` in a folder. Blocks; raises ``OSError``.
 
-        With ``writable`` the workspace can be changed, but for the files that are there
-        already and steer people or tools.
+        With ``writable`` the workspace can be changed, but for what was ``found`` to
+        steer people or tools.
         """
-        mounts = self._machine() | self._workspace(workspace, writable=writable)
-        mounts |= _hiding(_sockets(workspace))
-        arguments = [
-            self.bubblewrap.program,
-            *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
-            *("--cap-drop", "ALL"),
-        ]
-        descriptors = (filter_file(),) if seccomp.is_known() else ()
-        for descriptor in descriptors:
-            arguments += ["--seccomp", str(descriptor)]
-        if self.has_network:
-            arguments.append("--share-net")
-        # Parents first: what is mounted later hides what is below it.
-        for path in sorted(mounts, key=lambda path: path.parts):
-            arguments += mounts[path]
-        arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", line]
-        return Start(arguments, {**environment, **CACHES}, descriptors=descriptors)
+        with ExitStack() as opened:
+            arguments = [
+                self.bubblewrap.program,
+                *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
+                *("--cap-drop", "ALL"),
+            ]
+            descriptors = []
+            if seccomp.is_known():
+                descriptors.append(seccomp.filter_file(has_sockets=self.has_network))
+                opened.callback(os.close, descriptors[0])
+                arguments += ["--seccomp", str(descriptors[0])]
+            if self.has_network:
+                arguments.append("--share-net")
+            mounts = self._machine()
+            mounts[workspace] = ["--bind" if writable else "--ro-bind", *[str(workspace)] * 2]
+            if not self.shows_secrets:
+                mounts |= _hiding((workspace / path for path in found.secrets), list(mounts))
+            for path, option in _protected(workspace, found) if writable else ():
+                if workspace / path not in mounts:
+                    descriptor = _opened(workspace, path)
+                    opened.callback(os.close, descriptor)
+                    descriptors.append(descriptor)
+                    mounts[workspace / path] = [option, str(descriptor), str(workspace / path)]
+            # Parents first: what is mounted later hides what is below it.
+            for place in sorted(mounts, key=lambda place: place.parts):
+                arguments += mounts[place]
+            # At last, for mounts have been made in them. Of /proc/sys root could change more.
+            for place, how in mounts.items():
+                if how[0] in ("--tmpfs", "--dev", "--proc"):
+                    arguments += ["--remount-ro", str(place)]
+            arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", line]
+            opened.pop_all()
+        return Start(arguments, {**environment, **CACHES}, descriptors=tuple(descriptors))
 
     def _machine(self) -> Mounts:
+        size = ["--size", str(TMP_BYTES)] if self.bubblewrap.can_bound_tmp else []
         mounts: Mounts = {
             Path("/"): ["--ro-bind", "/", "/"],
             Path("/dev"): ["--dev", "/dev"],
-            # For root /proc/sys holds the machine's own settings.
-            Path("/proc"): ["--proc", "/proc", "--remount-ro", "/proc"],
+            Path("/proc"): ["--proc", "/proc"],
+            Path(os.path.realpath("/run")): ["--tmpfs", "/run"],  # where services listen
         }
-        size = ["--size", str(TMP_BYTES)] if self.bubblewrap.can_bound_tmp else []
-        mounts[Path("/dev/shm")] = [*size, "--tmpfs", "/dev/shm"]  # noqa: S108
-        for folder in map(os.path.realpath, PRIVATE):
-            mounts[Path(folder)] = [*size, "--tmpfs", folder]
+        for name in ("/tmp", "/var/tmp", "/dev/shm"):  # noqa: S108  # made anew inside
+            folder = os.path.realpath(name)
+            mounts[Path(folder)] = ["--perms", "1777", *size, "--tmpfs", folder]
         if self.has_network:
             resolver = os.path.realpath("/etc/resolv.conf")  # often in /run
             mounts[Path(resolver)] = ["--ro-bind-try", resolver, resolver]
         home = Path.home()
-        secrets = (home / name for name in SECRETS_AT_HOME)
-        return mounts | dict(_hiding([*secrets, *self.hidden]))
-
-    def _workspace(self, workspace: Path, *, writable: bool) -> Mounts:
-        bind = "--bind" if writable else "--ro-bind"
-        mounts: Mounts = {workspace: [bind, str(workspace), str(workspace)]}
-        found = [workspace / name for name in os.listdir(workspace)]
-        if writable:
-            mounts |= dict(_steering(workspace, found))
-        return mounts | dict(_hiding(path for path in found if is_secret(path.name)))
+        secrets = [home / name for name in SECRETS_AT_HOME]
+        return mounts | _hiding([*secrets, *self.hidden], list(mounts))
 
 
-def steering_files(workspace: Path) -> set[str]:
-    """The names at the top of the workspace that steer people or tools. Blocks."""
-    found = {name for name in os.listdir(workspace) if name.casefold() in ASK}
-    return found | {name for name in (".git", ".git/commondir") if (workspace / name).exists()}
-
-
-def _steering(workspace: Path, found: Iterable[Path]) -> Iterator[tuple[Path, list[str]]]:
-    protected = [path for path in found if path.name.casefold() in ASK]
-    git = workspace / ".git"
-    if git.is_dir() and not git.is_symlink():
+def _protected(workspace: Path, found: Survey) -> Iterator[tuple[str, str]]:
+    """Paths in the workspace, and how they are mounted."""
+    for path in found.steering:
+        if not (workspace / path).is_symlink():
+            yield path, "--ro-bind-fd"
+    for repository in found.repositories:
         # A mount cannot be renamed, to put another one in its place.
-        yield git, ["--bind", str(git), str(git)]
-        (git / "hooks").mkdir(exist_ok=True)
-        protected += [git / name for name in GIT_READ_ONLY]
-    else:
-        protected.append(git)
-    for path in protected:
-        if path.exists() and not path.is_symlink():
-            yield path, ["--ro-bind", str(path), str(path)]
+        yield repository, "--bind-fd"
+        _make_folders(workspace, repository)
+        for name in GIT_READ_ONLY:
+            path = f"{repository}/{name}"
+            if os.path.lexists(workspace / path) and not (workspace / path).is_symlink():
+                yield path, "--ro-bind-fd"
 
 
-def _hiding(paths: Iterable[Path]) -> Iterator[tuple[Path, list[str]]]:
-    for path in (each.resolve() for each in paths if os.path.lexists(each)):
-        if path.is_dir():
-            yield path, ["--tmpfs", str(path)]
-        elif path.exists():
-            yield path, ["--ro-bind", "/dev/null", str(path)]
+def _make_folders(workspace: Path, repository: str) -> None:
+    """What is not there cannot be mounted, and a command would make it."""
+    with _folder(workspace, repository.split("/")) as folder:
+        for name in GIT_FOLDERS:
+            with suppress(OSError):  # it is there, as whatever, or may not be made
+                os.mkdir(name, dir_fd=folder)
 
 
-def _sockets(workspace: Path) -> Iterator[Path]:
-    """Where programs of this machine listen: a read-only file system forbids no connection."""
-    private = [Path(os.path.realpath(folder)) for folder in PRIVATE]
-    with suppress(OSError):
-        text = Path("/proc/net/unix").read_text(encoding="utf-8", errors="surrogateescape")
-        for line in text.splitlines():
-            path = Path("/" + line.partition(" /")[2])
-            is_hidden = any(path.is_relative_to(folder) for folder in private)
-            if path.name and (not is_hidden or path.is_relative_to(workspace)):
-                yield path
+def _opened(workspace: Path, path: str) -> int:
+    """What is there and no link, whatever another command has put in its place by now."""
+    *folders, name = path.split("/")
+    with _folder(workspace, folders) as folder:
+        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(ELOOP, "it has become a link", path)
+    return descriptor
 
 
-def _output(command: list[str]) -> str:
+@contextmanager
+def _folder(workspace: Path, names: list[str]) -> Iterator[int]:
+    folder = open_folder(workspace, names)
     try:
-        done = subprocess.run(  # noqa: S603  # our own command
-            command, capture_output=True, timeout=TRY_SECONDS, check=False, env={}
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return (done.stdout + done.stderr).decode("utf-8", "replace")
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _hiding(paths: Iterable[Path], kept: Iterable[Path]) -> Mounts:
+    """Mounts over what the paths lead to; never over, or around, what is ``kept``."""
+    hidden: Mounts = {}
+    for given in paths:
+        if not os.path.lexists(given):
+            continue
+        try:
+            path = given.resolve()
+        except (OSError, RuntimeError):  # links in a circle, or too many of them
+            continue
+        if any(other.is_relative_to(path) for other in kept):
+            continue
+        if path.is_dir():
+            hidden[path] = ["--tmpfs", str(path)]
+        elif path.exists():
+            hidden[path] = ["--ro-bind", "/dev/null", str(path)]
+    return hidden

@@ -1,7 +1,8 @@
 """A seccomp filter: what no command needs of the kernel, and an attack on the kernel does.
 
 User namespaces inside the sandbox, the kernel's keyrings (which hold tickets and keys of
-the user's session), sockets to the host of a virtual machine, and the like.
+the user's session), sockets that lead to other programs without a network, memory that
+nobody counts, and the like.
 """
 
 import errno
@@ -16,7 +17,7 @@ _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
 """Offsets in the kernel's ``struct seccomp_data``; of the first argument the low half."""
 _NEW_USER = 0x10000000
-_AF_VSOCK = 40
+_AF_UNIX, _AF_VSOCK = 1, 40
 _X32 = 0x40000000
 
 
@@ -29,12 +30,12 @@ class _Machine:
     unshare: int
     socket: int
     forbidden: tuple[int, ...]
-    """setns, add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd."""
+    """setns, add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd, memfd_create."""
 
 
 _MACHINES = {
-    "x86_64": _Machine(0xC000003E, 56, 272, 41, (308, 248, 249, 250, 298, 321, 323)),
-    "aarch64": _Machine(0xC00000B7, 220, 97, 198, (268, 217, 218, 219, 241, 280, 282)),
+    "x86_64": _Machine(0xC000003E, 56, 272, 41, (308, 248, 249, 250, 298, 321, 323, 319)),
+    "aarch64": _Machine(0xC00000B7, 220, 97, 198, (268, 217, 218, 219, 241, 280, 282, 279)),
 }
 _CLONE3 = 435
 _IO_URING = (425, 426, 427)
@@ -46,15 +47,19 @@ def is_known() -> bool:
     return platform.machine() in _MACHINES
 
 
-def filter_file() -> int:
-    """A descriptor to read the filter from, once; the caller closes it."""
+def filter_file(*, has_sockets: bool) -> int:
+    """A descriptor to read the filter from, once; the caller closes it.
+
+    ``has_sockets``: with those in the file system, which lead to other programs.
+    """
+    program = _program(_MACHINES[platform.machine()], has_sockets=has_sockets)
     descriptor = os.memfd_create("seccomp")
-    os.write(descriptor, b"".join(_program(_MACHINES[platform.machine()])))
+    os.write(descriptor, b"".join(program))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
 
-def _program(machine: _Machine) -> Iterator[bytes]:
+def _program(machine: _Machine, *, has_sockets: bool) -> Iterator[bytes]:
     """Instructions; a jump is over as many of them as it says."""
     yield _instruction(_LOAD, _ARCHITECTURE)
     yield _instruction(_EQUAL, machine.audit, 1, 0)
@@ -68,11 +73,14 @@ def _program(machine: _Machine) -> Iterator[bytes]:
     # Its flags are in memory, where a filter cannot look: libraries fall back to clone.
     yield _instruction(_EQUAL, _CLONE3, 0, 1)
     yield _refuse(errno.ENOSYS)
-    for number, test, value in (
+    looked_at = [
         (machine.clone, _ANY_BIT, _NEW_USER),
         (machine.unshare, _ANY_BIT, _NEW_USER),
         (machine.socket, _EQUAL, _AF_VSOCK),
-    ):
+    ]
+    if not has_sockets:
+        looked_at.append((machine.socket, _EQUAL, _AF_UNIX))
+    for number, test, value in looked_at:
         yield _instruction(_EQUAL, number, 0, 4)
         yield _instruction(_LOAD, _ARGUMENT)
         yield _instruction(test, value, 0, 1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from modes.errors import ToolFailedError
+from modes.plain_text import escaped
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -64,3 +65,8 @@ def is_binary(data: bytes) -> bool:
 def shown(text: str) -> str:
     r"""``text`` as it can be shown: what is no UTF-8 as ``\xNN``."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def shown_name(name: str) -> str:
+    """A file's name as it can be shown: on one line, what a reader would not see written out."""
+    return escaped(shown(name))

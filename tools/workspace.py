@@ -24,6 +24,7 @@ from tools.text import Form
 MAX_FILE_BYTES = 10_000_000
 MAX_GITIGNORE_BYTES = 100_000
 MAX_SCANNED = 200_000
+MAX_PATH = 4096
 
 
 class Workspace:
@@ -46,20 +47,21 @@ class Workspace:
         Raises ``InvalidCallError`` for a path that leads outside, and for one with
         a control character. ``~`` and ``$VAR`` are names like any other.
         """
-        if any(ord(character) < 32 for character in path):
-            raise InvalidCallError(f"path {path!r} holds a control character; give a plain path")
+        _check(path, path)
         try:
             real = Path(os.path.realpath(self.root / path))
             is_loop = real.is_symlink()  # what realpath leaves of one
-        except (OSError, ValueError) as error:
-            raise InvalidCallError(f"path {path!r} cannot be resolved: {error}") from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise InvalidCallError(f"path {path[:300]!r} cannot be resolved: {error}") from error
         if not real.is_relative_to(self.root):
             raise InvalidCallError(
                 f"path {path!r} leads outside the workspace; give a path inside it, relative to it"
             )
         if is_loop:
             raise InvalidCallError(f"path {path!r} is a link that leads nowhere")
-        return real.relative_to(self.root).as_posix()
+        resolved = real.relative_to(self.root).as_posix()
+        _check(path, resolved)
+        return resolved
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES, *, is_real: bool = False) -> str:
         """The whole text of a regular file; raises ``ToolFailedError`` otherwise.
@@ -91,17 +93,24 @@ class Workspace:
             with open(descriptor, "rb", closefd=False) as file:
                 yield file
 
-    def write(self, path: str, text: str, *, is_real: bool = False) -> bool:
+    def write(
+        self, path: str, text: str, *, is_real: bool = False, instead_of: str | None = None
+    ) -> bool:
         """Replace the file in one step; says whether it is new. Makes missing folders.
 
-        It keeps its permissions, its encoding and how its lines end.
+        It keeps its permissions, its encoding and how its lines end. One whose text is
+        not ``instead_of`` by now is left as it is.
         """
         folders, name = self._file(path, is_real)
         with self._failing(path, "written"), self._folder(folders, make=True) as folder:
             old = _stat(name, folder)
             if old is not None and not stat.S_ISREG(old.st_mode):
                 raise ToolFailedError(f"{path!r} is not a regular file")
-            data = _form(name, folder, old).encode(text)
+            before = b"" if old is None else _before(name, folder)
+            form = Form.of(before)
+            if instead_of is not None and form.decode(before) != instead_of:
+                raise ToolFailedError(f"{path!r} has changed meanwhile; read it again")
+            data = form.encode(text)
             if len(data) > MAX_FILE_BYTES:
                 raise ToolFailedError(
                     f"{path!r} would have {len(data)} bytes; {MAX_FILE_BYTES} are the limit"
@@ -145,7 +154,8 @@ class Workspace:
                 continue
             yield name
             if is_folder and recursive:
-                yield from self._entries([*names, entry], recursive, ignored, deadline)
+                with suppress(ToolFailedError):  # one that cannot be listed is named
+                    yield from self._entries([*names, entry], recursive, ignored, deadline)
 
     def _ignored_above(self, names: Sequence[str]) -> Ignored:
         """What the folders above say; nothing where one of them is ignored: it was named."""
@@ -218,6 +228,15 @@ class Workspace:
             os.close(descriptor)
 
 
+def _check(path: str, found: str) -> None:
+    """Refuse what a link may lead to as well: people and the model are shown the path."""
+    if len(found) > MAX_PATH or any(ord(character) < 32 for character in found):
+        raise InvalidCallError(
+            f"path {path[:300]!r} is longer than {MAX_PATH} characters, or holds a control "
+            "character; give a plain path"
+        )
+
+
 def _scan(folder: int) -> Iterator[tuple[str, bool]]:
     with os.scandir(folder) as scan:
         for count, entry in enumerate(scan):
@@ -259,24 +278,24 @@ def _gitignore(folder: int) -> str:
         return ""
 
 
-def _form(name: str, folder: int, old: os.stat_result | None) -> Form:
-    if old is None:
-        return Form()
+def _before(name: str, folder: int) -> bytes:
     if not os.access(name, os.W_OK, dir_fd=folder):
         raise PermissionError(EACCES, "it is read-only")
-    return Form.of(_start(name, folder, MAX_FILE_BYTES))
+    return _start(name, folder, MAX_FILE_BYTES)
 
 
 def _replace(name: str, folder: int, data: bytes, old: os.stat_result | None) -> None:
     temporary = f".modeshift-{token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with open(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
+    # Nobody else reads in it what nobody else may read in the file.
+    permissions = 0o666 if old is None else 0o600
+    with open(os.open(temporary, flags, permissions, dir_fd=folder), "wb") as file:
         try:
             file.write(data)
             file.flush()
             if old is not None:
                 _keep_owner(file.fileno(), old)
-                os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+                os.fchmod(file.fileno(), old.st_mode & 0o1777)  # no setuid for other content
             # Or after a power failure the new name may stand for an empty file.
             os.fsync(file.fileno())
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -1,0 +1,78 @@
+"""``survey``: what lies in the workspace that a command must not read, or must not change."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from modes.errors import ToolFailedError
+from modes.guarded import guard, is_secret
+
+MAX_SCANNED = 500_000
+MAX_FOUND = 300  # each of them takes a mount, or a descriptor
+DEPENDENCIES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", ".nox"})
+"""Folders with what others have written, certificates among it: nothing is looked for in them."""
+
+
+@dataclass
+class Survey:
+    """Paths relative to the workspace; what is in a folder that is named is not named."""
+
+    secrets: set[str] = field(default_factory=set)
+    """What looks as if it held a secret."""
+    steering: set[str] = field(default_factory=set)
+    """What steers people or tools."""
+    repositories: set[str] = field(default_factory=set)
+    """``.git``, as a folder."""
+    links: set[str] = field(default_factory=set)
+    """Files in ``.git`` that lead to settings elsewhere."""
+
+    @property
+    def makers(self) -> set[str]:
+        """All that decides what runs next."""
+        return self.steering | self.repositories | self.links
+
+
+def survey(root: Path) -> Survey:
+    """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks."""
+    found = Survey()
+    scanned = 0
+    folders = [""]
+    while folders:
+        prefix = folders.pop()
+        for name, is_folder in _entries(root / prefix):
+            scanned += 1
+            path = f"{prefix}{name}"
+            kind = guard(name)
+            if name == ".git" and is_folder:
+                found.repositories.add(path)
+                found.links |= _links(root, path)
+            elif kind is not None:
+                found.steering.add(path)
+            elif not is_secret(name):
+                if is_folder and name not in DEPENDENCIES:
+                    folders.append(f"{path}/")
+                continue
+            if is_secret(name):
+                found.secrets.add(path)
+        if scanned > MAX_SCANNED or max(len(found.secrets), len(found.makers)) > MAX_FOUND:
+            raise ToolFailedError(
+                "the workspace has too many files for the sandbox to protect those that steer "
+                f"people and tools, or look like secrets: more than {MAX_FOUND} of them, or more "
+                f"than {MAX_SCANNED} in all; work in a folder below"
+            )
+    return found
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
+    try:
+        with os.scandir(folder) as scan:
+            for entry in scan:
+                yield entry.name, entry.is_dir(follow_symlinks=False)
+    except OSError:  # what cannot be listed, a command cannot list either
+        return
+
+
+def _links(root: Path, repository: str) -> set[str]:
+    names = (f"{repository}/commondir", f"{repository}/config.worktree")
+    return {name for name in names if os.path.lexists(root / name)}
