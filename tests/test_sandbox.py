@@ -325,6 +325,12 @@ async def test_secrets_and_what_steers_in_folders_below(run: Run, workspace: Pat
 async def test_too_much_to_protect(run: Run, workspace: Path) -> None:
     for number in range(301):
         (workspace / f"{number}.pem").touch()
+    with pytest.raises(ToolFailedError, match="more than 300 files .* look like secrets"):
+        await run("true")
+    assert await runner(workspace, shows_secrets=True)("true") == "[exit code 0]"
+    for number in range(301):
+        (workspace / f"{number}").mkdir()
+        (workspace / f"{number}/AGENTS.md").touch()
     with pytest.raises(ToolFailedError, match="more than 300 of them"):
         await run("true")
 

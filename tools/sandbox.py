@@ -16,10 +16,11 @@ from errno import ELOOP
 from functools import cache
 from pathlib import Path
 
+from modes.errors import ToolFailedError
 from tools import seccomp
 from tools.beneath import open_folder
 from tools.start import Start
-from tools.survey import Survey
+from tools.survey import MAX_FOUND, Survey
 
 TRY_SECONDS = 10
 TMP_BYTES = 1 << 30
@@ -136,6 +137,7 @@ class Sandbox:
             mounts = self._machine()
             mounts[workspace] = ["--bind" if writable else "--ro-bind", *[str(workspace)] * 2]
             if not self.shows_secrets:
+                _check(found)
                 mounts |= _hiding((workspace / path for path in found.secrets), list(mounts))
             for path, option in _protected(workspace, found) if writable else ():
                 if workspace / path not in mounts:
@@ -171,6 +173,14 @@ class Sandbox:
         home = Path.home()
         secrets = [home / name for name in SECRETS_AT_HOME]
         return mounts | _hiding([*secrets, *self.hidden], list(mounts))
+
+
+def _check(found: Survey) -> None:
+    if len(found.secrets) > MAX_FOUND:
+        raise ToolFailedError(
+            f"more than {MAX_FOUND} files of the workspace look like secrets, more than the sandbox "
+            "can hide; COMMAND_SECRETS=true shows them all to commands"
+        )
 
 
 def _protected(workspace: Path, found: Survey) -> Iterator[tuple[str, str]]:

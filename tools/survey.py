@@ -55,11 +55,11 @@ def survey(root: Path) -> Survey:
                 continue
             if is_secret(name):
                 found.secrets.add(path)
-        if scanned > MAX_SCANNED or max(len(found.secrets), len(found.makers)) > MAX_FOUND:
+        if scanned > MAX_SCANNED or len(found.makers) > MAX_FOUND:
             raise ToolFailedError(
                 "the workspace has too many files for the sandbox to protect those that steer "
-                f"people and tools, or look like secrets: more than {MAX_FOUND} of them, or more "
-                f"than {MAX_SCANNED} in all; work in a folder below"
+                f"people and tools: more than {MAX_FOUND} of them, or more than {MAX_SCANNED} in "
+                "all; work in a folder below"
             )
     return found
 
