@@ -325,7 +325,7 @@ async def test_secrets_and_what_steers_in_folders_below(run: Run, workspace: Pat
 async def test_too_much_to_protect(run: Run, workspace: Path) -> None:
     for number in range(301):
         (workspace / f"{number}.pem").touch()
-    with pytest.raises(ToolFailedError, match="more than 300 files .* look like secrets"):
+    with pytest.raises(ToolFailedError, match=r"more than 300 files .* look like secrets"):
         await run("true")
     assert await runner(workspace, shows_secrets=True)("true") == "[exit code 0]"
     for number in range(301):

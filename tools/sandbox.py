@@ -178,8 +178,8 @@ class Sandbox:
 def _check(found: Survey) -> None:
     if len(found.secrets) > MAX_FOUND:
         raise ToolFailedError(
-            f"more than {MAX_FOUND} files of the workspace look like secrets, more than the sandbox "
-            "can hide; COMMAND_SECRETS=true shows them all to commands"
+            f"more than {MAX_FOUND} files of the workspace look like secrets, more than the "
+            "sandbox can hide; COMMAND_SECRETS=true shows them all to commands"
         )
 
 
