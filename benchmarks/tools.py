@@ -144,7 +144,7 @@ def _tree(folder: Path, count: int) -> None:
     for number in range(count):
         if number % 100 == 0:
             (folder / f"d{number // 100}").mkdir()
-        rest = f"needle {number}\n" if number % 1000 == 700 else ""
+        rest = f"needle {number}\n" if number % 100 == 70 else ""
         (folder / f"d{number // 100}" / f"f{number}.txt").write_text(text + rest)
     (folder / ".gitignore").write_text("*.pyc\nnode_modules/\n")
 

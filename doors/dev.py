@@ -16,8 +16,10 @@ from graph.workshop import Workshop
 from modes.errors import ConfigurationError, UserError
 
 # No network call that nobody asked for: the CLI's analytics, the API's look for a newer
-# version, LangSmith tracing. What the user has set wins.
-QUIET = {
+# version, LangSmith tracing. What the user has set wins. The last one tells clients that there
+# is no second protocol: doors/one_answer.py does not let it in.
+DEFAULTS = {
+    "FF_V2_EVENT_STREAMING": "false",
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     "LANGGRAPH_NO_VERSION_CHECK": "true",
     "LANGSMITH_TRACING": "false",
@@ -88,7 +90,7 @@ def _is_on(name: str) -> bool:
 
 def environment() -> dict[str, str]:
     """The server's environment."""
-    given = {**QUIET, **os.environ}
+    given = {**DEFAULTS, **os.environ}
     # To Python's webbrowser the variable names a browser; a user's own choice stays.
     if _is_on("BROWSER"):
         del given["BROWSER"]

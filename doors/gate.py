@@ -34,7 +34,7 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
         elif problem := self.problem(scope):
-            await _refuse(scope, receive, send, problem)
+            await refuse(scope, receive, send, problem)
         else:
             await self.app(scope, receive, send)
 
@@ -83,9 +83,12 @@ def _foreign_body(headers: Headers) -> str | None:
     return f"a body of the type {kind!r}; this server takes {JSON!r}"
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, problem: str) -> None:
+async def refuse(
+    scope: Scope, receive: Receive, send: Send, problem: str, status: int = 403
+) -> None:
+    """Answer a request, or a WebSocket's, with why it does not get in."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008, "reason": problem[:100]})
         return
-    await JSONResponse({"detail": f"refused: {problem}"}, 403)(scope, receive, send)
+    await JSONResponse({"detail": f"refused: {problem}"}, status)(scope, receive, send)

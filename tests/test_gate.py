@@ -174,3 +174,22 @@ def test_what_is_no_origin(given: str, tmp_path: Path, monkeypatch: pytest.Monke
 def test_nothing_is_allowed_by_default_that_is_not_said() -> None:
     origins: Any = load_settings().origins
     assert origins == (STUDIO, "http://localhost:3000", "http://127.0.0.1:3000")
+
+
+def test_the_second_protocol_is_off(server: Server, waiting: str) -> None:
+    """Its answers would wait for a run that is under way, and approve what comes next."""
+    decision = {"decisions": [APPROVE]}
+    command = {"id": 1, "method": "run.start", "params": {"assistant_id": "agent"}}
+    command["params"] |= {"input": decision}  # type: ignore[operator]
+    for path in (f"/threads/{waiting}/commands", f"/threads/{waiting}/stream/events"):
+        status, _ = ask(server, "POST", path, json.dumps(command), content_type="application/json")
+        assert status in (404, 405)
+    assert not (server.workspace / "pwned").exists()
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000 + "]" * 100_000, "{", "", "[]", "null", '{"a": 1}'])
+def test_bodies_that_are_no_run(server: Server, waiting: str, body: str) -> None:
+    path = f"/threads/{waiting}/runs"
+    status, _ = ask(server, "POST", path, body, content_type="application/json")
+    assert 400 <= status < 600
+    assert ask(server, "GET", "/ok")[0] == 200

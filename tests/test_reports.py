@@ -4,16 +4,17 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from doors import clean_data, command_line, diagram, modes, trust
+from doors import clean_data, command_line, diagram, doctor, modes, trust
 from graph.settings import ROOT
 from tests.place import Place, modes_file
+from tools.sandbox import bubblewrap
 
 PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
 
@@ -29,6 +30,7 @@ MAINS = {
     "modes": modes.main,
     "trust": trust.main,
     "diagram": diagram.main,
+    "doctor": doctor.main,
     "clean-data": clean_data.main,
 }
 
@@ -252,3 +254,67 @@ def test_clean_data_removes_a_database_and_nothing_else(place: Place, run: Run) 
     Path(f"{file}-wal").write_text("")
     assert run("clean-data").stdout == f"{file}: removed\n{file}-wal: removed\n"
     assert not list(place.root.glob("checkpoints*"))
+
+
+@pytest.fixture
+def fresh_look() -> Iterator[None]:
+    """bubblewrap is looked for anew, and again afterwards."""
+    bubblewrap.cache_clear()
+    yield
+    bubblewrap.cache_clear()
+
+
+def rows(shown: Shown) -> list[tuple[str, str]]:
+    found = [line.split(maxsplit=1) for line in shown.stdout.splitlines()[3:]]
+    return [(kind, what) for kind, what in found if kind in ("yes", "no", "partly")]
+
+
+def test_doctor_without_the_program(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    shown = run("doctor", SANDBOX="auto")
+    assert ("no", "commands run without a sandbox, and every one asks") in rows(shown)
+    assert "bubblewrap is not installed" in shown.stdout
+    assert "apt install bubblewrap" in shown.stdout
+
+
+def test_doctor_with_the_sandbox_turned_off(run: Run, place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, command"))
+    shown = run("doctor", SANDBOX="off", AUTH_TOKEN="0123456789abcdef")  # noqa: S106
+    assert ("no", "commands run without a sandbox, and every one asks: SANDBOX=off") in rows(shown)
+    assert "commands in mine mode can change the workspace, if you approve them" in shown.stdout
+    assert "the mode has no 'edit' tools" in shown.stdout
+    assert ("yes", "the server on 127.0.0.1 asks for a token") in rows(shown)
+    assert "0123456789abcdef" not in shown.stdout
+
+
+@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+def test_doctor_tries_what_it_says(run: Run, place: Place) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, command"))
+    shown = run("doctor", SANDBOX="auto")
+    tried = [(kind, what) for kind, what in rows(shown) if "tried just now" in what]
+    assert len(tried) == len(doctor.TRIED)
+    assert {kind for kind, _ in tried} == {"yes"}
+    assert "commands in mine mode cannot change the workspace" in shown.stdout
+    assert not list(place.workspace.iterdir())
+    networked = run("doctor", SANDBOX="auto", COMMAND_NETWORK="true")
+    assert "no network: COMMAND_NETWORK=true lets commands use it" in networked.stdout
+
+
+@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+def test_doctor_says_so_where_something_does_not_hold(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
+) -> None:
+    """A program of that name that confines nothing: it runs what is behind the last ``--``."""
+    program = tmp_path / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in --help) echo --ro-bind-fd; exit;; --version) echo fake; exit;; esac\n'
+        'while [ "$1" != -- ]; do shift; done; shift; exec "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    tried = [kind for kind, what in rows(run("doctor", SANDBOX="auto")) if "tried" in what]
+    assert tried.count("no") >= 4

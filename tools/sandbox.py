@@ -127,31 +127,21 @@ class Sandbox:
                 *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
                 *("--cap-drop", "ALL"),
             ]
-            descriptors = []
-            if seccomp.is_known():
-                descriptors.append(seccomp.filter_file(has_sockets=self.has_network))
-                opened.callback(os.close, descriptors[0])
-                arguments += ["--seccomp", str(descriptors[0])]
             if self.has_network:
                 arguments.append("--share-net")
+            descriptors = _Descriptors(opened)
+            if seccomp.is_known():
+                filter_file = seccomp.filter_file(has_sockets=self.has_network)
+                arguments += ["--seccomp", descriptors.kept(filter_file)]
             mounts = self._machine()
             mounts[workspace] = ["--bind" if writable else "--ro-bind", *[str(workspace)] * 2]
             if not self.shows_secrets:
-                _check(found)
-                mounts |= _hiding((workspace / path for path in found.secrets), list(mounts))
+                mounts |= _hidden_secrets(workspace, found, list(mounts))
             for path, option in _protected(workspace, found) if writable else ():
                 if workspace / path not in mounts:
-                    descriptor = _opened(workspace, path)
-                    opened.callback(os.close, descriptor)
-                    descriptors.append(descriptor)
-                    mounts[workspace / path] = [option, str(descriptor), str(workspace / path)]
-            # Parents first: what is mounted later hides what is below it.
-            for place in sorted(mounts, key=lambda place: place.parts):
-                arguments += mounts[place]
-            # At last, for mounts have been made in them. Of /proc/sys root could change more.
-            for place, how in mounts.items():
-                if how[0] in ("--tmpfs", "--dev", "--proc"):
-                    arguments += ["--remount-ro", str(place)]
+                    source = descriptors.kept(_opened(workspace, path))
+                    mounts[workspace / path] = [option, source, str(workspace / path)]
+            arguments += _in_order(mounts)
             arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", line]
             opened.pop_all()
         return Start(arguments, {**environment, **CACHES}, descriptors=tuple(descriptors))
@@ -175,12 +165,37 @@ class Sandbox:
         return mounts | _hiding([*secrets, *self.hidden], list(mounts))
 
 
-def _check(found: Survey) -> None:
+class _Descriptors(list[int]):
+    """Descriptors that are closed with the stack."""
+
+    def __init__(self, opened: ExitStack) -> None:
+        super().__init__()
+        self._opened = opened
+
+    def kept(self, descriptor: int) -> str:
+        """The number, as an argument."""
+        self.append(descriptor)
+        self._opened.callback(os.close, descriptor)
+        return str(descriptor)
+
+
+def _in_order(mounts: Mounts) -> Iterator[str]:
+    # Parents first: what is mounted later hides what is below it.
+    for place in sorted(mounts, key=lambda place: place.parts):
+        yield from mounts[place]
+    # At last, for mounts have been made in them. In /proc/sys root could change the machine.
+    for place, how in mounts.items():
+        if how[0] in ("--tmpfs", "--dev", "--proc"):
+            yield from ("--remount-ro", str(place))
+
+
+def _hidden_secrets(workspace: Path, found: Survey, kept: Iterable[Path]) -> Mounts:
     if len(found.secrets) > MAX_FOUND:
         raise ToolFailedError(
             f"more than {MAX_FOUND} files of the workspace look like secrets, more than the "
             "sandbox can hide; COMMAND_SECRETS=true shows them all to commands"
         )
+    return _hiding((workspace / path for path in found.secrets), kept)
 
 
 def _protected(workspace: Path, found: Survey) -> Iterator[tuple[str, str]]:
@@ -230,16 +245,12 @@ def _hiding(paths: Iterable[Path], kept: Iterable[Path]) -> Mounts:
     """Mounts over what the paths lead to; never over, or around, what is ``kept``."""
     hidden: Mounts = {}
     for given in paths:
-        if not os.path.lexists(given):
-            continue
         try:
-            path = given.resolve()
-        except (OSError, RuntimeError):  # links in a circle, or too many of them
+            path = given.resolve(strict=True)
+            is_folder = path.is_dir()
+        except (OSError, RuntimeError):  # not there, out of reach, links in a circle
             continue
-        if any(other.is_relative_to(path) for other in kept):
-            continue
-        if path.is_dir():
-            hidden[path] = ["--tmpfs", str(path)]
-        elif path.exists():
-            hidden[path] = ["--ro-bind", "/dev/null", str(path)]
+        if not any(other.is_relative_to(path) for other in kept):
+            source = ["--tmpfs"] if is_folder else ["--ro-bind", "/dev/null"]
+            hidden[path] = [*source, str(path)]
     return hidden
