@@ -28,7 +28,7 @@ TRIED = (
     ("temporary files of other programs are away", 'test ! -e "$MARK"'),
     ("other programs cannot be seen, or ended", 'test "$(ls -d /proc/[0-9]* | wc -l)" -lt 9'),
     ("no namespaces of its own, to attack the kernel from", "! unshare --user true"),
-    ("no network", NETWORK),
+    ("the network is out of reach", NETWORK),
 )
 """What the sandbox is for, and a line for the shell that fails where it does not hold."""
 
@@ -82,7 +82,7 @@ def _commands(settings: Settings, found: Bubblewrap) -> Iterator[str]:
 def _sandbox(settings: Settings, found: Bubblewrap) -> Iterator[str]:
     for what, line in TRIED:
         if settings.command_network and line == NETWORK:
-            yield _row(NO, "  no network: COMMAND_NETWORK=true lets commands use it")
+            yield _row(NO, "  the network is within reach: COMMAND_NETWORK=true")
         else:
             kind = YES if _holds(settings, found, line) else NO
             yield _row(kind, f"  {what} (tried just now)")

@@ -39,13 +39,10 @@ def act_node(harness: Harness) -> Node:
         moment = Moment.of(harness, task)
         judged = await judge(harness, moment, call)
         update: dict[str, Any] = {}
-        digest = call_digest(harness, moment, judged)
-        is_same = approved is None or approved["digest"] == digest
+        is_same = approved is None or approved["digest"] == call_digest(harness, moment, judged)
         message = _refusal(judged, approved) if is_same else not_run(call, VOID)
         if message is None:
-            thread = config["configurable"].get("thread_id", "")
-            deed = Deed(str(thread), planned.get("message", ""), call_id(call), digest)
-            if judged.changes_the_world and not harness.once.begin(deed, task["life"]):
+            if judged.changes_the_world and not _begins(harness, task, judged, config):
                 message = not_run(call, UNKNOWN)
             else:
                 allowed = _calling(harness, task["mode"], judged, runtime)
@@ -109,6 +106,14 @@ def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
             return not_run(judged.call, "Not run: nobody has approved this call.")
         case _:
             return None
+
+
+def _begins(harness: Harness, task: ActTask, judged: Judged, config: RunnableConfig) -> bool:
+    """Whether the change has not been begun before."""
+    digest = call_digest(harness, Moment.of(harness, task), judged)
+    thread = str(config["configurable"].get("thread_id", ""))
+    deed = Deed(thread, task["planned"].get("message", ""), call_id(judged.call), digest)
+    return harness.once.begin(deed, task["life"])
 
 
 def _calling(harness: Harness, mode: str, judged: Judged, runtime: Runtime[None]) -> Calling:

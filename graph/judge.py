@@ -118,10 +118,14 @@ class Judged:
 
 async def judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
     """Judge one call; also in ``act``, on the arguments about to run."""
-    # To a thread: resolving a path asks the file system.
-    if _has_paths(harness, call):
-        return await asyncio.to_thread(_judge, harness, moment, call)
-    return _judge(harness, moment, call)
+    try:
+        tool = harness.toolbox[call["name"]]
+        args = harness.toolbox.check_at_once(tool, call["args"])
+        if args is None:  # it takes a closer look at the file system, which blocks
+            args = await asyncio.to_thread(harness.toolbox.check, tool, call["args"])
+    except InvalidCallError as error:
+        return _denied(call, str(error))
+    return _judge(harness, moment, call, tool, args)
 
 
 async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall]) -> list[Judged]:
@@ -165,19 +169,9 @@ def batches(
     return plan
 
 
-def _has_paths(harness: Harness, call: ToolCall) -> bool:
-    try:
-        return bool(harness.toolbox[call["name"]].spec.paths)
-    except InvalidCallError:
-        return False
-
-
-def _judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
-    try:
-        tool = harness.toolbox[call["name"]]
-        args = harness.toolbox.check(tool, call["args"])
-    except InvalidCallError as error:
-        return _denied(call, str(error))
+def _judge(
+    harness: Harness, moment: Moment, call: ToolCall, tool: Tool, args: dict[str, Any]
+) -> Judged:
     if tool.spec.effect is Effect.COMPLETE and not moment.alone:
         return _denied(call, f"Call {tool.spec.name} alone.")
     for target in switch_targets(tool.spec.effect, args):

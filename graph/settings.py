@@ -111,6 +111,11 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"LISTEN={self.listen!r} lets others on the network in; set AUTH_TOKEN too"
             )
+        if self.command_network and self.sandbox == "auto" and not self.tokens:
+            raise ValueError(
+                "COMMAND_NETWORK=true lets a command use the dev server, and approve its own "
+                "calls there; set AUTH_TOKEN too"
+            )
         return self
 
     @property

@@ -30,7 +30,7 @@ def describe(harness: Harness, mode: Mode, one: Judged) -> str:
         case Effect.COMMAND:
             return (
                 f"{mode.name} mode wants to use {one.call['name']}: {one.verdict.reason}. "
-                f"{_reach(harness, mode)}"
+                f"{_reach(harness, mode, one.verdict.reason)}"
             )
         case _:
             return (
@@ -39,14 +39,14 @@ def describe(harness: Harness, mode: Mode, one: Judged) -> str:
             )
 
 
-def _reach(harness: Harness, mode: Mode) -> str:
+def _reach(harness: Harness, mode: Mode, reason: str) -> str:
     """What a command can do to the workspace, and whether it has the network."""
     sandbox = harness.toolbox.sandbox
     restriction = harness.edit_restriction(mode.slug)
     if sandbox is None:
-        if restriction is None:
-            return "It has all your rights."
-        return f"It has all your rights, and may change files although {restriction}."
+        said = "" if "not sandboxed" in reason else "It is not sandboxed. "
+        more = f", and may change files although {restriction}" if restriction else ""
+        return f"{said}It has all your rights{more}."
     change = "cannot" if restriction else "can"
     network = "has the network" if sandbox.has_network else "has no network"
     return f"It {change} change the workspace, and {network}."

@@ -6,7 +6,7 @@ from dataclasses import replace
 from graph.harness import Harness
 from graph.models import Models
 from graph.once import Once
-from graph.settings import DEFAULT_WORKSPACE, Settings
+from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
 from graph.sources import Loaded, Sources
 from modes.plain_text import plain
 from tools.commands import Commands, Limits
@@ -61,10 +61,15 @@ class Workshop:
             self._models,
             self._settings.approvals,
             loaded.project.rules,
-            (*loaded.notices, *problems),
+            (*loaded.notices, *problems, *self._own_code()),
             self._settings.bound_answers,
             self._once,
         )
+
+    def _own_code(self) -> list[str]:
+        if not ROOT.is_relative_to(self._workspace.root):
+            return []
+        return ["the workspace holds this very clone: the agent can edit its own code and gates"]
 
     def _load(self) -> Loaded:
         try:

@@ -5,7 +5,8 @@ git by its settings and hooks, an editor by its tasks, a shell by its start-up f
 agent by its modes and rules. Others look as if they hold a secret.
 """
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import translate
 from typing import Literal
 
 NEVER = frozenset({".git"})
@@ -51,7 +52,7 @@ SECRETS = (
     *("*.tfstate", "*.tfvars"),
 )
 """Patterns of names, in small letters, for which a person is asked before a read."""
-NO_SECRETS = (".env.example", ".env.sample", ".env.template", ".env.dist")
+NO_SECRETS = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
 
 
 def guard(path: str) -> Literal["ask", "deny"] | None:
@@ -64,8 +65,11 @@ def guard(path: str) -> Literal["ask", "deny"] | None:
 
 def is_secret(path: str) -> bool:
     """Whether the file, or a folder that it lies in, looks as if it held a secret."""
-    return any(
-        any(fnmatchcase(name, pattern) for pattern in SECRETS)
-        and not any(fnmatchcase(name, pattern) for pattern in NO_SECRETS)
-        for name in path.casefold().split("/")
-    )
+    return any(map(_looks_secret, path.casefold().split("/")))
+
+
+def _looks_secret(name: str) -> bool:
+    return _SECRET.match(name) is not None and name not in NO_SECRETS
+
+
+_SECRET = re.compile("|".join(map(translate, SECRETS)))

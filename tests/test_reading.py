@@ -229,7 +229,9 @@ async def test_a_search_leaves_secrets_out(run: Run, workspace: Path) -> None:
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text("KEY=1\n")
     assert await run("search_files", regex="KEY") == ".env.example:1:KEY=1\nsub/a.py:1:KEY=1"
-    assert await run("search_files", regex="KEY", file_pattern=".env") == "No match for 'KEY' in .."
+    assert (
+        await run("search_files", regex="KEY", file_pattern=".env") == "No match for 'KEY' in '.'."
+    )
     assert await run("search_files", regex="KEY", path="sub") == "sub/a.py:1:KEY=1"
     # A person was asked about these.
     assert await run("search_files", regex="KEY", path=".env") == ".env:1:KEY=1"

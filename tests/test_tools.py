@@ -109,7 +109,7 @@ async def test_search_files(run: Run, workspace: Path) -> None:
     assert (
         await run("search_files", regex="os", path="a.py") == "a.py:1:import os\na.py:2:print(os)"
     )
-    assert await run("search_files", regex="nowhere") == "No match for 'nowhere' in .."
+    assert await run("search_files", regex="nowhere") == "No match for 'nowhere' in '.'."
     with pytest.raises(ToolFailedError, match="unclosed group"):
         await run("search_files", regex="(")
 

@@ -2,19 +2,23 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
 
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
 from tools.calling import calling
 from tools.commands import Commands
 from tools.process import run
+from tools.sandbox import Sandbox
 from tools.start import Start
 from tools.survey import Survey, survey
+from tools.text import shown_name
 from tools.tool import Tool
 from tools.workspace import Workspace
 
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
+MAX_NAMED = 10
 # What a program needs to find its way. Nothing else of the agent's environment, which
 # holds the providers' keys.
 ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
@@ -65,25 +69,50 @@ def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
         told = await run(start, seconds, commands.limits, now.emit)
         if sandbox is None:
             return told
+        notices = list(_hints(told, before))
         if not now.edits_freely:
-            return f"{told}\n[this command could not change the workspace]"
-        new = (await asyncio.to_thread(survey, workspace.root)).makers - before.makers
-        return told if not new else f"{told}\n{_notice(new)}"
+            notices.append("this command could not change the workspace")
+        elif new := (await asyncio.to_thread(survey, workspace.root)).makers - before.makers:
+            notices.append(
+                f"made {_named(new)}: such files steer people and tools; the user should look "
+                "at them"
+            )
+        return "\n".join([told, *(f"[{notice}]" for notice in notices)])
 
     return [
         Tool.of(
             execute_command,
             Effect.COMMAND,
             ToolGroup.COMMAND,
+            addendum=_addendum(sandbox),
             command="command",
             sandboxed=sandbox is not None,
         )
     ]
 
 
-def _notice(new: set[str]) -> str:
-    made = ", ".join(sorted(new))
-    return f"[made {made}: such files steer people and tools; the user should look at them]"
+def _addendum(sandbox: Sandbox | None) -> str:
+    """What the model should know of the place in which its commands run."""
+    if sandbox is None:
+        return ""
+    network = "" if sandbox.has_network else ", without network"
+    return (
+        f" It runs in a sandbox{network}: the machine is read-only but for the workspace and /tmp, "
+        "which is new each time; what is left running ends with the call."
+    )
+
+
+def _hints(told: str, found: Survey) -> Iterator[str]:
+    """What the sandbox may have to do with an error; programs do not know of it."""
+    if found.makers and ("Read-only file system" in told or "resource busy" in told):
+        yield f"read-only for commands: {_named(found.makers)}"
+    if found.secrets and ("ermission denied" in told or "can only add regular files" in told):
+        yield f"hidden from commands: {_named(found.secrets)}"
+
+
+def _named(paths: set[str]) -> str:
+    names = [shown_name(path) for path in sorted(paths)[:MAX_NAMED]]
+    return ", ".join(names) + (" and more" if len(paths) > MAX_NAMED else "")
 
 
 def _environment() -> dict[str, str]:

@@ -80,7 +80,7 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             lines.append(f"[more than {len(lines)} matches: search more narrowly]")
         elif found.stopped:
             lines.append(f"[{found.stopped}: search more narrowly]")
-        return "\n".join(lines) or f"No match for {regex!r} in {path}."
+        return "\n".join(lines) or f"No match for {regex!r} in {path!r}."
 
     group = ToolGroup.READ
     return [

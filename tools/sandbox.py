@@ -23,7 +23,8 @@ from tools.start import Start
 from tools.survey import MAX_FOUND, Survey
 
 TRY_SECONDS = 10
-TMP_BYTES = 1 << 30
+ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
+"""Bytes for files of the command's own, in folders made anew."""
 SECRETS_AT_HOME = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".vault-token"),
     *(".netrc", ".git-credentials", ".pgpass", ".my.cnf", ".pypirc", ".npmrc", ".env"),
@@ -31,6 +32,7 @@ SECRETS_AT_HOME = (
     *(".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gem/credentials"),
     *(".terraform.d", ".local/share/keyrings", ".local/share/kwalletd", ".mozilla"),
     *(".config/google-chrome", ".config/chromium", ".thunderbird"),
+    *(".claude", ".codex", ".gemini", ".config/github-copilot", ".config/pip", ".pip", ".condarc"),
     *(".bash_history", ".zsh_history", ".python_history", ".psql_history", ".node_repl_history"),
 )
 GIT_FOLDERS = ("hooks", "info", "modules")
@@ -147,16 +149,16 @@ class Sandbox:
         return Start(arguments, {**environment, **CACHES}, descriptors=tuple(descriptors))
 
     def _machine(self) -> Mounts:
-        size = ["--size", str(TMP_BYTES)] if self.bubblewrap.can_bound_tmp else []
         mounts: Mounts = {
             Path("/"): ["--ro-bind", "/", "/"],
             Path("/dev"): ["--dev", "/dev"],
             Path("/proc"): ["--proc", "/proc"],
             Path(os.path.realpath("/run")): ["--tmpfs", "/run"],  # where services listen
         }
-        for name in ("/tmp", "/var/tmp", "/dev/shm"):  # noqa: S108  # made anew inside
+        for name, size in ROOM.items():
             folder = os.path.realpath(name)
-            mounts[Path(folder)] = ["--perms", "1777", *size, "--tmpfs", folder]
+            bound = ["--size", str(size)] if self.bubblewrap.can_bound_tmp else []
+            mounts[Path(folder)] = ["--perms", "1777", *bound, "--tmpfs", folder]
         if self.has_network:
             resolver = os.path.realpath("/etc/resolv.conf")  # often in /run
             mounts[Path(resolver)] = ["--ro-bind-try", resolver, resolver]
