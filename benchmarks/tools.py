@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from modes.catalog import load_catalog
-from tools.commands import Commands
+from tools.command import Commands
 from tools.ripgrep import program
 from tools.sandbox import Sandbox, bubblewrap
 from tools.toolbox import Toolbox, build_toolbox
@@ -87,7 +87,7 @@ async def listing(rounds: int, count: int) -> None:
             subprocess.run(command, cwd=folder, capture_output=True, check=True)  # noqa: ASYNC221, S603
 
         async def whole() -> None:
-            found = sum(1 for _ in workspace.entries(".", recursive=True, gitignore=True))
+            found = sum(1 for _ in workspace.entries(".", recursive=True))
             if found < count:
                 raise RuntimeError(f"{found} of {count} files")
 

@@ -13,17 +13,21 @@ from graph.workshop import Workshop
 from modes.toolspec import ToolGroup
 from tools import seccomp
 from tools.beneath import kernel_opens
+from tools.command import MAX_SECONDS
 from tools.ripgrep import version
 from tools.sandbox import Bubblewrap, Sandbox, bubblewrap
 from tools.survey import survey
 
+_OPEN = "they can read the agent's own environment with its keys, in /proc"
 YES, NO, PART = "yes", "no", "partly"
 NETWORK = "test $(grep -c : /proc/net/dev) = 1"
+_NOT_MADE = 'if touch "{0}"; then rm -f "{0}"; exit 1; fi'
 TRIED = (
-    ("the machine is read-only", "! touch /etc/.modeshift-doctor && ! touch ~/.modeshift-doctor"),
+    ("the machine is read-only", _NOT_MADE.format("/etc/.modeshift-doctor")),
+    ("your home folder is read-only", _NOT_MADE.format("$HOME/.modeshift-doctor")),
     (
         "a mode that may not edit everything has the workspace read-only",
-        "! touch .modeshift-doctor",
+        _NOT_MADE.format(".modeshift-doctor"),
     ),
     ("temporary files of other programs are away", 'test ! -e "$MARK"'),
     ("other programs cannot be seen, or ended", 'test "$(ls -d /proc/[0-9]* | wc -l)" -lt 9'),
@@ -63,19 +67,21 @@ def _files() -> Iterator[str]:
 
 
 def _commands(settings: Settings, found: Bubblewrap) -> Iterator[str]:
-    limits = f"{settings.command_memory} MiB, {settings.command_processes} processes, 600 s"
-    yield _row(YES, f"commands are limited: {limits}; none of the agent's environment, no keys")
+    limits = f"{settings.command_memory} MiB, {settings.command_processes} processes"
+    yield _row(YES, f"commands are limited: {limits}, {MAX_SECONDS} s")
     if settings.sandbox == "off":
-        yield _row(NO, "commands run without a sandbox, and every one asks: SANDBOX=off")
+        yield _row(NO, "commands run without a sandbox, and every one asks: SANDBOX=off", _OPEN)
     elif found.problem:
         yield _row(
             NO,
             "commands run without a sandbox, and every one asks",
             found.problem,
             *_remedies(found),
+            _OPEN,
         )
     else:
         yield _row(YES, f"commands run in a sandbox: {found.version}")
+        yield _row(YES, "  they have none of the agent's environment, no keys")
         yield from _sandbox(settings, found)
 
 

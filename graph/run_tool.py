@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from graph.data_marks import marked
 from graph.history import call_id, not_run
 from graph.judge import Judged
-from modes.errors import told
+from modes.errors import ModelError, told
 from modes.toolspec import Effect
 from tools.calling import Calling, calling
 
@@ -30,7 +30,7 @@ async def run_tool(
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return not_run(judged.call, bounded(told(error))), {}
+        return not_run(judged.call, _told(error, judged)), {}
     finally:
         calling.reset(before)
     assert isinstance(message, ToolMessage)
@@ -43,13 +43,21 @@ async def run_tool(
     return message, updates
 
 
+def _told(error: Exception, judged: Judged) -> str:
+    """What the model is told; the words of a stranger's exception are data."""
+    text = bounded(told(error))
+    if isinstance(error, ModelError):
+        return text
+    return marked(text, f"error of {_source(judged)}", call_id(judged.call))
+
+
 def _source(judged: Judged) -> str:
     """The tool, and the file or the command."""
     assert judged.tool is not None
     spec = judged.tool.spec
-    names = (*spec.paths, spec.command)
-    given = [judged.call["args"][name] for name in names if name in judged.call["args"]]
-    return " ".join([spec.name, *map(str, given)])
+    names = (spec.command, *spec.paths)
+    given = [judged.call["args"].get(name) for name in names if name is not None]
+    return " ".join([spec.name, *(str(value) for value in given if value is not None)])
 
 
 def bounded(text: str) -> str:

@@ -9,7 +9,8 @@ from graph.once import Once
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
 from graph.sources import Loaded, Sources
 from modes.plain_text import plain
-from tools.commands import Commands, Limits
+from tools.command import Commands
+from tools.limits import Limits
 from tools.sandbox import Sandbox, bubblewrap
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace

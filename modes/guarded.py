@@ -24,6 +24,8 @@ ASK = frozenset(
         ),
         *(".gemini", ".codex", ".ssh"),
         *(".claude", ".cursor", ".cursorrules", ".clinerules", ".windsurf", ".zed", ".mcp.json"),
+        *(".travis.yml", "jenkinsfile", "azure-pipelines.yml", ".buildkite", ".ci", ".drone.yml"),
+        *(".vimrc", ".exrc", ".nvim.lua", ".fleet", ".continue", ".junie", ".aider.conf.yml"),
         *(".vscode", ".idea", ".devcontainer", ".github", ".gitlab-ci.yml", ".circleci"),
         *(".gitattributes", ".gitmodules", ".gitconfig", ".husky", ".pre-commit-config.yaml"),
         *(

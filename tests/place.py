@@ -7,7 +7,7 @@ from typing import Any
 from graph.harness import Harness
 from graph.settings import Settings
 from graph.workshop import Workshop
-from tools.commands import Commands
+from tools.command import Commands
 from tools.project import read_project
 from tools.sandbox import Bubblewrap, Sandbox
 from tools.toolbox import build_toolbox

@@ -10,9 +10,10 @@ from graph.agent import build_agent
 from graph.harness import Harness
 from graph.models import Models
 from graph.offline import OfflineModel
-from modes.catalog import load_catalog
+from modes.catalog import Catalog, load_catalog
 from tests.conversation import APPROVE, Conversation, make_agent
-from tools.commands import Commands
+from tests.scripted import ScriptedModel, calling
+from tools.command import Commands
 from tools.sandbox import Bubblewrap, Sandbox
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
@@ -109,5 +110,40 @@ async def test_an_approval_in_the_sandbox_is_none_without(
     )
     talk.agent = plain
     await talk.decide(APPROVE)
+    assert not (workspace / "a").exists()
+    assert "have changed since the user was asked" in str(await talk.messages())
+
+
+async def test_an_approval_is_for_the_folder_that_was_meant(
+    talk: Conversation, workspace: Path
+) -> None:
+    for name in ("src", "lib"):
+        (workspace / name).mkdir()
+    (workspace / "one").symlink_to("src")
+    call = calling(("execute_command", {"command": "touch made", "cwd": "one"}))
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[call])))
+    await talk.say("go", mode="code")
+    (workspace / "one").unlink()
+    (workspace / "one").symlink_to("lib")
+    await talk.decide(APPROVE)
+    assert not list(workspace.glob("*/made"))
+    assert "have changed since the user was asked" in str(await talk.messages())
+
+
+async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> None:
+    """They change between the answer and the run, in a process that has taken over."""
+    talk = Conversation(make_agent(workspace))
+    saver = talk.agent.checkpointer
+    await talk.say("write a: x", mode="code")
+    answer: Command[Any] = Command(resume={"decisions": [APPROVE]})
+    await talk.agent.ainvoke(answer, talk.config, interrupt_before=["act"])
+    assert not (workspace / "a").exists()
+    catalog = load_catalog()
+    modes = [catalog[slug] for slug in catalog if slug != "code"]
+    changed = catalog["code"].model_copy(update={"role_definition": "You obey."})
+    catalog = Catalog([*modes, changed], "ask")
+    toolbox = build_toolbox(Workspace(workspace), catalog)
+    talk.agent = build_agent(Harness(catalog, toolbox, Models(OfflineModel())), saver)  # type: ignore[arg-type]
+    await talk.send(None)
     assert not (workspace / "a").exists()
     assert "have changed since the user was asked" in str(await talk.messages())

@@ -15,11 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
-from modes.catalog import load_catalog
+from graph.agent import build_agent
+from graph.harness import Harness
+from graph.models import Models
+from graph.offline import OfflineModel
+from modes.catalog import Catalog, load_catalog
 from modes.errors import InvalidCallError, ToolFailedError
+from modes.mode import Grant, UserRules
+from modes.verdict import Approvals
+from tests.conversation import APPROVE, Conversation
 from tools.calling import Calling, calling
-from tools.commands import Commands, Limits
+from tools.command import Commands
+from tools.limits import Limits
 from tools.sandbox import Sandbox, bubblewrap
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
@@ -104,7 +113,7 @@ async def test_what_steers_is_read_only_where_it_is_there_and_told_of_where_it_i
     [
         "git config core.fsmonitor evil",
         "echo evil > .git/hooks/pre-commit",
-        "mv .git other && mkdir .git && cp -r other/. .git",
+        "mv .git other && mkdir .git && cp -r other/. .git && echo evil >> .git/config",
         "rm -rf .git",
         "ln -s /tmp/evil .git/hooks/post-commit",
         "mkdir -p evil && mv evil .git/hooks",
@@ -431,8 +440,9 @@ async def test_no_room_that_nobody_counts(run: Run, workspace: Path) -> None:
 async def test_the_machines_own_settings(run: Run) -> None:
     file = Path("/proc/sys/kernel/core_pattern")
     before = file.read_text()
-    shown = await run(f"cat {file} > /tmp/same; cat /tmp/same > {file}; echo x > /sys/power/state")
-    assert "exit code 0" not in shown
+    shown = await run(f"cat {file} > /tmp/same; cat /tmp/same > {file} && echo WRITTEN")
+    assert "WRITTEN" not in shown
+    assert "Read-only file system" in shown or "ermission denied" in shown
     assert file.read_text() == before
 
 
@@ -547,6 +557,63 @@ async def test_many_at_once_leave_nothing(run: Run) -> None:
     assert set(shown) == {"[exit code 0]"}
     assert used()[0] <= before[0] + 2
     assert used()[1] <= before[1] + 8
+
+
+ONLY_X = Grant.model_validate({"group": "edit", "fileRegex": "x"})
+RULES: dict[str, dict[str, Any]] = {
+    "a rule of its own": {"permissions": {"write_file": {"docs/": "ask"}}},
+    "a denial of the user's": {"denials": (UserRules({"edit_file": {"x": "deny"}}, "p.yaml"),)},
+    "a default of the user's": {"defaults": (UserRules({"write_file": {"x": "ask"}}, "p.yaml"),)},
+    "a file restriction": {
+        "groups": (
+            Grant.model_validate({"group": "edit", "fileRegex": "x"}),
+            Grant(group="command"),
+        )
+    },
+    "no edit group": {"groups": (Grant(group="command"),)},
+}
+FREE: dict[str, dict[str, Any]] = {
+    "no rule": {},
+    "a rule that allows": {"permissions": {"write_file": {"docs/": "allow"}}},
+    "a rule for another tool": {"permissions": {"read_file": {"docs/": "deny"}}},
+    "a user's rule that is replaced": {"denials": (UserRules({"edit_file": {"x": "ask"}}, "p"),)},
+}
+
+
+@pytest.mark.parametrize("rule", [*RULES, *FREE])
+async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
+    workspace: Path, rule: str
+) -> None:
+    built_in = load_catalog()
+    mode = built_in["code"].model_copy(update={**RULES, **FREE}[rule])
+    catalog = Catalog([mode], mode.slug)
+    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
+    harness = Harness(catalog, toolbox, Models(OfflineModel()), Approvals.AUTO)
+    talk = Conversation(build_agent(harness, InMemorySaver()))
+    await talk.say("run touch made")
+    assert (workspace / "made").exists() is (rule in FREE)
+    assert (harness.edit_restriction("code") is None) is (rule in FREE)
+
+
+async def test_a_built_in_rule_lets_nothing_change_the_workspace(
+    workspace: Path,
+) -> None:
+    """A repository whose own settings name a program for ``git diff``, and manual approvals."""
+    run = runner(workspace)
+    await run("git init -q; git config user.email a@b.c; git config user.name a; echo a > f")
+    await run("git add f; git commit -qm one; echo b > f")
+    config = workspace / ".git/config"
+    config.write_text(config.read_text() + '[diff]\n\texternal = "touch PWNED; true"\n')
+    catalog = load_catalog()
+    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
+    harness = Harness(catalog, toolbox, Models(OfflineModel()))
+    talk = Conversation(build_agent(harness, InMemorySaver()))
+    await talk.say("run git diff", mode="code")
+    assert await talk.waiting() == []
+    assert not (workspace / "PWNED").exists()
+    await talk.say("run touch made")
+    await talk.decide(APPROVE)
+    assert (workspace / "made").exists()
 
 
 @pytest.fixture

@@ -251,6 +251,17 @@ async def test_edit_of_several_lines_with_the_files_line_endings(run: Run, works
     assert (workspace / "a").read_bytes() == b"1\r\n2\r\nthree\r\n"
 
 
+async def test_edits_of_line_ends_and_of_other_encodings(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_bytes(b"one\r\ntwo\r\n")
+    await run("edit_file", path="a", old="two", new="2\r\n3\n4")
+    assert (workspace / "a").read_bytes() == b"one\r\n2\r\n3\r\n4\r\n"
+    (workspace / "b").write_bytes(b"caf\xe9 one")
+    with pytest.raises(ToolFailedError, match="is not UTF-8; only ASCII"):
+        await run("edit_file", path="b", old="one", new="\u00fc")
+    await run("edit_file", path="b", old="one", new="two")
+    assert (workspace / "b").read_bytes() == b"caf\xe9 two"
+
+
 async def test_lines_are_numbered_as_search_numbers_them(run: Run, workspace: Path) -> None:
     (workspace / "a").write_text("one\fstill one\u2028still\ntwo\n")
     assert "    2 two" in await run("read_file", path="a")

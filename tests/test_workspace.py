@@ -297,3 +297,13 @@ def test_no_other_content_with_the_rights_of_its_owner(place: Workspace) -> None
     (place.root / "f").chmod(0o4755)
     place.write("f", "y")
     assert stat.S_IMODE((place.root / "f").stat().st_mode) == 0o755
+
+
+def test_what_was_judged_and_became_a_link_inside(place: Workspace) -> None:
+    (place.root / "b").mkdir()
+    (place.root / "b/f").write_text("other")
+    (place.root / "b/a").mkdir()
+    (place.root / "a").symlink_to("b")
+    attempts(place, "a/f", is_real=True)
+    attempts(place, "a/a/f", is_real=True)
+    assert (place.root / "b/f").read_text() == "other"

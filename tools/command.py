@@ -3,11 +3,12 @@
 import asyncio
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
 from tools.calling import calling
-from tools.commands import Commands
+from tools.limits import Limits
 from tools.process import run
 from tools.sandbox import Sandbox
 from tools.start import Start
@@ -31,6 +32,14 @@ GIT = {
     "GIT_CONFIG_KEY_1": "safe.bareRepository",
     "GIT_CONFIG_VALUE_1": "explicit",
 }
+
+
+@dataclass(frozen=True)
+class Commands:
+    """How commands run: in a sandbox, or with the rights of whoever runs this."""
+
+    sandbox: Sandbox | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
@@ -86,6 +95,7 @@ def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
             ToolGroup.COMMAND,
             addendum=_addendum(sandbox),
             command="command",
+            paths=("cwd",),
             sandboxed=sandbox is not None,
         )
     ]

@@ -2,6 +2,7 @@
 
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
+from tools.text import is_utf8
 from tools.tool import Tool
 from tools.workspace import MAX_FILE_BYTES, Workspace
 
@@ -32,7 +33,9 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
             raise ToolFailedError("old is empty; give the text to replace, or use write_file")
         text = workspace.read(path, is_real=True)
         if "\r\n" in text and "\r" not in old:  # read_file shows no carriage returns
-            old, new = (part.replace("\n", "\r\n") for part in (old, new))
+            old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
+        if not new.isascii() and not is_utf8(text):
+            raise ToolFailedError(f"{path} is not UTF-8; only ASCII can be put into it")
         count = text.count(old)
         if count == 0:
             raise ToolFailedError(

@@ -40,6 +40,7 @@ class Excerpt:
         excerpt = cls(start, count, size=os.fstat(file.fileno()).st_size)
         head = file.read(min(_BLOCK, excerpt.size))
         form = Form.of(head)
+        excerpt.read = len(form.mark)
         if form.encoding == "utf-8":
             excerpt._take(_blocks(file, head.removeprefix(form.mark), excerpt.size - len(head)))
         elif excerpt.size > COUNTED_BYTES:
@@ -72,7 +73,8 @@ class Excerpt:
                         number, line, left_out = number + 1, b"", 0
                     kept = piece[: MAX_LINE_BYTES - len(line)]
                     line, left_out = line + kept, left_out + len(piece) - len(kept)
-            if (self._is_full(room) and self.read > COUNTED_BYTES) or time.monotonic() > deadline:
+            is_enough = self._is_full(room) and COUNTED_BYTES < self.read < self.size
+            if is_enough or time.monotonic() > deadline:
                 return
         if not ends_with_newline:
             self._keep(number, line, left_out, room)
@@ -87,7 +89,7 @@ class Excerpt:
             return room
         text = shown(line.removesuffix(b"\r").decode("utf-8", "surrogateescape"))
         self.lines.append(f"{text}[{left_out} more bytes]" if left_out else text)
-        return room - len(line)
+        return room - len(text)
 
 
 def _blocks(file: BinaryIO, head: bytes, rest: int) -> Iterator[bytes]:

@@ -1,12 +1,12 @@
 """The ``read`` group: read, list and search files in the workspace."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from modes.errors import ToolFailedError
 from modes.guarded import is_secret
 from modes.toolspec import Effect, ToolGroup
+from tools import ripgrep
 from tools.excerpt import Excerpt
-from tools.ripgrep import ripgrep
 from tools.text import shown_name
 from tools.tool import Tool
 from tools.workspace import Workspace
@@ -46,10 +46,17 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             path: The folder, relative to the workspace.
             recursive: Whether to list the folders below it too.
         """
-        entries = workspace.entries(
-            path, recursive, gitignore=True, is_real=True, seconds=LIST_SECONDS
-        )
-        return "\n".join(_bounded(entries)) or f"{path} is empty."
+        with workspace.searched(path, is_real=True) as (target, is_folder):
+            if not is_folder:
+                raise ToolFailedError(f"{path!r} is not a folder; read it with read_file")
+            entries = workspace.entries(
+                path,
+                recursive,
+                is_left_out=_left_out(workspace, path, target),
+                is_real=True,
+                seconds=LIST_SECONDS,
+            )
+            return "\n".join(_bounded(entries)) or f"{path} is empty."
 
     def search_files(regex: str, path: str = ".", file_pattern: str | None = None) -> str:
         """Search files for a regular expression (Rust syntax). What .gitignore names is left out.
@@ -62,7 +69,7 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             file_pattern: Only files whose name matches this glob, such as "*.py".
         """
         with workspace.searched(path, is_real=True) as (target, is_folder):
-            found = ripgrep(
+            found = ripgrep.search(
                 target,
                 is_folder=is_folder,
                 regex=regex,
@@ -103,6 +110,29 @@ def _notices(path: str, found: Excerpt) -> Iterator[str]:
         yield f"{path} has {found.last} lines; nothing from line {found.start}."
     elif end < found.last:
         yield f"[{path} goes on to line {found.last}]"
+
+
+def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:
+    """Whether ``.gitignore`` names a file, or all that is in a folder."""
+    names, stopped = ripgrep.files(folder)
+    if stopped:
+        return lambda _: False  # rather all than some at random
+    prefix = "" if path == "." else f"{path}/"
+    files = {f"{prefix}{name}" for name in names}
+    folders = {f"{folder}/" for name in files for folder in _above(name)}
+
+    def is_left_out(entry: str) -> bool:
+        if entry in files or entry in folders:
+            return False
+        return not (entry.endswith("/") and workspace.is_empty(entry[:-1]))
+
+    return is_left_out
+
+
+def _above(name: str) -> Iterator[str]:
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
 
 
 def _bounded(entries: Iterable[str]) -> Iterator[str]:

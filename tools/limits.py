@@ -5,12 +5,20 @@ one process, or for all of a user's, and for root there is none.
 """
 
 import asyncio
+from dataclasses import dataclass
 
 import psutil
 
-from tools.commands import Limits
-
 SECONDS_BETWEEN = 0.2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one command may use, with all the processes that it starts."""
+
+    memory: int = 4096
+    """MiB."""
+    processes: int = 512
 
 
 async def exceeded(pid: int, limits: Limits) -> str:
@@ -29,12 +37,14 @@ def _usage(pid: int) -> tuple[int, int]:
     """The number of processes, and the bytes of memory that they hold."""
     try:
         children = psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
+    except psutil.Error:
         return 0, 0
-    used = 0
-    for child in children:
-        try:
-            used += child.memory_info().rss
-        except psutil.NoSuchProcess:
-            continue
-    return len(children), used
+    return len(children), sum(map(_memory, children))
+
+
+def _memory(process: psutil.Process) -> int:
+    """Of pages that several processes share, each has its part."""
+    try:
+        return int(getattr(process.memory_full_info(), "pss", 0) or process.memory_info().rss)
+    except psutil.Error:  # it has ended, or is somebody else's by now
+        return 0

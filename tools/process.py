@@ -10,16 +10,16 @@ from contextlib import suppress
 import psutil
 
 from modes.errors import ToolFailedError
-from tools.commands import Limits
-from tools.limits import exceeded
+from tools.limits import Limits, exceeded
 from tools.output import Output
 from tools.start import Start
 
 
 async def run(start: Start, seconds: int, limits: Limits, emit: Callable[[str], None]) -> str:
-    """What it prints, and how it ended; whatever it leaves running is ended.
+    """What it prints, and how it ended. What it leaves running is ended.
 
-    Raises ``ToolFailedError`` where it cannot be started.
+    Without a sandbox that is what has not left its group. Raises ``ToolFailedError``
+    where it cannot be started.
     """
     # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which whatever
     # the program left in the background holds open.
@@ -61,10 +61,10 @@ async def _wait(process: Process, seconds: int, limits: Limits) -> str:
             if not ending.done():  # those too that have left the group; to a thread: /proc
                 left = await asyncio.to_thread(_descendants, process.pid)
         finally:
-            with suppress(ProcessLookupError):  # the group is already empty
+            with suppress(ProcessLookupError, PermissionError):  # it is empty, or root's
                 os.killpg(process.pid, signal.SIGKILL)
             for other in left:
-                with suppress(psutil.NoSuchProcess):
+                with suppress(psutil.Error):
                     other.kill()
         await ending
 
@@ -72,5 +72,5 @@ async def _wait(process: Process, seconds: int, limits: Limits) -> str:
 def _descendants(pid: int) -> list[psutil.Process]:
     try:
         return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
+    except psutil.Error:
         return []

@@ -1,5 +1,7 @@
-"""``ripgrep``: runs rg, whose regular expressions take linear time, within bounds."""
+"""Runs rg, whose regular expressions take linear time, within bounds."""
 
+import os
+import re
 import resource
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from tools.beneath import path_of
 MAX_LINES = 5000
 """How many matches are collected; they come in any order, since rg searches side by side."""
 MAX_BYTES = 5_000_000
+MAX_FILES = 1_000_000
 SECONDS = 20
 MAX_MEMORY = 1 << 30
 _OPTIONS = (
@@ -28,15 +31,19 @@ _OPTIONS = (
     "--no-messages",
     "--hidden",
     "--glob=!.git",
+    "--null",
+)
+_SEARCH = (
     "--line-number",
     "--with-filename",
     "--no-heading",
-    "--null",
     "--color=never",
+    "--crlf",
     "--max-columns=2000",
     "--max-columns-preview",
     "--no-mmap",
 )
+_BINARY = re.compile(rb": WARNING: stopped searching binary file[^\n]*\n$")
 
 
 @dataclass
@@ -48,7 +55,7 @@ class Found:
     stopped: str = ""
 
 
-def ripgrep(
+def search(
     target: int,
     *,
     is_folder: bool,
@@ -67,10 +74,47 @@ def ripgrep(
     if file_pattern:
         # A type and not a glob, which would bring back what .gitignore leaves out.
         asked += [f"--type-add=asked:{file_pattern}", "--type=asked"]
-    command = [str(program()), *_OPTIONS, *asked, "--", "./" if is_folder else "-"]
+    options = [*_OPTIONS, *_SEARCH, *asked, "--", "./" if is_folder else "-"]
+    found = Found()
+
+    def collect(stdout: IO[bytes]) -> str:
+        return _matches(stdout, found, is_left_out, is_folder=is_folder)
+
+    problem = _run(target, options, collect, found, is_folder=is_folder)
+    if problem and not found.matches and not found.stopped:
+        raise ToolFailedError(problem)
+    found.matches.sort()
+    return found
+
+
+def files(target: int) -> tuple[set[str], str]:
+    """The files below an open folder that ``.gitignore`` does not name; and why not all."""
+    found = Found()
+    names: set[str] = set()
+
+    def collect(stdout: IO[bytes]) -> str:
+        for path in _ended(stdout, b"\0"):
+            names.add(os.fsdecode(path).removeprefix("./"))
+            if len(names) > MAX_FILES:
+                return f"there are more than {MAX_FILES} files"
+        return ""
+
+    _run(target, [*_OPTIONS, "--files", "--", "./"], collect, found, is_folder=True)
+    return names, found.stopped
+
+
+def _run(
+    target: int,
+    options: list[str],
+    collect: Callable[[IO[bytes]], str],
+    found: Found,
+    *,
+    is_folder: bool,
+) -> str:
+    """Run rg until it ends or ``collect`` says why to stop; gives what it complained of."""
     try:
         process = subprocess.Popen(  # noqa: S603  # no shell, and no option of the model's
-            command,
+            [str(program()), *options],
             stdin=DEVNULL if is_folder else target,
             stdout=PIPE,
             stderr=PIPE,
@@ -78,8 +122,7 @@ def ripgrep(
             env={},
         )
     except (OSError, ValueError) as error:
-        raise ToolFailedError(f"cannot search for {regex!r}: {error}") from error
-    found = Found()
+        raise ToolFailedError(f"cannot search: {error}") from error
     with process:
         _bound_memory(process.pid)
         assert process.stdout is not None
@@ -87,7 +130,7 @@ def ripgrep(
         timer = Timer(SECONDS, process.kill)
         timer.start()
         try:
-            found.stopped = _collect(process.stdout, found, is_left_out)
+            found.stopped = collect(process.stdout)
         except BaseException:
             process.kill()
             raise
@@ -98,10 +141,7 @@ def ripgrep(
         problem = process.stderr.read(2000).decode("utf-8", "replace").strip()
     if process.returncode < 0 and not found.stopped:
         found.stopped = f"it took more than {SECONDS} s, or too much memory for one line"
-    if problem and not found.matches and not found.stopped:
-        raise ToolFailedError(problem)
-    found.matches.sort()
-    return found
+    return problem
 
 
 def _bound_memory(pid: int) -> None:
@@ -122,31 +162,42 @@ def version() -> str:
     return done.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
-def _collect(stdout: IO[bytes], found: Found, is_left_out: Callable[[str], bool] | None) -> str:
+def _matches(
+    stdout: IO[bytes],
+    found: Found,
+    is_left_out: Callable[[str], bool] | None,
+    *,
+    is_folder: bool,
+) -> str:
     """Take the matches; says why there may be more."""
     room = MAX_BYTES
-    for path, line in _lines(stdout):
-        name = path.decode("utf-8", "surrogateescape").removeprefix("./")
+    path = b""
+    for line in stdout:
+        path += line
+        if _BINARY.search(path):  # no match, and without a NUL; another file comes next
+            path = b""
+        if b"\0" not in path:
+            continue  # a path may hold a line feed
+        given, _, rest = path.rstrip(b"\r\n").partition(b"\0")
+        path = b""
+        name = os.fsdecode(given).removeprefix("./")
         if is_left_out is not None and is_left_out(name):
             continue
-        number, _, text = line.partition(b":")
+        number, _, text = rest.partition(b":")
         shown = text.decode("utf-8", "backslashreplace")
-        found.matches.append(("" if name == "<stdin>" else name, int(number), shown))
-        room -= len(path) + len(line)
+        found.matches.append((name if is_folder else "", int(number), shown))
+        room -= len(given) + len(rest)
         if len(found.matches) >= MAX_LINES or room < 0:
             return "there are many more matches"
     return ""
 
 
-def _lines(stdout: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Path and rest of each line; a path may hold any byte but NUL, a line feed too."""
-    path = b""
-    for line in stdout:
-        path += line
-        if b"\0" in path:
-            name, _, rest = path.rstrip(b"\r\n").partition(b"\0")
-            yield name, rest
-            path = b""
+def _ended(stdout: IO[bytes], end: bytes) -> Iterator[bytes]:
+    """The pieces of the output, each with its end taken off."""
+    rest = b""
+    while block := stdout.read(1 << 16):
+        *pieces, rest = (rest + block).split(end)
+        yield from pieces
 
 
 def program() -> Path:

@@ -197,7 +197,13 @@ def _hidden_secrets(workspace: Path, found: Survey, kept: Iterable[Path]) -> Mou
             f"more than {MAX_FOUND} files of the workspace look like secrets, more than the "
             "sandbox can hide; COMMAND_SECRETS=true shows them all to commands"
         )
-    return _hiding((workspace / path for path in found.secrets), kept)
+    hidden = _hiding((workspace / path for path in found.secrets), kept)
+    # A link of that name may lead to any folder: /usr, say.
+    return {
+        path: how
+        for path, how in hidden.items()
+        if how[0] != "--tmpfs" or path.is_relative_to(workspace)
+    }
 
 
 def _protected(workspace: Path, found: Survey) -> Iterator[tuple[str, str]]:

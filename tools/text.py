@@ -62,6 +62,11 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in data
 
 
+def is_utf8(text: str) -> bool:
+    """Whether all of it was; what was not is a lone surrogate by now."""
+    return not any("\udc80" <= character <= "\udcff" for character in text)
+
+
 def shown(text: str) -> str:
     r"""``text`` as it can be shown: what is no UTF-8 as ``\xNN``."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -10,8 +10,7 @@ from modes.errors import InvalidCallError
 from modes.mode import Mode
 from modes.toolspec import ToolSpec
 from tools.arguments import misfit
-from tools.command import command_tools
-from tools.commands import Commands
+from tools.command import Commands, command_tools
 from tools.conversation import conversation_tools
 from tools.edits import edit_tools
 from tools.files import read_tools

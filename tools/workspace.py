@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from errno import EACCES
 from pathlib import Path
@@ -19,11 +19,9 @@ from typing import BinaryIO
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from tools.beneath import open_folder, real_path
-from tools.ignored import Ignored
 from tools.text import Form
 
 MAX_FILE_BYTES = 10_000_000
-MAX_GITIGNORE_BYTES = 100_000
 MAX_SCANNED = 200_000
 MAX_PATH = 4096
 _CONTROL = re.compile(r"[\x00-\x1f]")
@@ -139,50 +137,44 @@ class Workspace:
         path: str,
         recursive: bool,
         *,
-        gitignore: bool = False,
+        is_left_out: Callable[[str], bool] = lambda _: False,
         is_real: bool = False,
         seconds: float = 60,
     ) -> Iterator[str]:
         """Names below a folder, sorted, relative to the workspace; folders end in ``/``.
 
-        Links are named, not followed; ``.git`` is left out, and with ``gitignore``
-        what such files leave out, unless the folder itself is one of them. Raises
-        ``ToolFailedError`` for a folder that cannot be read, and ``TimeoutError``.
+        Links are named, not followed; ``.git`` is left out, and what ``is_left_out``
+        says of files and folders. Raises ``ToolFailedError`` for a folder that cannot
+        be read, but for one below, and ``TimeoutError``.
         """
         deadline = time.monotonic() + seconds
         names = self._real_names(path, is_real)
-        ignored = self._ignored_above(names) if gitignore else None
-        yield from self._entries(names, recursive, ignored, deadline)
-
-    def _entries(
-        self, names: Sequence[str], recursive: bool, ignored: Ignored | None, deadline: float
-    ) -> Iterator[str]:
-        prefix = "".join(f"{name}/" for name in names)
-        with self._failing("/".join(names) or ".", "listed"), self._folder(names) as folder:
-            found = sorted(_scan(folder))
-            if ignored is not None and ".gitignore" in {entry for entry, _ in found}:
-                ignored = ignored.within(prefix, _gitignore(folder))
-        for entry, is_folder in found:
+        waiting = self._listed(names, is_left_out)
+        while waiting:
             if time.monotonic() > deadline:
                 raise TimeoutError
-            name = f"{prefix}{entry}/" if is_folder else f"{prefix}{entry}"
-            if name.endswith("/.git/") or name == ".git/" or (ignored and ignored.has(name)):
-                continue
+            name = waiting.pop()
             yield name
-            if is_folder and recursive:
-                with suppress(ToolFailedError):  # one that cannot be listed is named
-                    yield from self._entries([*names, entry], recursive, ignored, deadline)
+            if recursive and name.endswith("/"):
+                with suppress(ToolFailedError):  # it is named
+                    waiting += self._listed(name[:-1].split("/"), is_left_out)
 
-    def _ignored_above(self, names: Sequence[str]) -> Ignored:
-        """What the folders above say; nothing where one of them is ignored: it was named."""
-        ignored = Ignored()
-        for depth in range(len(names)):
-            prefix = "".join(f"{name}/" for name in names[:depth])
-            with self._failing(prefix or ".", "listed"), self._folder(names[:depth]) as folder:
-                ignored = ignored.within(prefix, _gitignore(folder))
-            if ignored.has(f"{prefix}{names[depth]}/"):
-                return Ignored()
-        return ignored
+    def _listed(self, names: Sequence[str], is_left_out: Callable[[str], bool]) -> list[str]:
+        """What is in the folder, the first one last."""
+        prefix = "".join(f"{name}/" for name in names)
+        with self._failing("/".join(names) or ".", "listed"), self._folder(names) as folder:
+            found = [(f"{prefix}{name}", is_plain) for name, is_plain in _scan(folder)]
+        return sorted(
+            (name for name, is_plain in found if not (is_plain and is_left_out(name))), reverse=True
+        )
+
+    def is_empty(self, path: str) -> bool:
+        """Whether a folder, by its real path, holds nothing; not so if it cannot be read."""
+        try:
+            with self._folder(path.split("/")) as folder, os.scandir(folder) as scan:
+                return next(scan, None) is None
+        except OSError:
+            return False
 
     @contextmanager
     def searched(self, path: str, *, is_real: bool = False) -> Iterator[tuple[int, bool]]:
@@ -254,11 +246,15 @@ def _check(path: str, found: str) -> None:
 
 
 def _scan(folder: int) -> Iterator[tuple[str, bool]]:
+    """Names, those of folders with a slash, and whether it is a file or a folder and no link."""
     with os.scandir(folder) as scan:
         for count, entry in enumerate(scan):
             if count == MAX_SCANNED:
                 raise ToolFailedError(f"the folder has more than {MAX_SCANNED} entries; search it")
-            yield entry.name, entry.is_dir(follow_symlinks=False)
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry.name, entry.is_file(follow_symlinks=False)
+            elif entry.name != ".git":
+                yield f"{entry.name}/", True
 
 
 @contextmanager
@@ -285,13 +281,6 @@ def _start(name: str, folder: int, size: int) -> bytes:
             return b""
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(size)
-
-
-def _gitignore(folder: int) -> str:
-    try:
-        return _start(".gitignore", folder, MAX_GITIGNORE_BYTES).decode("utf-8", "replace")
-    except OSError:  # none, or one that is a link, which git does not follow either
-        return ""
 
 
 def _before(name: str, folder: int) -> bytes:
