@@ -28,25 +28,26 @@ Timed = Callable[[], Awaitable[Any]]
 
 async def bench(rounds: int, scale: int) -> None:
     """Print all figures; ``scale`` divides the sizes."""
-    await commands(10 * rounds)
+    await commands(10 * rounds, 50_000 // scale)
     await search(rounds, 50_000 // scale)
     await listing(rounds, 100_000 // scale)
     await huge_file((1 << 30) // scale)
 
 
-async def commands(rounds: int) -> None:
-    """A command that does nothing: plain, by the tool, by the tool in the sandbox."""
-    with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder))
+async def commands(rounds: int, count: int) -> None:
+    """A command that does nothing: plain, by the tool, in the sandbox, also among many files."""
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as full:
+        _tree(Path(full), count)
         contenders: dict[str, Timed] = {
             "/bin/sh -c true": _shell,
-            "execute_command": _tool(workspace, Commands()),
+            "execute_command": _tool(empty, Commands()),
         }
         if problem := bubblewrap().problem:
             print(f"no sandbox here: {problem}")
         else:
             sandbox = Commands(Sandbox(bubblewrap()))
-            contenders["execute_command, sandbox"] = _tool(workspace, sandbox)
+            contenders["execute_command, sandbox"] = _tool(empty, sandbox)
+            contenders[f"the same, {count} files"] = _tool(full, sandbox)
         times = await _rounds(contenders, rounds)
     print(f"{'a command that does nothing':34}{'ms':>8}{'added':>8}")
     plain = times["/bin/sh -c true"]
@@ -127,8 +128,9 @@ async def _shell() -> None:
     await process.wait()
 
 
-def _tool(workspace: Workspace, how: Commands) -> Timed:
-    return _call(build_toolbox(workspace, load_catalog(), how), "execute_command", command="true")
+def _tool(folder: str, how: Commands) -> Timed:
+    toolbox = build_toolbox(Workspace(Path(folder)), load_catalog(), how)
+    return _call(toolbox, "execute_command", command="true")
 
 
 def _call(toolbox: Toolbox, name: str, **args: Any) -> Timed:

@@ -6,7 +6,6 @@ agent by its modes and rules. Others look as if they hold a secret.
 """
 
 import re
-from fnmatch import translate
 from typing import Literal
 
 NEVER = frozenset({".git"})
@@ -67,11 +66,17 @@ def guard(path: str) -> Literal["ask", "deny"] | None:
 
 def is_secret(path: str) -> bool:
     """Whether the file, or a folder that it lies in, looks as if it held a secret."""
-    return any(map(_looks_secret, path.casefold().split("/")))
+    path = path.casefold()
+    # One search for all names; a match may still be an exception.
+    return _SECRET.search(path) is not None and any(map(_looks_secret, path.split("/")))
 
 
 def _looks_secret(name: str) -> bool:
-    return _SECRET.match(name) is not None and name not in NO_SECRETS
+    return _SECRET.search(name) is not None and name not in NO_SECRETS
 
 
-_SECRET = re.compile("|".join(map(translate, SECRETS)))
+def _pattern(name: str) -> str:
+    return re.escape(name).replace(r"\*", "[^/]*")
+
+
+_SECRET = re.compile(rf"(?:^|/)(?:{'|'.join(map(_pattern, SECRETS))})(?:/|$)")

@@ -124,7 +124,7 @@ def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], b
     def is_left_out(entry: str) -> bool:
         if entry in files or entry in folders:
             return False
-        return not (entry.endswith("/") and workspace.is_empty(entry[:-1]))
+        return not (entry.endswith("/") and workspace.shows_nothing(entry[:-1]))
 
     return is_left_out
 

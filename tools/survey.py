@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from modes.errors import ToolFailedError
-from modes.guarded import guard, is_secret
+from modes.guarded import ASK, NEVER, is_secret
 
+STEERING = ASK | NEVER
 MAX_SCANNED = 500_000
 MAX_FOUND = 300  # each of them takes a mount, or a descriptor
 DEPENDENCIES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", ".nox"})
@@ -43,18 +44,16 @@ def survey(root: Path) -> Survey:
         for name, is_folder in _entries(root / prefix):
             scanned += 1
             path = f"{prefix}{name}"
-            kind = guard(name)
+            secret, steers = is_secret(name), name.casefold() in STEERING
+            if secret:
+                found.secrets.add(path)
             if name == ".git" and is_folder:
                 found.repositories.add(path)
                 found.links |= _links(root, path)
-            elif kind is not None:
+            elif steers:
                 found.steering.add(path)
-            elif not is_secret(name):
-                if is_folder and name not in DEPENDENCIES:
-                    folders.append(f"{path}/")
-                continue
-            if is_secret(name):
-                found.secrets.add(path)
+            elif is_folder and not secret and name not in DEPENDENCIES:
+                folders.append(f"{path}/")
         if scanned > MAX_SCANNED or len(found.makers) > MAX_FOUND:
             raise ToolFailedError(
                 "the workspace has too many files for the sandbox to protect those that steer "

@@ -168,13 +168,13 @@ class Workspace:
             (name for name, is_plain in found if not (is_plain and is_left_out(name))), reverse=True
         )
 
-    def is_empty(self, path: str) -> bool:
-        """Whether a folder, by its real path, holds nothing; not so if it cannot be read."""
+    def shows_nothing(self, path: str) -> bool:
+        """Whether a folder, by its real path, is empty or cannot be read."""
         try:
             with self._folder(path.split("/")) as folder, os.scandir(folder) as scan:
                 return next(scan, None) is None
         except OSError:
-            return False
+            return True
 
     @contextmanager
     def searched(self, path: str, *, is_real: bool = False) -> Iterator[tuple[int, bool]]:
