@@ -44,7 +44,6 @@ class Commands:
 
 def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
     """The tools of the group, on this workspace."""
-    sandbox = commands.sandbox
 
     async def execute_command(
         command: str,
@@ -58,47 +57,61 @@ def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
             timeout: Seconds after which it is ended; 120 by default, 600 at most.
             cwd: The folder to run it in, relative to the workspace.
         """
-        seconds = min(max(timeout or DEFAULT_SECONDS, 1), MAX_SECONDS)
-        now = calling.get()
-
-        def prepare() -> tuple[Start, Survey]:
-            folder = workspace.folder(cwd or ".")
-            environment = _environment()
-            if sandbox is None:
-                return Start(["/bin/sh", "-c", command], environment, str(folder)), Survey()
-            found = survey(workspace.root)
-            return sandbox.start(
-                workspace.root, found, folder, command, environment, writable=now.edits_freely
-            ), found
-
-        try:
-            start, before = await asyncio.to_thread(prepare)
-        except OSError as error:
-            raise ToolFailedError(f"the sandbox cannot be made, nothing ran: {error}") from error
-        told = await run(start, seconds, commands.limits, now.emit)
-        if sandbox is None:
-            return told
-        notices = list(_hints(told, before))
-        if not now.edits_freely:
-            notices.append("this command could not change the workspace")
-        elif new := (await asyncio.to_thread(survey, workspace.root)).makers - before.makers:
-            notices.append(
-                f"made {_named(new)}: such files steer people and tools; the user should look "
-                "at them"
-            )
-        return "\n".join([told, *(f"[{notice}]" for notice in notices)])
+        line = _Line(command, cwd or ".", min(max(timeout or DEFAULT_SECONDS, 1), MAX_SECONDS))
+        if commands.sandbox is None:
+            return await _run_plainly(workspace, line, commands.limits)
+        return await _run_in_sandbox(workspace, line, commands.limits, commands.sandbox)
 
     return [
         Tool.of(
             execute_command,
             Effect.COMMAND,
             ToolGroup.COMMAND,
-            addendum=_addendum(sandbox),
+            addendum=_addendum(commands.sandbox),
             command="command",
             paths=("cwd",),
-            sandboxed=sandbox is not None,
+            sandboxed=commands.sandbox is not None,
         )
     ]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A command line, the folder it is for, and how long it may take."""
+
+    text: str
+    cwd: str
+    seconds: int
+
+
+async def _run_plainly(workspace: Workspace, line: _Line, limits: Limits) -> str:
+    folder = await asyncio.to_thread(workspace.folder, line.cwd)
+    start = Start(["/bin/sh", "-c", line.text], _environment(), str(folder))
+    return await run(start, line.seconds, limits, calling.get().emit)
+
+
+async def _run_in_sandbox(
+    workspace: Workspace, line: _Line, limits: Limits, sandbox: Sandbox
+) -> str:
+    now, root = calling.get(), workspace.root
+
+    def prepare() -> tuple[Survey, Start]:
+        found, folder = survey(root), workspace.folder(line.cwd)
+        how = {"writable": now.edits_freely}
+        return found, sandbox.start(root, found, folder, line.text, _environment(), **how)
+
+    try:
+        before, start = await asyncio.to_thread(prepare)
+    except OSError as error:
+        raise ToolFailedError(f"the sandbox cannot be made, nothing ran: {error}") from error
+    told = await run(start, line.seconds, limits, now.emit)
+    notices = list(_hints(told, before))
+    if not now.edits_freely:
+        notices.append("this command could not change the workspace")
+    elif made := (await asyncio.to_thread(survey, root)).makers - before.makers:
+        what = "such files steer people and tools; the user should look at them"
+        notices.append(f"made {_named(made)}: {what}")
+    return "\n".join([told, *(f"[{notice}]" for notice in notices)])
 
 
 def _addendum(sandbox: Sandbox | None) -> str:

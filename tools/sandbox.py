@@ -7,45 +7,23 @@ secret is hidden. The kernel holds it: no text of a command is looked at.
 
 import os
 import shutil
-import stat
 import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from errno import ELOOP
 from functools import cache
 from pathlib import Path
 
-from modes.errors import ToolFailedError
 from tools import seccomp
-from tools.beneath import open_folder
+from tools.mounts import hidden_secrets, in_order, machine, opened, protected
 from tools.start import Start
-from tools.survey import MAX_FOUND, Survey
+from tools.survey import Survey
 
 TRY_SECONDS = 10
-ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
-"""Bytes for files of the command's own, in folders made anew."""
-SECRETS_AT_HOME = (
-    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".vault-token"),
-    *(".netrc", ".git-credentials", ".pgpass", ".my.cnf", ".pypirc", ".npmrc", ".env"),
-    *(".config/git/credentials", ".config/gcloud", ".config/gh", ".config/op", ".config/rclone"),
-    *(".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gem/credentials"),
-    *(".terraform.d", ".local/share/keyrings", ".local/share/kwalletd", ".mozilla"),
-    *(".config/google-chrome", ".config/chromium", ".thunderbird"),
-    *(".claude", ".codex", ".gemini", ".config/github-copilot", ".config/pip", ".pip", ".condarc"),
-    *(".bash_history", ".zsh_history", ".python_history", ".psql_history", ".node_repl_history"),
-)
-GIT_FOLDERS = ("hooks", "info", "modules")
-GIT_READ_ONLY = ("config", "config.worktree", *GIT_FOLDERS)
-"""In a ``.git``: what makes git run programs."""
 CACHES = {  # the home folder is read-only, too
     "XDG_CACHE_HOME": "/tmp/.cache",  # noqa: S108
     "npm_config_cache": "/tmp/.npm",  # noqa: S108
     "TMPDIR": "/tmp",  # noqa: S108
 }
-
-Mounts = dict[Path, list[str]]
-"""bubblewrap's options for what is mounted at a path."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +101,7 @@ class Sandbox:
         With ``writable`` the workspace can be changed, but for what was ``found`` to
         steer people or tools.
         """
-        with ExitStack() as opened:
+        with ExitStack() as stack:
             arguments = [
                 self.bubblewrap.program,
                 *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
@@ -131,134 +109,37 @@ class Sandbox:
             ]
             if self.has_network:
                 arguments.append("--share-net")
-            descriptors = _Descriptors(opened)
+            descriptors = _Descriptors(stack)
             if seccomp.is_known():
                 filter_file = seccomp.filter_file(has_sockets=self.has_network)
                 arguments += ["--seccomp", descriptors.kept(filter_file)]
-            mounts = self._machine()
+            mounts = machine(
+                has_network=self.has_network,
+                can_bound_tmp=self.bubblewrap.can_bound_tmp,
+                hidden=self.hidden,
+            )
             mounts[workspace] = ["--bind" if writable else "--ro-bind", *[str(workspace)] * 2]
             if not self.shows_secrets:
-                mounts |= _hidden_secrets(workspace, found, list(mounts))
-            for path, option in _protected(workspace, found) if writable else ():
+                mounts |= hidden_secrets(workspace, found, list(mounts))
+            for path, option in protected(workspace, found) if writable else ():
                 if workspace / path not in mounts:
-                    source = descriptors.kept(_opened(workspace, path))
+                    source = descriptors.kept(opened(workspace, path))
                     mounts[workspace / path] = [option, source, str(workspace / path)]
-            arguments += _in_order(mounts)
+            arguments += in_order(mounts)
             arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", line]
-            opened.pop_all()
+            stack.pop_all()
         return Start(arguments, {**environment, **CACHES}, descriptors=tuple(descriptors))
-
-    def _machine(self) -> Mounts:
-        mounts: Mounts = {
-            Path("/"): ["--ro-bind", "/", "/"],
-            Path("/dev"): ["--dev", "/dev"],
-            Path("/proc"): ["--proc", "/proc"],
-            Path(os.path.realpath("/run")): ["--tmpfs", "/run"],  # where services listen
-        }
-        for name, size in ROOM.items():
-            folder = os.path.realpath(name)
-            bound = ["--size", str(size)] if self.bubblewrap.can_bound_tmp else []
-            mounts[Path(folder)] = ["--perms", "1777", *bound, "--tmpfs", folder]
-        if self.has_network:
-            resolver = os.path.realpath("/etc/resolv.conf")  # often in /run
-            mounts[Path(resolver)] = ["--ro-bind-try", resolver, resolver]
-        home = Path.home()
-        secrets = [home / name for name in SECRETS_AT_HOME]
-        return mounts | _hiding([*secrets, *self.hidden], list(mounts))
 
 
 class _Descriptors(list[int]):
     """Descriptors that are closed with the stack."""
 
-    def __init__(self, opened: ExitStack) -> None:
+    def __init__(self, stack: ExitStack) -> None:
         super().__init__()
-        self._opened = opened
+        self._stack = stack
 
     def kept(self, descriptor: int) -> str:
         """The number, as an argument."""
         self.append(descriptor)
-        self._opened.callback(os.close, descriptor)
+        self._stack.callback(os.close, descriptor)
         return str(descriptor)
-
-
-def _in_order(mounts: Mounts) -> Iterator[str]:
-    # Parents first: what is mounted later hides what is below it.
-    for place in sorted(mounts, key=lambda place: place.parts):
-        yield from mounts[place]
-    # At last, for mounts have been made in them. In /proc/sys root could change the machine.
-    for place, how in mounts.items():
-        if how[0] in ("--tmpfs", "--dev", "--proc"):
-            yield from ("--remount-ro", str(place))
-
-
-def _hidden_secrets(workspace: Path, found: Survey, kept: Iterable[Path]) -> Mounts:
-    if len(found.secrets) > MAX_FOUND:
-        raise ToolFailedError(
-            f"more than {MAX_FOUND} files of the workspace look like secrets, more than the "
-            "sandbox can hide; COMMAND_SECRETS=true shows them all to commands"
-        )
-    hidden = _hiding((workspace / path for path in found.secrets), kept)
-    # A link of that name may lead to any folder: /usr, say.
-    return {
-        path: how
-        for path, how in hidden.items()
-        if how[0] != "--tmpfs" or path.is_relative_to(workspace)
-    }
-
-
-def _protected(workspace: Path, found: Survey) -> Iterator[tuple[str, str]]:
-    """Paths in the workspace, and how they are mounted."""
-    for path in found.steering:
-        if not (workspace / path).is_symlink():
-            yield path, "--ro-bind-fd"
-    for repository in found.repositories:
-        # A mount cannot be renamed, to put another one in its place.
-        yield repository, "--bind-fd"
-        _make_folders(workspace, repository)
-        for name in GIT_READ_ONLY:
-            path = f"{repository}/{name}"
-            if os.path.lexists(workspace / path) and not (workspace / path).is_symlink():
-                yield path, "--ro-bind-fd"
-
-
-def _make_folders(workspace: Path, repository: str) -> None:
-    """What is not there cannot be mounted, and a command would make it."""
-    with _folder(workspace, repository.split("/")) as folder:
-        for name in GIT_FOLDERS:
-            with suppress(OSError):  # it is there, as whatever, or may not be made
-                os.mkdir(name, dir_fd=folder)
-
-
-def _opened(workspace: Path, path: str) -> int:
-    """What is there and no link, whatever another command has put in its place by now."""
-    *folders, name = path.split("/")
-    with _folder(workspace, folders) as folder:
-        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    if stat.S_ISLNK(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(ELOOP, "it has become a link", path)
-    return descriptor
-
-
-@contextmanager
-def _folder(workspace: Path, names: list[str]) -> Iterator[int]:
-    folder = open_folder(workspace, names)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
-
-
-def _hiding(paths: Iterable[Path], kept: Iterable[Path]) -> Mounts:
-    """Mounts over what the paths lead to; never over, or around, what is ``kept``."""
-    hidden: Mounts = {}
-    for given in paths:
-        try:
-            path = given.resolve(strict=True)
-            is_folder = path.is_dir()
-        except (OSError, RuntimeError):  # not there, out of reach, links in a circle
-            continue
-        if not any(other.is_relative_to(path) for other in kept):
-            source = ["--tmpfs"] if is_folder else ["--ro-bind", "/dev/null"]
-            hidden[path] = [*source, str(path)]
-    return hidden

@@ -12,12 +12,11 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from errno import EACCES
 from pathlib import Path
-from secrets import token_hex
 from typing import BinaryIO
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
+from tools import regular
 from tools.beneath import open_folder, real_path
 from tools.text import Form
 
@@ -95,17 +94,12 @@ class Workspace:
     def opened(self, path: str, *, is_real: bool = False) -> Iterator[BinaryIO]:
         """A regular file, to read its bytes; raises ``ToolFailedError``."""
         folders, name = self._file(path, is_real)
-        # O_NONBLOCK: opening a FIFO would wait for its writer.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         with (
             self._failing(path, "read"),
             self._folder(folders) as folder,
-            _opened(name, flags, folder) as descriptor,
+            regular.opened(name, folder) as file,
         ):
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ToolFailedError(f"{path!r} is not a regular file")
-            with open(descriptor, "rb", closefd=False) as file:
-                yield file
+            yield file
 
     def write(
         self, path: str, text: str, *, is_real: bool = False, instead_of: str | None = None
@@ -117,10 +111,10 @@ class Workspace:
         """
         folders, name = self._file(path, is_real)
         with self._failing(path, "written"), self._folder(folders, make=True) as folder:
-            old = _stat(name, folder)
+            old = regular.details(name, folder)
             if old is not None and not stat.S_ISREG(old.st_mode):
                 raise ToolFailedError(f"{path!r} is not a regular file")
-            before = b"" if old is None else _before(name, folder)
+            before = b"" if old is None else regular.to_replace(name, folder, MAX_FILE_BYTES)
             form = Form.of(before)
             if instead_of is not None and form.decode(before) != instead_of:
                 raise ToolFailedError(f"{path!r} has changed meanwhile; read it again")
@@ -129,7 +123,7 @@ class Workspace:
                 raise ToolFailedError(
                     f"{path!r} would have {len(data)} bytes; {MAX_FILE_BYTES} are the limit"
                 )
-            _replace(name, folder, data, old)
+            regular.replace(name, folder, data, old)
         return old is None
 
     def entries(
@@ -255,60 +249,3 @@ def _scan(folder: int) -> Iterator[tuple[str, bool]]:
                 yield entry.name, entry.is_file(follow_symlinks=False)
             elif entry.name != ".git":
                 yield f"{entry.name}/", True
-
-
-@contextmanager
-def _opened(name: str, flags: int, folder: int) -> Iterator[int]:
-    descriptor = os.open(name, flags, dir_fd=folder)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _stat(name: str, folder: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-
-
-def _start(name: str, folder: int, size: int) -> bytes:
-    """The first bytes of a regular file."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-    with _opened(name, flags, folder) as descriptor:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return b""
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(size)
-
-
-def _before(name: str, folder: int) -> bytes:
-    if not os.access(name, os.W_OK, dir_fd=folder):
-        raise PermissionError(EACCES, "it is read-only")
-    return _start(name, folder, MAX_FILE_BYTES)
-
-
-def _replace(name: str, folder: int, data: bytes, old: os.stat_result | None) -> None:
-    temporary = f".modeshift-{token_hex(8)}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    # Nobody else reads in it what nobody else may read in the file.
-    permissions = 0o666 if old is None else 0o600
-    with open(os.open(temporary, flags, permissions, dir_fd=folder), "wb") as file:
-        try:
-            file.write(data)
-            file.flush()
-            if old is not None:
-                _keep_owner(file.fileno(), old)
-                os.fchmod(file.fileno(), old.st_mode & 0o1777)  # no setuid for other content
-            # Or after a power failure the new name may stand for an empty file.
-            os.fsync(file.fileno())
-            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except OSError:
-            os.unlink(temporary, dir_fd=folder)
-            raise
-
-
-def _keep_owner(descriptor: int, old: os.stat_result) -> None:
-    with suppress(PermissionError):  # only root may give a file away
-        os.fchown(descriptor, old.st_uid, old.st_gid)
