@@ -15,7 +15,7 @@ from graph.workshop import Workshop
 from modes.mode import Mode
 from modes.permissions import Kind
 from modes.plain_text import plain
-from modes.toolspec import ToolSpec
+from modes.toolspec import Effect, ToolSpec
 from modes.verdict import Approvals, verdict
 
 
@@ -48,7 +48,8 @@ def _mode(harness: Harness, mode: Mode, approvals: Approvals) -> Iterator[str]:
         yield f"  rules of the workspace: {len(rules)} characters"
     for tool in harness.toolbox.specs:
         found = verdict(mode, tool, None, approvals)
-        yield _row(tool.name, found.kind, _source(mode, tool, found.reason))
+        why = _source(mode, tool, found.reason) + _reach(harness, mode, tool, found.kind)
+        yield _row(tool.name, found.kind, why)
         if found.kind != "deny":
             yield from _rules(mode, tool.name)
 
@@ -59,6 +60,15 @@ def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
         return f"no group {tool.group.value!r}"
     limit = f"; only on files that match '{grant.file_regex}'" if grant and grant.file_regex else ""
     return f"{reason}{limit}"
+
+
+def _reach(harness: Harness, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
+    """Whether a command is held to what the mode may edit."""
+    restriction = harness.edit_restriction(mode.slug)
+    if tool.effect is not Effect.COMMAND or kind == "deny" or restriction is None:
+        return ""
+    changes = "cannot change the workspace" if tool.sandboxed else "may change files all the same"
+    return f"; it {changes}: {restriction}"
 
 
 def _rules(mode: Mode, tool: str) -> Iterator[str]:

@@ -97,7 +97,8 @@ def test_modes_says_what_holds_and_why(place: Place, run: Run) -> None:
     assert lines[1] == "  model offline"
     rows = [" ".join(line.split()) for line in lines]
     assert r"write_file ask changes a file; only on files that match '\.md$'" in rows
-    command = rows.index("execute_command ask runs a command, not sandboxed")
+    held = r"it may change files all the same: the mode edits only files that match '\.md$'"
+    command = rows.index(f"execute_command ask runs a command, not sandboxed; {held}")
     assert rows[command + 1 : command + 5] == [
         f"allow 'make *' ({place.global_modes})",
         f"deny 'rm *' ({place.global_modes})",
