@@ -36,7 +36,11 @@ class OneAnswer:
         body = await _body(receive)
         if body is None:
             return
-        body = _rejecting(body)
+        try:
+            body = _rejecting(body)
+        except RecursionError:
+            await refuse(scope, receive, send, "the body is nested too deeply", status=400)
+            return
         kept = [
             (name, value)
             for name, value in scope["headers"]
@@ -59,7 +63,7 @@ def _rejecting(body: bytes) -> bytes:
     """The run with ``multitask_strategy`` set, if it resumes; anything else as it is."""
     try:
         run: Any = json.loads(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         return body
     command = run.get("command") if isinstance(run, dict) else None
     if not isinstance(command, dict) or command.get("resume") is None:

@@ -87,7 +87,7 @@ async def test_a_command_works_as_usual(run: Run, workspace: Path) -> None:
 
 async def test_git_commits(run: Run, workspace: Path) -> None:
     identity = "git config user.email a@b.c; git config user.name a"
-    assert "[made .git:" in await run(f"git init -q; {identity}; touch f")
+    assert "[made .git, .git/config:" in await run(f"git init -q; {identity}; touch f")
     shown = await run("git add f; git commit -qm one; git status --short; git log --format=%s")
     assert shown == "one\n[exit code 0]"
 
@@ -331,6 +331,68 @@ async def test_secrets_and_what_steers_in_folders_below(run: Run, workspace: Pat
     assert (workspace / "app/.env").read_text() == "s3cret"
 
 
+@pytest.mark.parametrize("away", ["node_modules", "venv", "other", "../x", "/tmp/x", "deep/x"])
+async def test_what_is_protected_cannot_be_moved_out_of_sight(
+    run: Run, workspace: Path, away: str
+) -> None:
+    for name in ("app/sub/.env", "app/AGENTS.md", "deep/x/y"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("s3cret")
+    shown = await run(f"mv app {away}; mv app/sub {away}")
+    shown += await run(
+        f"cat {away}/sub/.env {away}/.env app/sub/.env; grep -rs s3cret . | grep env"
+    )
+    assert "s3cret" not in shown
+    await run(f"for f in app {away}; do echo evil > $f/AGENTS.md; done")
+    assert (workspace / "app/AGENTS.md").read_text() == "s3cret"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root looks into every folder")
+async def test_a_folder_that_cannot_be_looked_into(run: Run, workspace: Path) -> None:
+    (workspace / "app").mkdir()
+    (workspace / "app").chmod(0o311)
+    with pytest.raises(ToolFailedError, match="cannot be looked into"):
+        await run("true")
+    (workspace / "app").chmod(0o755)
+
+
+async def test_a_link_that_steers_and_is_replaced_is_told_of(run: Run, workspace: Path) -> None:
+    (workspace / "AGENTS.md").write_text("theirs")
+    (workspace / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert await run("cat CLAUDE.md") == "theirs\n[exit code 0]"
+    shown = await run("rm CLAUDE.md; echo evil > CLAUDE.md")
+    assert "[made CLAUDE.md:" in shown
+
+
+async def test_one_command_at_a_time(run: Run, workspace: Path) -> None:
+    line = "test ! -e busy || echo both; touch busy; sleep 0.2; rm busy"
+    shown = await asyncio.gather(*(run(line) for _ in range(4)))
+    assert set(shown) == {"[exit code 0]"}
+    heard: list[str] = []
+    await asyncio.gather(run("sleep 1.6"), run("true", emit=heard.append))
+    assert heard == ["[waits for another command in this workspace]\n"]
+
+
+async def test_a_call_that_is_cancelled_while_it_is_prepared(run: Run, workspace: Path) -> None:
+    (workspace / "AGENTS.md").touch()
+    await run("true")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for number in range(30):
+        task = asyncio.create_task(run("true"))
+        await asyncio.sleep(0.0003 * number)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    await asyncio.sleep(0.5)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
+
+
+async def test_a_command_that_makes_too_much_is_told(run: Run, workspace: Path) -> None:
+    line = "for i in $(seq 301); do mkdir $i; touch $i/AGENTS.md; done; echo made"
+    shown = await run(line)
+    assert shown.startswith("made\n[exit code 0]\n[the command has run, and the workspace has too")
+
+
 async def test_too_much_to_protect(run: Run, workspace: Path) -> None:
     for number in range(301):
         (workspace / f"{number}.pem").touch()
@@ -405,13 +467,13 @@ async def test_sockets_that_need_no_network(run: Run, workspace: Path, family: s
 
 async def test_system_calls_that_are_for_an_attack(run: Run, workspace: Path) -> None:
     """Of the kernel's keyrings, memory without a name, io_uring; on x86-64."""
-    numbers = (250, 319, 425, 308, 321)
+    numbers = (250, 319, 425, 308, 321, 29)
     (workspace / "s.py").write_text(
         "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
         f"print([libc.syscall(n, 0, 0, 0, 0, 0) for n in {numbers}])"
     )
     if platform.machine() == "x86_64":
-        assert "[-1, -1, -1, -1, -1]" in await run("python3 s.py")
+        assert "[-1, -1, -1, -1, -1, -1]" in await run("python3 s.py")
 
 
 async def test_common_tools(run: Run, workspace: Path) -> None:

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
+from tools.alone import alone
 from tools.calling import calling
 from tools.limits import Limits
 from tools.process import run
@@ -20,6 +22,9 @@ from tools.workspace import Workspace
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
 MAX_NAMED = 10
+READ_ONLY = ("Read-only file system", "resource busy", "cross-device link")
+HIDDEN = ("ermission denied", "can only add regular files")
+"""What programs say of files that the sandbox protects, or hides."""
 # What a program needs to find its way. Nothing else of the agent's environment, which
 # holds the providers' keys.
 ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
@@ -100,18 +105,44 @@ async def _run_in_sandbox(
         how = {"writable": now.edits_freely}
         return found, sandbox.start(root, found, folder, line.text, _environment(), **how)
 
+    async with alone(root, now.emit):
+        before, start = await _prepared(prepare)
+        told = await run(start, line.seconds, limits, now.emit)
+        notices = list(_hints(told, before))
+        if not now.edits_freely:
+            notices.append("this command could not change the workspace")
+        else:
+            notices += await asyncio.to_thread(lambda: list(_made(root, before)))
+    return "\n".join([told, *(f"[{notice}]" for notice in notices)])
+
+
+async def _prepared(prepare: Callable[[], tuple[Survey, Start]]) -> tuple[Survey, Start]:
+    """What ``prepare`` gives; where nobody waits for it any more, it is closed."""
+    preparing = asyncio.ensure_future(asyncio.to_thread(prepare))
     try:
-        before, start = await asyncio.to_thread(prepare)
+        return await asyncio.shield(preparing)
     except OSError as error:
         raise ToolFailedError(f"the sandbox cannot be made, nothing ran: {error}") from error
-    told = await run(start, line.seconds, limits, now.emit)
-    notices = list(_hints(told, before))
-    if not now.edits_freely:
-        notices.append("this command could not change the workspace")
-    elif made := (await asyncio.to_thread(survey, root)).makers - before.makers:
+    except asyncio.CancelledError:
+        preparing.add_done_callback(_close)
+        raise
+
+
+def _close(prepared: "asyncio.Future[tuple[Survey, Start]]") -> None:
+    if prepared.exception() is None:
+        prepared.result()[1].close()
+
+
+def _made(root: Path, before: Survey) -> Iterator[str]:
+    """What the command made of files that steer."""
+    try:
+        made = survey(root).makers - before.makers
+    except ToolFailedError as error:
+        yield f"the command has run, and {error}"
+        return
+    if made:
         what = "such files steer people and tools; the user should look at them"
-        notices.append(f"made {_named(made)}: {what}")
-    return "\n".join([told, *(f"[{notice}]" for notice in notices)])
+        yield f"made {_named(made)}: {what}"
 
 
 def _addendum(sandbox: Sandbox | None) -> str:
@@ -127,9 +158,10 @@ def _addendum(sandbox: Sandbox | None) -> str:
 
 def _hints(told: str, found: Survey) -> Iterator[str]:
     """What the sandbox may have to do with an error; programs do not know of it."""
-    if found.makers and ("Read-only file system" in told or "resource busy" in told):
-        yield f"read-only for commands: {_named(found.makers)}"
-    if found.secrets and ("ermission denied" in told or "can only add regular files" in told):
+    makers = found.steering - found.secrets | found.links
+    if makers and any(text in told for text in READ_ONLY):
+        yield f"read-only for commands: {_named(makers)}"
+    if found.secrets and any(text in told for text in HIDDEN):
         yield f"hidden from commands: {_named(found.secrets)}"
 
 

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from modes.errors import ToolFailedError
 from tools.beneath import open_folder
@@ -23,7 +23,7 @@ SECRETS_AT_HOME = (
     *(".claude", ".codex", ".gemini", ".config/github-copilot", ".config/pip", ".pip", ".condarc"),
     *(".bash_history", ".zsh_history", ".python_history", ".psql_history", ".node_repl_history"),
 )
-GIT_FOLDERS = ("hooks", "info", "modules")
+GIT_FOLDERS = ("hooks", "info", "modules", "worktrees")
 GIT_READ_ONLY = ("config", "config.worktree", *GIT_FOLDERS)
 """In a ``.git``: what makes git run programs."""
 
@@ -76,6 +76,15 @@ def hidden_secrets(workspace: Path, found: Survey, kept: Iterable[Path]) -> Moun
         for path, how in hidden.items()
         if how[0] != "--tmpfs" or path.is_relative_to(workspace)
     }
+
+
+def kept_in_place(workspace: Path, found: Survey) -> Mounts:
+    """The folders above what was found: a mount cannot be renamed, and its place be forgotten."""
+    names = set[str]()
+    for path in (*found.secrets, *found.steering, *found.repositories):
+        names.update(str(above) for above in PurePosixPath(path).parents[:-1])
+    places = (workspace / name for name in names)
+    return {place: ["--bind", str(place), str(place)] for place in places}
 
 
 def protected(workspace: Path, found: Survey) -> Iterator[tuple[str, str]]:

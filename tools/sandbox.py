@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from tools import seccomp
-from tools.mounts import hidden_secrets, in_order, machine, opened, protected
+from tools.mounts import hidden_secrets, in_order, kept_in_place, machine, opened, protected
 from tools.start import Start
 from tools.survey import Survey
 
@@ -119,8 +119,10 @@ class Sandbox:
                 hidden=self.hidden,
             )
             mounts[workspace] = ["--bind" if writable else "--ro-bind", *[str(workspace)] * 2]
+            if writable:
+                mounts |= kept_in_place(workspace, found)
             if not self.shows_secrets:
-                mounts |= hidden_secrets(workspace, found, list(mounts))
+                mounts |= hidden_secrets(workspace, found, [*mounts])
             for path, option in protected(workspace, found) if writable else ():
                 if workspace / path not in mounts:
                     source = descriptors.kept(opened(workspace, path))

@@ -30,12 +30,15 @@ class _Machine:
     unshare: int
     socket: int
     forbidden: tuple[int, ...]
-    """setns, add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd, memfd_create."""
+    """setns, add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd, memfd_create,
+    shmget, msgget."""
 
 
+_X86_64 = (308, 248, 249, 250, 298, 321, 323, 319, 29, 68)
+_AARCH64 = (268, 217, 218, 219, 241, 280, 282, 279, 194, 186)
 _MACHINES = {
-    "x86_64": _Machine(0xC000003E, 56, 272, 41, (308, 248, 249, 250, 298, 321, 323, 319)),
-    "aarch64": _Machine(0xC00000B7, 220, 97, 198, (268, 217, 218, 219, 241, 280, 282, 279)),
+    "x86_64": _Machine(0xC000003E, 56, 272, 41, _X86_64),
+    "aarch64": _Machine(0xC00000B7, 220, 97, 198, _AARCH64),
 }
 _CLONE3 = 435
 _IO_URING = (425, 426, 427)

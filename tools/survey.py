@@ -1,7 +1,6 @@
 """``survey``: what lies in the workspace that a command must not read, or must not change."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +25,7 @@ class Survey:
     repositories: set[str] = field(default_factory=set)
     """``.git``, as a folder."""
     links: set[str] = field(default_factory=set)
-    """Files in ``.git`` that lead to settings elsewhere."""
+    """Links that steer, with where they lead; and files in ``.git`` that lead elsewhere."""
 
     @property
     def makers(self) -> set[str]:
@@ -41,15 +40,18 @@ def survey(root: Path) -> Survey:
     folders = [""]
     while folders:
         prefix = folders.pop()
-        for name, is_folder in _entries(root / prefix):
+        for entry in _entries(root, prefix):
             scanned += 1
-            path = f"{prefix}{name}"
+            name, path = entry.name, f"{prefix}{entry.name}"
+            is_folder = entry.is_dir(follow_symlinks=False)
             secret, steers = is_secret(name), name.casefold() in STEERING
             if secret:
                 found.secrets.add(path)
             if name == ".git" and is_folder:
                 found.repositories.add(path)
-                found.links |= _links(root, path)
+                found.links |= _leading(root, path)
+            elif steers and entry.is_symlink():
+                found.links.add(f"{path} -> {(root / path).readlink()}")
             elif steers:
                 found.steering.add(path)
             elif is_folder and not secret and name not in DEPENDENCIES:
@@ -63,15 +65,26 @@ def survey(root: Path) -> Survey:
     return found
 
 
-def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
+def _entries(root: Path, prefix: str) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as scan:
-            for entry in scan:
-                yield entry.name, entry.is_dir(follow_symlinks=False)
-    except OSError:  # what cannot be listed, a command cannot list either
-        return
+        with os.scandir(root / prefix) as scan:
+            return list(scan)
+    except (FileNotFoundError, NotADirectoryError):  # it has gone meanwhile
+        return []
+    except OSError as error:
+        # What is not ours, and not to be entered, no command can enter either.
+        if isinstance(error, PermissionError) and _is_closed(root / prefix):
+            return []
+        raise ToolFailedError(
+            f"the folder {prefix!r} cannot be looked into ({error.strerror}), so the sandbox "
+            "cannot protect what is in it; make it readable, or move it away"
+        ) from error
 
 
-def _links(root: Path, repository: str) -> set[str]:
-    names = (f"{repository}/commondir", f"{repository}/config.worktree")
-    return {name for name in names if os.path.lexists(root / name)}
+def _is_closed(folder: Path) -> bool:
+    return folder.stat().st_uid != os.geteuid() and not os.access(folder, os.X_OK)
+
+
+def _leading(root: Path, repository: str) -> set[str]:
+    names = ("commondir", "config", "config.worktree")
+    return {f"{repository}/{name}" for name in names if os.path.lexists(root / repository / name)}

@@ -1,0 +1,38 @@
+"""``alone``: one command at a time in a workspace, whoever started it.
+
+One that changes folders while another one's sandbox is made could lead its mounts astray.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+SECONDS_BETWEEN = 0.02
+TOLD_AFTER_SECONDS = 1
+
+
+@asynccontextmanager
+async def alone(workspace: Path, emit: Callable[[str], None]) -> AsyncIterator[None]:
+    """Wait until no other command runs in the workspace; also across processes."""
+    descriptor = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        waited = 0.0
+        while not _is_locked(descriptor):
+            await asyncio.sleep(SECONDS_BETWEEN)
+            if waited < TOLD_AFTER_SECONDS <= waited + SECONDS_BETWEEN:
+                emit("[waits for another command in this workspace]\n")
+            waited += SECONDS_BETWEEN
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
