@@ -331,7 +331,7 @@ async def test_secrets_and_what_steers_in_folders_below(run: Run, workspace: Pat
     assert (workspace / "app/.env").read_text() == "s3cret"
 
 
-@pytest.mark.parametrize("away", ["node_modules", "venv", "other", "../x", "/tmp/x", "deep/x"])
+@pytest.mark.parametrize("away", ["node_modules", "venv", "other", "../x", "$TMPDIR/x", "deep/x"])
 async def test_what_is_protected_cannot_be_moved_out_of_sight(
     run: Run, workspace: Path, away: str
 ) -> None:
@@ -339,9 +339,7 @@ async def test_what_is_protected_cannot_be_moved_out_of_sight(
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text("s3cret")
     shown = await run(f"mv app {away}; mv app/sub {away}")
-    shown += await run(
-        f"cat {away}/sub/.env {away}/.env app/sub/.env; grep -rs s3cret . | grep env"
-    )
+    shown += await run(f"cat {away}/sub/.env {away}/.env app/sub/.env; grep -rs s3c . | grep env")
     assert "s3cret" not in shown
     await run(f"for f in app {away}; do echo evil > $f/AGENTS.md; done")
     assert (workspace / "app/AGENTS.md").read_text() == "s3cret"
