@@ -280,6 +280,25 @@ def test_doctor_without_the_program(
     assert "apt install bubblewrap" in shown.stdout
 
 
+def test_doctor_where_the_program_does_not_work(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
+) -> None:
+    """As on a machine without user namespaces."""
+    program = tmp_path / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *help*) echo --ro-bind-fd; exit;; esac\n'
+        "echo 'setting up uid map: Permission denied' >&2; exit 1\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    shown = run("doctor", SANDBOX="auto")
+    assert ("no", "commands run without a sandbox, and every one asks") in rows(shown)
+    assert "does not work here: setting up uid map: Permission denied" in shown.stdout
+    assert "AppArmor" in shown.stdout
+
+
 def test_doctor_with_the_sandbox_turned_off(run: Run, place: Place) -> None:
     place.global_modes.write_text(modes_file("mine", groups="read, command"))
     shown = run("doctor", SANDBOX="off", AUTH_TOKEN="0123456789abcdef")  # noqa: S106

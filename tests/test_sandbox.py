@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -494,7 +494,8 @@ async def test_no_room_that_nobody_counts(run: Run, workspace: Path) -> None:
     (workspace / "x.env").mkdir()
     shown = await run("for d in /dev /run x.env; do touch $d/x && echo made in $d; done; true")
     assert "made in" not in shown
-    assert "No space left" in await run("head -c 1200000000 /dev/zero > /tmp/full")
+    if bubblewrap().can_bound_tmp:
+        assert "No space left" in await run("head -c 1200000000 /dev/zero > /tmp/full")
 
 
 async def test_the_machines_own_settings(run: Run) -> None:
@@ -674,24 +675,3 @@ async def test_a_built_in_rule_lets_nothing_change_the_workspace(
     await talk.say("run touch made")
     await talk.decide(APPROVE)
     assert (workspace / "made").exists()
-
-
-@pytest.fixture
-def no_bwrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """A machine on which the program is there and fails, as without user namespaces."""
-    program = tmp_path / "bin" / "bwrap"
-    program.parent.mkdir()
-    program.write_text(
-        "#!/bin/sh\n"
-        'case "$*" in *help*) echo --ro-bind-fd; exit;; esac\n'
-        "echo 'setting up uid map: Permission denied' >&2; exit 1\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    bubblewrap.cache_clear()
-    yield
-    bubblewrap.cache_clear()
-
-
-def test_a_sandbox_that_does_not_work_is_none(no_bwrap: None) -> None:
-    assert "does not work here: setting up uid map: Permission denied" in bubblewrap().problem

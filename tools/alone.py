@@ -10,13 +10,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from modes.errors import ToolFailedError
+
 SECONDS_BETWEEN = 0.02
 TOLD_AFTER_SECONDS = 1
 
 
 @asynccontextmanager
 async def alone(workspace: Path, emit: Callable[[str], None]) -> AsyncIterator[None]:
-    """Wait until no other command runs in the workspace; also across processes."""
+    """Wait until no other command runs in the workspace; also across processes.
+
+    Raises ``ToolFailedError`` on a file system that has no locks.
+    """
     descriptor = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         waited = 0.0
@@ -35,4 +40,9 @@ def _is_locked(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise ToolFailedError(
+            f"the workspace's file system has no locks ({error.strerror}), so commands cannot be "
+            "kept apart there, and none runs in the sandbox"
+        ) from error
     return True

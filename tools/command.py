@@ -137,7 +137,7 @@ def _made(root: Path, before: Survey) -> Iterator[str]:
     """What the command made of files that steer."""
     try:
         made = survey(root).makers - before.makers
-    except ToolFailedError as error:
+    except (ToolFailedError, OSError) as error:
         yield f"the command has run, and {error}"
         return
     if made:
