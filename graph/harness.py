@@ -28,6 +28,8 @@ class Voice:
     prompt: SystemMessage
     model: Runnable[LanguageModelInput, AIMessage]
     """With the mode's tools bound."""
+    name: str
+    """Of the model, as the user wrote it."""
 
 
 def no_rules(_: str) -> str:
@@ -92,7 +94,8 @@ class Harness:
         )
         names = self.machine.bound(Configuration(mode.slug, Phase.THINKING))
         tools = [self.toolbox[name].runnable for name in names]
-        return Voice(SystemMessage(prompt), self.models[mode.model].bind_tools(tools))
+        model = self.models[mode.model].bind_tools(tools)
+        return Voice(SystemMessage(prompt), model, mode.model or self.models.default)
 
 
 def edit_limit(mode: Mode) -> str:

@@ -4,12 +4,16 @@ Providers refuse a history in which a tool call has no answer, or more than one,
 or one that does not stand directly behind the message that made the call.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, ToolCall, ToolMessage
 
-from tools.arguments import misfit
+from tools.arguments import BROKEN, misfit
+
+AnyCall = ToolCall | InvalidToolCall
 
 NOT_RUN = "Not run: the turn went on without this call."
 VOID = (
@@ -22,30 +26,70 @@ UNKNOWN = (
 )
 
 
-def normalised(message: AIMessage) -> AIMessage:
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
+
+
+def normalised(message: AIMessage, taken: Collection[str] = ()) -> AIMessage:
     """``message`` with an id of its own for each call: an answer finds its call by it.
 
+    ``taken`` are ids that earlier calls have.
+
     A call whose arguments are no JSON, or hold what no checkpoint can, becomes one
-    that no tool accepts: a provider wants it answered too.
+    that no tool accepts: a provider wants it answered too. Names and ids are what
+    every provider takes back. The calls stand in ``tool_calls`` alone: a copy in
+    ``content`` would go out as it came, broken or not.
     """
-    seen = set[str]()
+    seen = set(taken)
     calls: list[ToolCall] = []
-    broken = [
-        ToolCall(name=call["name"] or "", args={"not JSON": call["args"]}, id=call["id"])
+    unread = [
+        broken(call, f"its arguments are no JSON: {str(call['args'])[:200]!r}")
         for call in message.invalid_tool_calls
     ]
-    for call in (*message.tool_calls, *broken):
+    for call in (*message.tool_calls, *unread):
         id: str | None = call["id"]
-        if not id or id in seen:
+        if not id or id in seen or not _ID.fullmatch(id):
             id = f"call_{uuid4().hex}"
         seen.add(id)
-        args = call["args"]
-        if found := misfit(args):
-            args = {"not JSON": f"the arguments hold {found}"}
-        calls.append(ToolCall(name=call["name"], args=args, id=id, type="tool_call"))
-    if calls == message.tool_calls:
+        found = misfit(call["args"])
+        args = {BROKEN: f"its arguments hold {found}"} if found else call["args"]
+        calls.append(ToolCall(name=_name(call), args=args, id=id, type="tool_call"))
+    content = _without_calls(message.content)
+    if calls == message.tool_calls and content is message.content:
         return message
-    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
+    update = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
+    return message.model_copy(update=update)
+
+
+def broken(call: AnyCall, why: str) -> ToolCall:
+    """The call with arguments that no tool takes; its answer says why."""
+    return ToolCall(name=call["name"] or "", args={BROKEN: why}, id=call["id"], type="tool_call")
+
+
+def _name(call: ToolCall) -> str:
+    """A name that a provider takes back; one that was made anew is that of no tool."""
+    name = call["name"]
+    return name if _NAME.fullmatch(name) else f"unknown_{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:50]}"
+
+
+def _without_calls(content: str | list[str | dict[str, Any]]) -> str | list[str | dict[str, Any]]:
+    """The content without its calls, and as plain text where nothing else is in it."""
+    if isinstance(content, str):
+        return content
+    blocks = [
+        block for block in content if not (isinstance(block, dict) and block.get("type") in _CALLS)
+    ]
+    texts = [
+        block if isinstance(block, str) else block["text"]
+        for block in blocks
+        if isinstance(block, str) or (block.get("type") == "text" and not block.get("citations"))
+    ]
+    if len(texts) == len(blocks):
+        return "".join(texts)
+    return content if len(blocks) == len(content) else blocks
+
+
+_CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "input_json_delta"})
 
 
 def not_run(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:

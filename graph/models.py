@@ -1,16 +1,12 @@
 """``load_model``: a chat model from its name."""
 
-import os
-
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
 from graph.offline import OfflineModel
+from graph.providers import PROVIDERS
 from modes.errors import ConfigurationError
 from modes.plain_text import plain
-
-KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
-"""The variable with the key, for the providers that the clone installs and that need one."""
 
 
 class Models:
@@ -50,18 +46,18 @@ def load_model(name: str) -> BaseChatModel:
     if not provider or not model:
         raise ConfigurationError(
             f"the model {name!r} is neither 'offline' nor 'provider:name', "
-            "such as 'anthropic:claude-sonnet-4-5' or 'openai:gpt-5'"
+            "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.5'"
         )
-    if (key := KEYS.get(provider)) and not os.environ.get(key):
-        raise ConfigurationError(
-            f"the model {name!r} needs {key}: set it in .env or in the environment, "
-            "or name another model"
-        )
+    known = PROVIDERS.get(provider)
+    if known is not None and (problems := known.problems()):
+        raise ConfigurationError(f"the model {name!r} needs {'; and '.join(problems)}")
     try:
-        chat_model = init_chat_model(model, model_provider=provider)
+        arguments = known.arguments() if known is not None else {}
+        chat_model = init_chat_model(model, model_provider=provider, **arguments)
     except ImportError as error:
         raise ConfigurationError(
-            f"the model {name!r} needs a package that is not installed: {plain(str(error))}"
+            f"the model {name!r} needs a package that is not installed: {plain(str(error))}; "
+            "add it to pyproject.toml as an extra, and run `make lock`"
         ) from error
     except Exception as error:  # each provider's client has its own
         problem = plain(str(error))

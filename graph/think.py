@@ -1,18 +1,18 @@
 """The mode nodes: one model call, with the mode's prompt and exactly its tools."""
 
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 
+from graph.answer import StreamedCalls, usable
 from graph.fingerprint import fingerprint
 from graph.harness import Harness
-from graph.history import normalised
 from graph.judge import Moment, batches, judge_all
 from graph.mode_changes import where
 from graph.node import Node
+from graph.provider_errors import explained
 from graph.state import State
-from modes.errors import ProviderError, told
 from modes.machine import Event
 
 
@@ -22,14 +22,13 @@ def mode_node(harness: Harness, slug: str) -> Node:
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
         voice = harness.voice(slug)
         now, change = where(harness, state)
+        streamed = StreamedCalls()
+        listening = merge_configs(config, {"callbacks": [streamed]})
         try:
-            answer = await voice.model.ainvoke([voice.prompt, *state["messages"]], config)
+            answer = await voice.model.ainvoke([voice.prompt, *state["messages"]], listening)
         except Exception as error:  # each provider's client has its own
-            raise ProviderError(f"the model did not answer: {told(error)}") from error
-        message = normalised(answer)
-        if any(message.id == earlier.id for earlier in state["messages"]):
-            # The reducer would put it in the earlier message's place.
-            message = message.model_copy(update={"id": str(uuid4())})
+            raise explained(error, voice.name) from error
+        message = usable(answer, streamed, state["messages"])
         update: dict[str, Any] = {"messages": [message]}
         if change:
             update["mode_changes"] = change

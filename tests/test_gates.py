@@ -23,7 +23,7 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
 
 
 def scripted(workspace: Path, *calls: tuple[str, dict[str, Any]], **options: Any) -> Conversation:
-    model = ScriptedModel(answers=[calling(*calls)])
+    model = ScriptedModel(answers=[calling(*calls)] if calls else [])
     return Conversation(make_agent(workspace, model, **options))
 
 
@@ -44,13 +44,25 @@ async def test_a_hallucinated_call_never_runs(
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "name", ["delete_everything", "", "read_file ", "__class__", "switch-mode"]
+    ("name", "told"),
+    [
+        ("delete_everything", "delete_everything"),
+        ("__class__", "__class__"),
+        ("switch-mode", "switch-mode"),
+        ("", "unknown_"),
+        ("read_file ", "unknown_read_file_"),
+        ("böse/../x" * 20, "unknown_b_se____xb_se____xb_se____xb_se____xb_se____xb_se_"),
+    ],
 )
-async def test_a_call_of_no_tool_is_an_error(workspace: Path, mode: str, name: str) -> None:
+async def test_a_call_of_no_tool_is_an_error(
+    workspace: Path, mode: str, name: str, told: str
+) -> None:
+    """A name that no provider takes back is made anew, and never that of a tool."""
     talk = scripted(workspace, (name, {}), approvals=Approvals.AUTO)
     await talk.say("go", mode=mode)
     result = (await talk.results())["call_0"]
-    assert (result.status, repr(name) in result.text) == ("error", True)
+    assert (result.status, f"'{told}'" in result.text) == ("error", True)
+    assert result.name == told
     assert problems(await talk.messages()) == []
 
 
@@ -272,7 +284,7 @@ async def test_a_call_whose_arguments_are_no_json_is_answered(workspace: Path) -
     )
     talk = Conversation(make_agent(workspace, ScriptedModel(answers=[broken])))
     await talk.say("go")
-    assert "no argument 'not JSON'" in (await talk.results())["call_0"].text
+    assert "did not run: its arguments are no JSON" in (await talk.results())["call_0"].text
     assert (await talk.messages())[-1].text == "done"
     assert problems(await talk.messages()) == []
 
@@ -284,7 +296,7 @@ async def test_arguments_that_cannot_be_stored_are_answered(workspace: Path, val
     await talk.say("go", mode="code")
     assert [each["name"] for each in await talk.waiting()] == ["write_file"]
     await talk.decide(APPROVE)
-    assert "not JSON" in (await talk.results())["call_0"].text
+    assert "did not run: its arguments hold" in (await talk.results())["call_0"].text
     assert (workspace / "made.txt").exists()
 
 

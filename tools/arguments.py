@@ -3,6 +3,8 @@
 from typing import Any
 
 MAX_DEPTH = 50
+BROKEN = "not JSON"
+"""The one argument of a call that did not arrive whole; its value says why."""
 
 
 def misfit(value: Any, depth: int = 0) -> str | None:

@@ -9,7 +9,7 @@ from modes.catalog import Catalog
 from modes.errors import InvalidCallError
 from modes.mode import Mode
 from modes.toolspec import ToolSpec
-from tools.arguments import misfit
+from tools.arguments import BROKEN, misfit
 from tools.command import Commands, command_tools
 from tools.conversation import conversation_tools
 from tools.edits import edit_tools
@@ -75,6 +75,8 @@ class Toolbox:
         """
         schema = tool.runnable.args_schema
         assert isinstance(schema, type) and issubclass(schema, BaseModel)
+        if BROKEN in args:
+            raise InvalidCallError(f"{tool.spec.name} did not run: {args[BROKEN]}")
         if found := misfit(dict(args)):
             raise InvalidCallError(f"{tool.spec.name}: the arguments hold {found}")
         if unknown := sorted(args.keys() - schema.model_fields.keys()):

@@ -1,0 +1,98 @@
+"""The providers that the clone knows: what each needs before it can be asked."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+RETRIES = 2
+"""How often the provider's client tries again: after a 429 (as long as ``retry-after`` says,
+up to a minute), a 5xx, a timeout, or a connection that cannot be made."""
+TIMEOUT = 600.0
+"""Seconds without a byte before a request is given up; Anthropic's client has no bound itself."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One provider; ``extra`` is its name in ``pyproject.toml``."""
+
+    extra: str
+    key: str | None = None
+    """The variable with the key; None where there is none."""
+    addresses: tuple[str, ...] = ()
+    """The variables that send its requests to another server."""
+    needs_key_elsewhere: bool = True
+    """Whether a server at another address needs a key, too."""
+    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """For ``init_chat_model``."""
+
+    @property
+    def package(self) -> str:
+        """The distribution with its client."""
+        return f"langchain-{self.extra}"
+
+    def address(self) -> str | None:
+        """The server that the environment names instead of the provider's own."""
+        return next((found for name in self.addresses if (found := os.environ.get(name))), None)
+
+    def problems(self) -> list[str]:
+        """What is missing or malformed, each as the end of "it needs ..."."""
+        found = []
+        if find_spec(self.package.replace("-", "_")) is None:
+            found.append(
+                f"the extra {self.extra!r} of pyproject.toml, which is not installed "
+                f"(remove .venv and start again, or: .venv/bin/uv pip install {self.package})"
+            )
+        if self.key and not os.environ.get(self.key) and not self._is_keyless():
+            found.append(f"{self.key} (set it in .env or in the environment)")
+        for name in self.addresses:
+            value = os.environ.get(name)
+            if value and not _is_address(value, bare=self.key is None):
+                found.append(f"{name} to be a URL such as http://127.0.0.1:8080/v1, not {value!r}")
+        return found
+
+    def arguments(self) -> dict[str, Any]:
+        """For ``init_chat_model``, beside the name."""
+        given = dict(self.parameters)
+        if self.key and not os.environ.get(self.key):
+            given["api_key"] = "none"  # the client wants one, the server does not
+        return given
+
+    def _is_keyless(self) -> bool:
+        return not self.needs_key_elsewhere and self.address() is not None
+
+
+def _is_address(value: str, *, bare: bool) -> bool:
+    try:
+        parsed = urlsplit(value)
+        port = parsed.port
+    except ValueError:
+        return False
+    is_url = parsed.scheme in ("http", "https") and bool(parsed.hostname)
+    # OLLAMA_HOST may be host:port alone.
+    return is_url or (bare and "://" not in value and port is None)
+
+
+_CLIENT = MappingProxyType({"max_retries": RETRIES, "timeout": TIMEOUT})
+
+PROVIDERS: Mapping[str, Provider] = {
+    "anthropic": Provider(
+        "anthropic",
+        "ANTHROPIC_API_KEY",
+        ("ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"),
+        parameters=_CLIENT,
+    ),
+    # The base URL of a local server (vLLM, llama.cpp, Ollama), which wants no key, or of a
+    # service such as OpenRouter, which says so itself if the key is missing.
+    "openai": Provider(
+        "openai",
+        "OPENAI_API_KEY",
+        ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
+        needs_key_elsewhere=False,
+        parameters=_CLIENT,
+    ),
+    "ollama": Provider("ollama", addresses=("OLLAMA_HOST",)),
+}

@@ -1,0 +1,109 @@
+"""What the scripted provider answers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from string import ascii_letters, digits
+from typing import Any, Literal
+
+from langchain_core.messages import BaseMessage
+
+from graph.offline import respond
+
+Ending = Literal["whole", "broken", "silent"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call; arguments given as text go out as they are, be they JSON or not."""
+
+    name: str
+    args: dict[str, Any] | str = field(default_factory=dict)
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer of the model."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    thinking: str = ""
+    refusal: str | None = None
+    """Its words, which Anthropic does not send."""
+    is_truncated: bool = False
+    """Whether the model ran out of tokens."""
+    ending: Ending = "whole"
+    """Of the stream: ``broken`` resets the connection, ``silent`` ends it without a word."""
+    events: int | None = None
+    """How many events are sent before the stream ends, unless it ends whole."""
+    pause: float = 0
+    """Seconds between two events."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error instead of an answer."""
+
+    kind: Literal["key", "rate", "quota", "server", "overloaded", "context", "model", "request"]
+    message: str | None = None
+    retry_after: str | None = None
+    mid_stream: bool = False
+    """Whether it comes as an event, behind the first words."""
+
+
+Step = Answer | Failure
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, as far as an answer may depend on it."""
+
+    messages: Sequence[BaseMessage]
+    tools: frozenset[str]
+
+
+Driver = Callable[[Asked], Step]
+
+
+def say(text: str) -> Answer:
+    """An answer in words."""
+    return Answer(text)
+
+
+def call(name: str, *, text: str = "", **args: Any) -> Answer:
+    """An answer that calls one tool."""
+    return Answer(text, (Call(name, args),))
+
+
+def offline(asked: Asked) -> Answer:
+    """The offline model as the driver."""
+    message = respond(asked.messages, asked.tools)
+    return Answer(message.text, tuple(Call(one["name"], one["args"]) for one in message.tool_calls))
+
+
+class Ids:
+    """Ids that look like a service's, and are the same in every recording."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def new(self, prefix: str, length: int) -> str:
+        self._count += 1
+        number = int.from_bytes(sha256(f"{prefix}{self._count}".encode()).digest())
+        letters = digits + ascii_letters
+        text = ""
+        while len(text) < length:
+            number, index = divmod(number, len(letters))
+            text += letters[index]
+        return prefix + text
+
+
+def pieces(text: str, size: int = 12) -> list[str]:
+    """``text`` in pieces, as a stream brings it."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def words(value: Any) -> int:
+    """Tokens, counted as words: no tokenizer is known here."""
+    return len(str(value).split())

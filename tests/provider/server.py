@@ -1,0 +1,165 @@
+"""``ScriptedProvider``: the two services on one loopback port."""
+
+import json
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from types import ModuleType
+from typing import Any
+
+from tests.provider import anthropic_messages, openai_chat
+from tests.provider.script import Answer, Driver, Failure, Ids, Step
+
+KEY = "sk-modeshift-test-0123456789abcdef"
+"""The key that both services take."""
+WIRES: dict[str, ModuleType] = {wire.PATH: wire for wire in (openai_chat, anthropic_messages)}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as it came in."""
+
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: dict[str, Any]
+
+
+class ScriptedProvider:
+    """Answers by ``script``, one step for each request, or by a driver.
+
+    A request that the real service would refuse is refused, and takes no step.
+    """
+
+    def __init__(self, script: Sequence[Step] | Driver) -> None:
+        self.script = script
+        self.requests: list[Request] = []
+        self.refused: list[str] = []
+        """Why requests were refused that no step wanted refused."""
+        self._ids = Ids()
+        self._taken = 0
+        handler = type("Handler", (_Handler,), {"provider": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def steps_left(self) -> int:
+        """Steps that no request has asked for."""
+        return 0 if callable(self.script) else len(self.script) - self._taken
+
+    def serve(self) -> None:
+        """Serve until ``close``."""
+        self._server.serve_forever(poll_interval=0.01)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def step(self, wire: ModuleType, request: Request) -> Step:
+        """What is to be answered."""
+        self.requests.append(request)
+        if wire.given_key(request.headers) != KEY:
+            return Failure("key")
+        if found := wire.problem(request.headers, request.body):
+            self.refused.append(found)
+            return Failure("request", found)
+        if callable(self.script):
+            return self.script(wire.asked(request.body))
+        if not self.steps_left:
+            self.refused.append("the script is at its end")
+            return Failure("request", "the script is at its end")
+        self._taken += 1
+        return self.script[self._taken - 1]
+
+    @property
+    def ids(self) -> Ids:
+        return self._ids
+
+
+@contextmanager
+def serving(script: Sequence[Step] | Driver) -> Iterator[ScriptedProvider]:
+    """A provider that is served by a thread, ended with the block."""
+    provider = ScriptedProvider(script)
+    thread = Thread(target=provider.serve)
+    thread.start()
+    try:
+        yield provider
+    finally:
+        provider.close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    provider: ScriptedProvider
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = json.loads(self.rfile.read(int(headers["content-length"])))
+        wire = WIRES.get(self.path.partition("?")[0])
+        if wire is None:
+            self._send(404, {"error": f"there is nothing at {self.path}"}, {})
+            return
+        step = self.provider.step(wire, Request(self.path, headers, body))
+        if isinstance(step, Failure) and not step.mid_stream:
+            status, error = wire.failure(step, wire.given_key(headers), body, self.provider.ids)
+            more = {"retry-after": step.retry_after} if step.retry_after else {}
+            self._send(status, error, {**wire.headers(self.provider.ids), **more})
+        elif body.get("stream"):
+            self._stream(wire, step, body)
+        else:
+            assert isinstance(step, Answer)
+            time.sleep(step.pause)
+            sent = wire.as_json(step, body, self.provider.ids)
+            self._send(200, sent, wire.headers(self.provider.ids))
+
+    def _send(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
+        content = json.dumps(body, ensure_ascii=False).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _stream(self, wire: ModuleType, step: Step, body: dict[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream; charset=utf-8")
+        self.send_header("transfer-encoding", "chunked")
+        for name, value in wire.headers(self.provider.ids).items():
+            self.send_header(name, value)
+        self.end_headers()
+        answer = Answer("Let me see what") if isinstance(step, Failure) else step
+        events = wire.as_events(answer, body, self.provider.ids)
+        if isinstance(step, Failure):
+            events = [*events[:3], wire.error_event(step, body, self.provider.ids)]
+        for event in events if answer.events is None else events[: answer.events]:
+            self._chunk(event.encode())
+            time.sleep(answer.pause)
+        if answer.ending == "broken":
+            self._reset()
+        else:
+            self._chunk(b"")
+
+    def _chunk(self, content: bytes) -> None:
+        self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
+        self.wfile.flush()
+
+    def _reset(self) -> None:
+        at_once = struct.pack("ii", 1, 0)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.close_connection = True
