@@ -73,12 +73,12 @@ _ADVICE = {
 
 
 def _is_too_long(error: Exception) -> bool:
-    return (
-        isinstance(error, ContextOverflowError)
-        or getattr(error, "code", None) == "context_length_exceeded"
-        or (getattr(error, "status_code", None) in (400, 413) and _TOO_LONG.search(str(error)))
-        is not None
-    )
+    if isinstance(error, ContextOverflowError):
+        return True
+    if getattr(error, "code", None) == "context_length_exceeded":
+        return True
+    is_refusal = getattr(error, "status_code", None) in (400, 413)
+    return is_refusal and _TOO_LONG.search(str(error)) is not None
 
 
 def _broke_off(error: Exception) -> bool:

@@ -1,6 +1,8 @@
 """Fixtures."""
 
 import ipaddress
+import os
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,17 @@ def no_files_of_the_user(
     folder = tmp_path_factory.getbasetemp() / "nobody"
     monkeypatch.setenv("CONFIG_FOLDER", str(folder))
     monkeypatch.setenv("TRUST_FILE", str(folder / "trusted.json"))
+
+
+PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_|_proxy$")
+
+
+@pytest.fixture(autouse=True)
+def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keys, addresses and proxies are set, to nonsense perhaps: none is used."""
+    for name in list(os.environ):
+        if PROVIDERS.search(name):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ from typing import Any
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, StreamMode
 
 from graph.agent import Agent, build_agent
 from graph.harness import Harness
@@ -34,7 +34,7 @@ def edit(name: str, **args: Any) -> dict[str, Any]:
 
 def make_agent(
     workspace: Path,
-    model: BaseChatModel | None = None,
+    model: BaseChatModel | str | None = None,
     approvals: Approvals = Approvals.MANUAL,
     saver: BaseCheckpointSaver[Any] | None = None,
     catalog: Catalog | None = None,
@@ -49,15 +49,21 @@ def make_agent(
 class Conversation:
     """One thread."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, *, is_streamed: bool = False) -> None:
+        """``is_streamed`` is for a client that listens to the model's words as they come."""
         self.agent = agent
         self.config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
         self.nodes: list[str] = []
+        self.chunks: list[AIMessageChunk] = []
+        self._modes: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
 
     async def send(self, given: Any) -> None:
         """Run with an input or a ``Command`` until it ends or waits."""
-        async for update in self.agent.astream(given, self.config, stream_mode="updates"):
-            self.nodes += [name for name in update if name != "__interrupt__"]
+        async for mode, part in self.agent.astream(given, self.config, stream_mode=self._modes):
+            if mode == "updates":
+                self.nodes += [name for name in part if name != "__interrupt__"]
+            elif isinstance(part[0], AIMessageChunk):
+                self.chunks.append(part[0])
 
     async def send_until(self, node: str, given: Any) -> None:
         """Run, and stop behind a node, as a process does that ends between two steps."""

@@ -36,8 +36,9 @@ class ScriptedProvider:
     A request that the real service would refuse is refused, and takes no step.
     """
 
-    def __init__(self, script: Sequence[Step] | Driver) -> None:
+    def __init__(self, script: Sequence[Step] | Driver, key: str = KEY) -> None:
         self.script = script
+        self.key = key
         self.requests: list[Request] = []
         self.refused: list[str] = []
         """Why requests were refused that no step wanted refused."""
@@ -67,7 +68,7 @@ class ScriptedProvider:
     def step(self, wire: ModuleType, request: Request) -> Step:
         """What is to be answered."""
         self.requests.append(request)
-        if wire.given_key(request.headers) != KEY:
+        if wire.given_key(request.headers) != self.key:
             return Failure("key")
         if found := wire.problem(request.headers, request.body):
             self.refused.append(found)
@@ -86,9 +87,9 @@ class ScriptedProvider:
 
 
 @contextmanager
-def serving(script: Sequence[Step] | Driver) -> Iterator[ScriptedProvider]:
+def serving(script: Sequence[Step] | Driver, key: str = KEY) -> Iterator[ScriptedProvider]:
     """A provider that is served by a thread, ended with the block."""
-    provider = ScriptedProvider(script)
+    provider = ScriptedProvider(script, key)
     thread = Thread(target=provider.serve)
     thread.start()
     try:
@@ -99,6 +100,8 @@ def serving(script: Sequence[Step] | Driver) -> Iterator[ScriptedProvider]:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """One request to a connection: LangChain's clients keep theirs beyond a test's event loop."""
+
     provider: ScriptedProvider
     protocol_version = "HTTP/1.1"
 
@@ -130,18 +133,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
-        for name, value in headers.items():
+        self._end_headers(headers)
+        self.wfile.write(content)
+
+    def _end_headers(self, headers: dict[str, str]) -> None:
+        for name, value in {**headers, "connection": "close"}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(content)
 
     def _stream(self, wire: ModuleType, step: Step, body: dict[str, Any]) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream; charset=utf-8")
         self.send_header("transfer-encoding", "chunked")
-        for name, value in wire.headers(self.provider.ids).items():
-            self.send_header(name, value)
-        self.end_headers()
+        self._end_headers(wire.headers(self.provider.ids))
         answer = Answer("Let me see what") if isinstance(step, Failure) else step
         events = wire.as_events(answer, body, self.provider.ids)
         if isinstance(step, Failure):
@@ -162,4 +166,3 @@ class _Handler(BaseHTTPRequestHandler):
         at_once = struct.pack("ii", 1, 0)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
         self.connection.shutdown(socket.SHUT_RDWR)
-        self.close_connection = True

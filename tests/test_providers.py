@@ -1,0 +1,289 @@
+"""Real clients of real providers against the scripted one: streaming, and every failure."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.answer import CUT_OFF, REFUSED
+from modes.errors import ProviderError
+from modes.verdict import Approvals
+from tests.conversation import APPROVE, Conversation, make_agent
+from tests.provider.script import Answer, Call, Driver, Failure, Step, call, offline, say
+from tests.provider.server import KEY, ScriptedProvider, serving
+
+MODELS = {"openai": "openai:gpt-5.5", "anthropic": "anthropic:claude-sonnet-5-5"}
+AT_ONCE = "0.01"
+"""Seconds to wait before the client tries again."""
+HERE = say("Here I am.")
+BROKEN = '{"path": "a.txt", "content": "rm -rf /tmp/half-a-pa'
+
+
+def use(provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, key: str = KEY) -> None:
+    """Make this the provider of the environment."""
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+
+
+class Talk(Conversation):
+    """A thread with a model of the provider."""
+
+    def __init__(
+        self, provider: ScriptedProvider, workspace: Path, name: str, *, is_streamed: bool
+    ) -> None:
+        agent = make_agent(workspace, MODELS[name], Approvals.AUTO)
+        super().__init__(agent, is_streamed=is_streamed)
+        self.provider = provider
+
+
+@pytest.fixture(params=["whole", "streamed"])
+def is_streamed(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "streamed")
+
+
+@pytest.fixture(params=MODELS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def start(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, is_streamed: bool
+) -> Iterator[Any]:
+    """Makes a thread with a model that follows a script; nothing is left of the script."""
+    providers: list[ScriptedProvider] = []
+    with ExitStack() as stack:
+
+        def started(script: Sequence[Step] | Driver, key: str = KEY) -> Talk:
+            provider = stack.enter_context(serving(script))
+            providers.append(provider)
+            use(provider, monkeypatch, key)
+            return Talk(provider, workspace, name, is_streamed=is_streamed)
+
+        yield started
+    for provider in providers:
+        assert provider.refused == [], "the real service would have refused it"
+        assert provider.steps_left == 0
+
+
+async def fails(talk: Talk, *texts: str) -> str:
+    """The run ends with an error that says this; nothing of the answer is kept."""
+    before = len(await talk.messages())
+    with pytest.raises(ProviderError) as caught:
+        await talk.say("hello")
+    for text in texts:
+        assert text in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert len(await talk.messages()) == before + 1
+    return str(caught.value)
+
+
+async def goes_on(talk: Talk) -> None:
+    """The thread is usable, and its history is one that the provider takes."""
+    await talk.say("and now?")
+    assert (await talk.messages())[-1].text == "Here I am."
+
+
+async def test_words_and_calls_arrive_piece_by_piece(
+    start: Any, workspace: Path, *, is_streamed: bool
+) -> None:
+    text = "hello " * 9
+    talk = start([call("write_file", text="I write it now.", path="a.txt", content=text), HERE])
+    await talk.say("go", mode="code")
+    assert (workspace / "a.txt").read_text() == text
+    assert (await talk.messages())[-1].text == "Here I am."
+    message: Any = (await talk.messages())[1]
+    assert message.content == "I write it now.", "words only, and the same with each provider"
+    assert talk.provider.requests[0].body.get("stream", False) is is_streamed
+    words = [chunk.text for chunk in talk.chunks if chunk.text]
+    parts = [piece["args"] for chunk in talk.chunks for piece in chunk.tool_call_chunks]
+    assert (len(words) > 2, len(parts) > 4) == (is_streamed, is_streamed)
+    if is_streamed:
+        assert "".join(words) == "I write it now.Here I am."
+        assert json.loads("".join(part or "" for part in parts)) == message.tool_calls[0]["args"]
+
+
+async def test_parallel_calls(start: Any, workspace: Path) -> None:
+    (workspace / "a").write_text("one")
+    (workspace / "b").write_text("two")
+    reads = (Call("read_file", {"path": "a"}), Call("read_file", {"path": "b"}))
+    talk = start([Answer("", reads), HERE])
+    await talk.say("go")
+    one, two = (await talk.results()).values()
+    assert ("one" in one.text, "two" in two.text) == (True, True)
+    sent = json.dumps(talk.provider.requests[1].body["messages"])
+    assert 0 < sent.index("one") < sent.index("two")
+
+
+async def test_the_offline_model_drives_it(start: Any, workspace: Path) -> None:
+    """What the client sends can be read back whole: text, calls, results."""
+    talk = start(offline)
+    await talk.say("write a.txt: hello\nread a.txt\nread missing")
+    await talk.decide(APPROVE)
+    assert (workspace / "a.txt").read_text() == "hello"
+    report = (await talk.messages())[-1].text
+    assert report.startswith("Here is how it went:\n- write a.txt: hello: Created a.txt")
+    assert "- read missing: refused: " in report or "- read missing: ToolFailed" in report
+
+
+async def test_a_key_that_is_refused(start: Any, name: str) -> None:
+    talk = start([], key="sk-wrong-0123456789")
+    text = await fails(talk, f"does not accept {name.upper()}_API_KEY; set it")
+    assert "sk-wrong" not in text, "OpenAI's answer repeats the key"
+
+
+async def test_too_many_requests_are_tried_again(start: Any) -> None:
+    wait = Failure("rate", retry_after=AT_ONCE)
+    talk = start([wait, wait, HERE])
+    await goes_on(talk)
+    assert len(talk.provider.requests) == 3
+
+
+async def test_too_many_requests_for_too_long(start: Any) -> None:
+    talk = start([*[Failure("rate", retry_after=AT_ONCE)] * 3, HERE])
+    await fails(talk, "too many requests", "tried 3 times", f"wait {AT_ONCE} s", "per min")
+    await goes_on(talk)
+
+
+@pytest.mark.parametrize("kind", ["server", "overloaded"])
+async def test_a_failing_server(start: Any, kind: Any) -> None:
+    failure = Failure(kind, retry_after=AT_ONCE)
+    talk = start([failure, HERE, *[failure] * 3, HERE])
+    await goes_on(talk)
+    await fails(talk, "the provider failed", "tried 3 times")
+    await goes_on(talk)
+
+
+async def test_a_conversation_that_is_too_long(start: Any) -> None:
+    talk = start([Failure("context"), HERE])
+    await fails(talk, "longer than it can read", "start a new thread", "tokens")
+    assert len(talk.provider.requests) == 1, "trying again would not help"
+    await goes_on(talk)
+
+
+async def test_an_unknown_model(start: Any, name: str) -> None:
+    await fails(start([Failure("model")]), repr(MODELS[name]), "set MODEL to another one")
+
+
+async def test_a_request_that_is_refused(start: Any) -> None:
+    talk = start([Failure("request", "tools.0.name: too odd"), HERE])
+    await fails(talk, "did not answer", "tools.0.name: too odd (400)")
+    await goes_on(talk)
+
+
+async def test_a_server_that_is_not_there(start: Any, name: str) -> None:
+    talk = start([])
+    talk.provider.close()
+    await fails(talk, talk.provider.url, "cannot be reached (tried 3 times)")
+
+
+@pytest.mark.parametrize("is_streamed", [True], ids=["streamed"])
+class TestStreams:
+    """What can happen in the middle of a stream."""
+
+    @pytest.mark.parametrize("events", [1, 4])
+    @pytest.mark.parametrize("ending", ["broken", "silent"])
+    async def test_an_answer_that_breaks_off(self, start: Any, ending: Any, events: int) -> None:
+        talk = start([Answer("Once upon a time there was", ending=ending, events=events), HERE])
+        await fails(talk, "broke off", "nothing of it is kept", "go on")
+        assert len(talk.provider.requests) == 1, "not asked again: the words are out"
+        await goes_on(talk)
+
+    @pytest.mark.parametrize("ending", ["broken", "silent"])
+    async def test_a_call_that_breaks_off(self, start: Any, workspace: Path, ending: Any) -> None:
+        calls = (Call("write_file", {"path": "a", "content": "x" * 90}),)
+        talk = start([Answer("", calls, ending=ending, events=8), HERE])
+        await fails(talk, "broke off")
+        assert list(workspace.iterdir()) == []
+        await goes_on(talk)
+
+    async def test_an_error_in_the_middle(self, start: Any) -> None:
+        talk = start([Failure("overloaded", mid_stream=True), HERE])
+        await fails(talk, "did not answer", "verloaded")
+        await goes_on(talk)
+
+
+async def test_a_call_with_broken_json_does_not_run(start: Any, workspace: Path) -> None:
+    """LangChain mends what is streamed: half a command would look like a whole one."""
+    (workspace / "b").write_text("two")
+    calls = (Call("write_file", BROKEN), Call("read_file", {"path": "b"}))
+    talk = start([Answer("", calls), HERE])
+    await talk.say("go", mode="code")
+    results = {result.name: result for result in (await talk.results()).values()}
+    assert results["write_file"].status == "error"
+    assert results["read_file"].status == "success"
+    assert not (workspace / "a.txt").exists()
+    assert (await talk.messages())[-1].text == "Here I am."
+
+
+async def test_a_call_at_the_limit_of_tokens_does_not_run(start: Any, workspace: Path) -> None:
+    calls = (Call("read_file", {"path": "b"}), Call("write_file", BROKEN))
+    talk = start([Answer("", calls, is_truncated=True), HERE])
+    await talk.say("go", mode="code")
+    for result in (await talk.results()).values():
+        assert result.status == "error"
+        assert "cut off at the model's limit" in result.text
+        assert "smaller parts" in result.text
+    assert list(workspace.iterdir()) == []
+    assert (await talk.messages())[-1].text == "Here I am."
+
+
+async def test_words_at_the_limit_of_tokens(start: Any) -> None:
+    talk = start([Answer("Once upon a", is_truncated=True), HERE])
+    await talk.say("tell me")
+    assert (await talk.messages())[-1].text == f"Once upon a\n\n{CUT_OFF}"
+    await goes_on(talk)
+
+
+async def test_an_empty_answer(start: Any) -> None:
+    talk = start([Answer(""), HERE])
+    await fails(talk, "answered with nothing")
+    await goes_on(talk)
+
+
+async def test_a_refusal(start: Any, name: str, *, is_streamed: bool) -> None:
+    talk = start([Answer(refusal="I cannot help with that."), HERE])
+    if name == "openai" and is_streamed:
+        # LangChain drops the words of a streamed refusal: an empty answer is left.
+        await fails(talk, "answered with nothing", "decline")
+    else:
+        await talk.say("hello")
+        said = {"openai": "I cannot help with that.", "anthropic": REFUSED}[name]
+        assert (await talk.messages())[-1].text == said
+    await goes_on(talk)
+
+
+async def test_names_and_ids_that_no_provider_takes_back(start: Any) -> None:
+    calls = (
+        Call("read the file!", {"path": "a"}, "same"),
+        Call("no_such_tool", {}, "same"),
+        Call("read_file", {"path": "a"}, "not/an id" * 9),
+    )
+    talk = start([Answer("", calls), Answer("", (Call("list_files", {}, "same"),)), HERE])
+    await talk.say("go")
+    assert len(await talk.results()) == 4
+    assert (await talk.messages())[-1].text == "Here I am."
+
+
+@pytest.mark.parametrize("name", ["anthropic"])
+async def test_thoughts_go_back_as_they_came(start: Any) -> None:
+    talk = start([Answer("", (Call("list_files", {}),), thinking="Let me look."), HERE])
+    await talk.say("go")
+    sent = talk.provider.requests[1].body["messages"][1]["content"]
+    assert sent[0]["thinking"] == "Let me look."
+    assert sent[0]["signature"].startswith("EqE")
+
+
+async def test_a_local_server_needs_no_key(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
+) -> None:
+    with serving([HERE], key="none") as provider:
+        use(provider, monkeypatch)
+        monkeypatch.delenv("OPENAI_API_KEY")
+        await goes_on(Talk(provider, workspace, "openai", is_streamed=is_streamed))
+        assert provider.steps_left == 0
