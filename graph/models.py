@@ -5,6 +5,7 @@ from langchain_core.language_models import BaseChatModel
 
 from graph.offline import OfflineModel
 from graph.providers import PROVIDERS
+from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from modes.plain_text import plain
 
@@ -35,7 +36,7 @@ class Models:
 
 
 def load_model(name: str) -> BaseChatModel:
-    """The model called ``offline`` or ``provider:name``.
+    """The model called ``offline``, ``replay:cassette`` or ``provider:name``.
 
     Raises ``ConfigurationError`` for any other name, for a provider that is
     unknown or not installed, and for a key that is missing.
@@ -48,6 +49,8 @@ def load_model(name: str) -> BaseChatModel:
             f"the model {name!r} is neither 'offline' nor 'provider:name', "
             "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.5'"
         )
+    if provider == "replay":
+        return _replayed(name, model)
     known = PROVIDERS.get(provider)
     if known is not None and (problems := known.problems()):
         raise ConfigurationError(f"the model {name!r} needs {'; and '.join(problems)}")
@@ -64,3 +67,14 @@ def load_model(name: str) -> BaseChatModel:
         raise ConfigurationError(f"the model {name!r} cannot be loaded: {problem}") from error
     assert isinstance(chat_model, BaseChatModel)
     return chat_model
+
+
+def _replayed(name: str, path: str) -> BaseChatModel:
+    try:
+        from graph.replay_model import replay_model  # noqa: PLC0415  # vcrpy is an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            f"the model {name!r} needs the extra 'replay' of pyproject.toml, which is not "
+            "installed (remove .venv and start again, or: .venv/bin/uv pip install vcrpy)"
+        ) from error
+    return replay_model(ROOT / path)

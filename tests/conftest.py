@@ -11,11 +11,44 @@ import pytest
 
 from tests.conversation import Conversation, make_agent
 from tests.place import Place
+from tests.recording import KEYS, PASSED, WRITTEN, begin, is_streamed, provider
+
+__all__ = ["begin", "is_streamed", "provider"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
+    group.addoption("--record", action="store_true", help="record the cassettes of the tests run")
+    group.addoption(
+        "--real",
+        action="append",
+        default=[],
+        choices=list(KEYS),
+        help="a provider to record the real service of; it costs money",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if report.when == "call":
+        item.stash[PASSED] = report.passed
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.getoption("--record"):
+        written = config.stash.get(WRITTEN, [])
+        terminalreporter.write_line(f"{len(written)} cassettes written, the others are as before")
+        for path in written:
+            terminalreporter.write_line(f"  {path}")
 
 
 @pytest.fixture(autouse=True)
-def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reaches further than this machine."""
+def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+    """No test reaches further than this machine, unless a real provider is to be recorded."""
+    if pytestconfig.getoption("--real"):
+        return
     connect = socket.socket.connect
 
     def checked(self: socket.socket, address: Any) -> None:
@@ -40,10 +73,11 @@ PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure
 
 
 @pytest.fixture(autouse=True)
-def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
     """Whatever keys, addresses and proxies are set, to nonsense perhaps: none is used."""
+    kept = {KEYS[name] for name in pytestconfig.getoption("--real")}
     for name in list(os.environ):
-        if PROVIDERS.search(name):
+        if PROVIDERS.search(name) and name not in kept:
             monkeypatch.delenv(name)
 
 

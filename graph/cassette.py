@@ -1,0 +1,227 @@
+"""The file of a cassette: what a provider's client sent and got, as YAML that people read.
+
+Bodies are decoded: JSON stands as a mapping, a stream as its text. What comes again, a prompt
+or the tools, stands once and is referred to (``&`` and ``*``). Whatever could identify who
+recorded it is taken out of requests and answers: headers by an allow-list, keys by their
+look and by the environment.
+"""
+
+import json
+import os
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from modes.errors import ConfigurationError
+
+SCRIPTED = "scripted provider"
+"""Where it was recorded, when it was not at the real service."""
+KEPT_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta", "retry-after"})
+SCRUBBED = "[scrubbed]"
+_SECRETS = re.compile(
+    r"\b(?:sk|pk|org|proj|user|req|key)[-_][A-Za-z0-9_-]{16,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bAKIA[0-9A-Z]{16}\b|\bBearer [A-Za-z0-9._~+/-]{8,}"
+)
+_SECRET_NAME = re.compile(r"(?:_API_KEY|_KEY|_TOKEN|_SECRET|_PASSWORD)$")
+_FIRST = {name: rank for rank, name in enumerate(("type", "role", "id", "name", "model"))}
+_REPEATED = 300
+"""Characters from which on what comes again is referred to."""
+
+# In C where there is one: ten times as fast.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+Json = Any
+
+
+@dataclass(frozen=True)
+class Header:
+    """What was recorded, where and when."""
+
+    source: str
+    """``SCRIPTED``, or the host of the real service."""
+    model: str
+    streamed: bool
+    date: str
+    """ISO 8601."""
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """A request and its answer; a body that is JSON is decoded, any other is text."""
+
+    method: str
+    uri: str
+    request_headers: dict[str, str]
+    request: Json
+    status: int
+    response_headers: dict[str, str]
+    response: Json
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A cassette's content."""
+
+    header: Header
+    interactions: tuple[Interaction, ...]
+
+    def is_same(self, other: "Recording") -> bool:
+        """Whether only the day differs."""
+        return replace(self, header=replace(self.header, date=other.header.date)) == other
+
+
+def decoded(body: bytes | str | None) -> Json:
+    """A body as it stands in a cassette."""
+    text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def encoded(body: Json) -> bytes:
+    """A body as it goes over the wire."""
+    return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()
+
+
+def scrubbed(value: Json, replaced: Iterable[tuple[str, str]] = ()) -> Json:
+    """``value`` without what looks like a key or is one in the environment.
+
+    ``replaced`` are texts and what stands for them: the folder of a test, say.
+    """
+    known = [
+        (text, SCRUBBED)
+        for name, text in os.environ.items()
+        if len(text) >= 8 and _SECRET_NAME.search(name)
+    ]
+    return _scrubbed(value, (*replaced, *known))
+
+
+def _scrubbed(value: Json, replaced: tuple[tuple[str, str], ...]) -> Json:
+    match value:
+        case str():
+            for text, instead in replaced:
+                value = value.replace(text, instead)
+            return _SECRETS.sub(SCRUBBED, value)
+        case list():
+            return [_scrubbed(one, replaced) for one in value]
+        case dict():
+            return {key: _scrubbed(one, replaced) for key, one in value.items()}
+        case _:
+            return value
+
+
+def kept_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, str]:
+    """The headers that tell nothing about anybody."""
+    return {
+        name.lower(): ", ".join(value) if isinstance(value, list) else value
+        for name, value in headers
+        if name.lower() in KEPT_HEADERS
+    }
+
+
+def dumped(recording: Recording, title: str) -> str:
+    """The text of a cassette; ``title`` becomes its first line, a comment."""
+    found: dict[str, Any] = {}
+    data = {
+        "recorded": asdict(recording.header),
+        "interactions": [
+            {
+                "request": {
+                    "method": one.method,
+                    "uri": one.uri,
+                    "headers": one.request_headers,
+                    "body": _shared(_in_order(one.request), found),
+                },
+                "response": {
+                    "status": one.status,
+                    "headers": one.response_headers,
+                    "body": one.response,
+                },
+            }
+            for one in recording.interactions
+        ],
+    }
+    text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    total = len(recording.interactions)
+    parts = re.split(r"^(?=- request:)", text, flags=re.MULTILINE)
+    # No empty line before the comment: a stream's text ends with some, which count.
+    numbered = [f"# {number} of {total}\n{part}" for number, part in enumerate(parts[1:], 1)]
+    return "".join([f"# {title}\n", parts[0], *numbered])
+
+
+def _in_order(value: Json) -> Json:
+    """Keys in an order that does not depend on a client's version; first what a reader seeks."""
+    match value:
+        case dict():
+            keys = sorted(value, key=lambda key: (_FIRST.get(key, len(_FIRST)), key))
+            return {key: _in_order(value[key]) for key in keys}
+        case list():
+            return [_in_order(one) for one in value]
+        case _:
+            return value
+
+
+def _shared(value: Json, found: dict[str, Json]) -> Json:
+    """``value`` in which every long part that came before is the very object that came before."""
+    text = json.dumps(value)
+    if len(text) < _REPEATED:
+        return value
+    if text not in found:
+        match value:
+            case dict():
+                found[text] = {key: _shared(one, found) for key, one in value.items()}
+            case list():
+                found[text] = [_shared(one, found) for one in value]
+            case _:
+                found[text] = value
+    return found[text]
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # either
+    """Refers to long texts too, and writes those of several lines as they are."""
+
+    def ignore_aliases(self, data: Hashable) -> bool:
+        return not isinstance(data, str | dict | list) or len(json.dumps(data)) < _REPEATED
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def loaded(path: Path) -> Recording:
+    """Read a cassette; raises ``ConfigurationError`` where it is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe one
+        return Recording(
+            Header(**data["recorded"]),
+            tuple(
+                Interaction(
+                    one["request"]["method"],
+                    one["request"]["uri"],
+                    one["request"]["headers"],
+                    one["request"]["body"],
+                    one["response"]["status"],
+                    one["response"]["headers"],
+                    one["response"]["body"],
+                )
+                for one in data["interactions"]
+            ),
+        )
+    except OSError as error:
+        raise ConfigurationError(
+            f"the cassette {str(path)!r} cannot be read: {error.strerror}"
+        ) from error
+    except (ValueError, TypeError, KeyError, yaml.YAMLError) as error:
+        raise ConfigurationError(
+            f"{str(path)!r} is no cassette of this project: {type(error).__name__}: {error}"
+        ) from error

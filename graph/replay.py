@@ -1,0 +1,191 @@
+"""Plays a cassette to the provider's client, in place of the network.
+
+``exactly`` is for tests: the same method, URL and body. ``in_conversation`` is for a demo on
+the dev server: the same words and calls with the same tools, whatever the prompt has become
+and whatever the tools found.
+"""
+
+import difflib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, NoReturn
+
+from typing_extensions import override
+from vcr.cassette import Cassette
+from vcr.patch import PATCHER_NAMES
+from vcr.record_mode import RecordMode
+from vcr.request import Request
+
+from graph.cassette import Interaction, Json, Recording, decoded, encoded, scrubbed
+from graph.spoken import spoken
+
+MAX_LINES = 120
+"""Of a difference that is shown."""
+OTHER_CLIENTS = tuple(name for name in PATCHER_NAMES if name != "httpx2")
+"""Not the providers': the server has connections of its own, which are let alone."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the client wants to send."""
+
+    method: str
+    uri: str
+    body: Json
+
+
+Same = Callable[[Interaction, Asked], bool]
+Refuse = Callable[["Player", Asked], NoReturn]
+
+
+def exactly(recorded: Interaction, asked: Asked) -> bool:
+    """Whether it is the recorded request, but for the order of JSON's keys."""
+    return (recorded.method, recorded.uri, recorded.request) == (
+        asked.method,
+        asked.uri,
+        asked.body,
+    )
+
+
+def in_conversation(recorded: Interaction, asked: Asked) -> bool:
+    """Whether it is the same point of the same conversation."""
+    return spoken(recorded.request) == spoken(asked.body)
+
+
+class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
+    """A cassette that is played; what it does not hold is refused, and never sent."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        same: Same,
+        refuse: Refuse,
+        *,
+        replaced: tuple[tuple[str, str], ...] = (),
+        repeats: bool = False,
+        path: str = "cassette",
+    ) -> None:
+        """``replaced`` as in ``scrubbed``; ``repeats``: an answer may be played again."""
+        self.recording = recording
+        self._same = same
+        self._refuse = refuse
+        self._replaced = replaced
+        self._repeats = repeats
+        super().__init__(
+            path,
+            persister=_Loaded(recording),
+            record_mode=RecordMode.NONE,
+            skip_patchers=OTHER_CLIENTS,
+        )
+
+    @override
+    def can_play_response_for(self, request: Request) -> bool:
+        asked = self._asked(request)
+        if self._find(asked) is None:
+            self._refuse(self, asked)
+        return True
+
+    @override
+    def play_response(self, request: Request) -> Any:
+        index = self._find(self._asked(request))
+        assert index is not None
+        self.play_counts[index] += 1
+        return self.data[index][1]
+
+    @property
+    def unplayed(self) -> list[int]:
+        """The numbers, from 0, of the interactions that nobody has asked for."""
+        return [n for n in range(len(self.recording.interactions)) if not self.play_counts[n]]
+
+    def _asked(self, request: Request) -> Asked:
+        body = scrubbed(decoded(request.body_bytes), self._replaced)
+        return Asked(request.method, scrubbed(request.uri, self._replaced), body)
+
+    def _find(self, asked: Asked) -> int | None:
+        """The first that fits and has not been played, or has been played least."""
+        fitting = [
+            index
+            for index, one in enumerate(self.recording.interactions)
+            if self._same(one, asked) and (self._repeats or not self.play_counts[index])
+        ]
+        return min(fitting, key=lambda index: self.play_counts[index], default=None)
+
+
+class _Loaded:
+    """Gives vcrpy what has been read already."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def load_cassette(self, _: str, **__: Any) -> tuple[list[Request], list[dict[str, Any]]]:
+        requests = []
+        responses = []
+        for one in self._recording.interactions:
+            body = encoded(one.request)
+            requests.append(Request(one.method, one.uri, body, one.request_headers))
+            message = HTTPStatus(one.status).phrase if one.status in list(HTTPStatus) else ""
+            responses.append(
+                {
+                    "status": {"code": one.status, "message": message},
+                    "headers": {name: [value] for name, value in one.response_headers.items()},
+                    "body": {"string": encoded(one.response)},
+                }
+            )
+        return requests, responses
+
+
+def playing(recording: Recording, same: Same, refuse: Refuse, **options: Any) -> Any:
+    """A context in which the providers' clients get the recorded answers; gives the player."""
+    return Player.use(recording=recording, same=same, refuse=refuse, **options)
+
+
+def difference(player: Player, asked: Asked) -> str:
+    """What of ``asked`` is not as recorded, for a person."""
+    left = player.unplayed
+    total = len(player.recording.interactions)
+    if not left:
+        return f"one request more than the {total} that were recorded:\n" + _shown(asked.body)
+    recorded = player.recording.interactions[left[0]]
+    lines = [f"request {left[0] + 1} of {total} is not as recorded:"]
+    for name, old, new in (
+        ("method", recorded.method, asked.method),
+        ("URL", recorded.uri, asked.uri),
+    ):
+        if old != new:
+            lines.append(f"{name}: recorded {old}, got {new}")
+    lines += difflib.unified_diff(
+        list(_lines(recorded.request)),
+        list(_lines(asked.body)),
+        "recorded",
+        "got",
+        n=3,
+        lineterm="",
+    )
+    if len(lines) > MAX_LINES:
+        lines[MAX_LINES:] = [f"... and {len(lines) - MAX_LINES} lines more"]
+    return "\n".join(lines)
+
+
+def _shown(body: Json) -> str:
+    lines = list(_lines(body))
+    return "\n".join(lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], "..."])
+
+
+def _lines(value: Json, indent: str = "") -> Iterator[str]:
+    """Texts line by line: one changed line of a prompt shows as one line."""
+    match value:
+        case dict():
+            for key in sorted(value):
+                yield f"{indent}{key}:"
+                yield from _lines(value[key], indent + "  ")
+        case list():
+            for one in value:
+                yield f"{indent}-"
+                yield from _lines(one, indent + "  ")
+        case str() if "\n" in value:
+            for line in value.split("\n"):
+                yield f"{indent}| {line}"
+        case _:
+            yield f"{indent}{json.dumps(value, ensure_ascii=False)}"

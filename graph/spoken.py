@@ -1,0 +1,54 @@
+"""What is said in a provider's request: who said and called what, with which tools at hand.
+
+Read from either wire format, without the system prompt and without what tools found.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Said = tuple[str, str]
+"""Who, and what: ``user``, ``assistant``, ``call`` or ``result``."""
+
+
+def spoken(body: Any) -> tuple[frozenset[str], list[Said]]:
+    """The names of the tools, and what was said; nothing for what is no such request."""
+    if not isinstance(body, dict):
+        return frozenset(), []
+    tools = frozenset(
+        str(tool.get("function", tool).get("name")) for tool in body.get("tools") or ()
+    )
+    return tools, [said for message in body.get("messages") or () for said in _said(message)]
+
+
+def by_user(body: Any) -> list[str]:
+    """The user's messages."""
+    return [text for who, text in spoken(body)[1] if who == "user"]
+
+
+def _said(message: dict[str, Any]) -> Iterator[Said]:
+    role = message.get("role")
+    if role in ("system", "developer"):
+        return
+    if role == "tool":
+        yield "result", ""
+        return
+    for block in _blocks(message.get("content")):
+        match block.get("type"):
+            case "text" if block["text"]:
+                yield str(role), block["text"]
+            case "tool_use":
+                yield "call", _call(block["name"], block["input"])
+            case "tool_result":
+                yield "result", ""
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        yield "call", _call(function["name"], json.loads(function["arguments"] or "{}"))
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+
+
+def _call(name: str, args: Any) -> str:
+    return f"{name}({json.dumps(args, sort_keys=True)})"

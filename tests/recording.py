@@ -1,0 +1,254 @@
+"""Records cassettes and replays them: ``begin`` starts the conversation of a test.
+
+Without ``--record`` what the model's client sends must be as it was recorded, to the letter,
+and all of it must be played. With it, a passing test leaves its cassette: of the scripted
+provider, or of the real one for each ``--real``.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import httpcore2
+import pytest
+from vcr.cassette import Cassette
+from vcr.filters import decode_response
+from vcr.persisters.filesystem import CassetteNotFoundError
+from vcr.record_mode import RecordMode
+
+from graph.cassette import (
+    SCRIPTED,
+    Header,
+    Interaction,
+    Recording,
+    decoded,
+    dumped,
+    kept_headers,
+    loaded,
+    scrubbed,
+)
+from graph.replay import OTHER_CLIENTS, Asked, Player, difference, exactly, playing
+from graph.settings import ROOT
+from tests.provider.script import Step
+from tests.provider.server import KEY, serving
+
+CASSETTES = ROOT / "cassettes"
+MODELS = {"openai": "openai:gpt-5.5", "anthropic": "anthropic:claude-sonnet-5-5"}
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+PASSED = pytest.StashKey[bool]()
+WRITTEN = pytest.StashKey[list[str]]()
+
+Replaced = tuple[tuple[str, str], ...]
+
+
+def cassette_of(item: pytest.Item) -> Path:
+    """``cassettes/<test module>/<test>.yaml``; brackets, which shells read, become a dash."""
+    name = item.name.replace("[", "-").replace("]", "")
+    return CASSETTES / item.path.stem / f"{name}.yaml"
+
+
+class _Kept:
+    """Takes what vcrpy would write."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, list[Any]] = {"requests": [], "responses": []}
+
+    def load_cassette(self, _: str, **__: Any) -> NoReturn:
+        raise CassetteNotFoundError
+
+    def save_cassette(self, _: str, data: dict[str, list[Any]], **__: Any) -> None:
+        self.data = data
+
+    def interactions(self, replaced: Replaced) -> list[Interaction]:
+        """What went over the wire, without what could identify anybody."""
+        found = []
+        for request, raw in zip(self.data["requests"], self.data["responses"], strict=True):
+            response = decode_response(raw)
+            found.append(
+                Interaction(
+                    request.method,
+                    scrubbed(request.uri, replaced),
+                    kept_headers(request.headers.items()),
+                    scrubbed(decoded(request.body_bytes), replaced),
+                    response["status"]["code"],
+                    kept_headers(response["headers"].items()),
+                    scrubbed(decoded(response["body"]["string"]), replaced),
+                )
+            )
+        return found
+
+
+@contextmanager
+def listening(to: str | None) -> Iterator[_Kept]:
+    """Keep what the providers' clients send and get; ``to`` sends it to another server.
+
+    Below the client and below vcrpy, so that both see the service's own address: with another
+    one ``ChatOpenAI`` asks for less. No connection is kept: LangChain's clients outlive the
+    event loop of a test.
+    """
+    kept = _Kept()
+    pool = httpcore2.AsyncConnectionPool
+    handle = pool.handle_async_request
+
+    async def redirected(self: Any, request: httpcore2.Request) -> Any:
+        names = [(name, value) for name, value in request.headers if name.lower() != b"connection"]
+        request.headers = [*names, (b"connection", b"close")]
+        if to is not None:
+            target = request.url.target.decode()
+            request.url = httpcore2.URL(to + target)
+        return await handle(self, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "handle_async_request", redirected)
+        with Cassette.use(
+            path="unwritten",
+            persister=kept,
+            record_mode=RecordMode.ALL,
+            skip_patchers=OTHER_CLIENTS,
+        ):
+            yield kept
+
+
+def fail(player: Player, asked: Asked) -> NoReturn:
+    """End the test with the difference; no client catches it and tries again."""
+    raise pytest.fail.Exception(
+        f"{player._path}: {difference(player, asked)}\n"
+        "If the change is meant, record again (README, 'Testing with cassettes'): make record",
+        pytrace=False,
+    )
+
+
+@dataclass
+class Tape:
+    """The cassette of a running test, recorded or played."""
+
+    provider: str
+    is_streamed: bool
+    path: Path
+    replaced: Replaced
+    player: Player | None = None
+    url: str | None = None
+    """Of the scripted provider."""
+    more: list[Interaction] = field(default_factory=list)
+    """What another process recorded."""
+
+    def recording(self, found: tuple[Interaction, ...]) -> Recording:
+        """What was recorded, with what there is to say of it."""
+        service = urlsplit(found[0].uri).hostname if found else None
+        source = SCRIPTED if self.url is not None else str(service)
+        today = datetime.now(UTC).date().isoformat()
+        return Recording(Header(source, MODELS[self.provider], self.is_streamed, today), found)
+
+    def hand_over(self, part: Path) -> None:
+        """Let another process play what is left; it finds it in ``part``."""
+        if self.player is not None:
+            left = self.player.unplayed
+            chosen = tuple(self.player.recording.interactions[number] for number in left)
+            part.write_text(dumped(Recording(self.player.recording.header, chosen), "a part"))
+            self.player.play_counts.update(left)
+
+    def take_back(self, part: Path) -> None:
+        """Add what the other process recorded."""
+        if self.player is None:
+            self.more += loaded(part).interactions
+
+
+Begin = Callable[..., Tape]
+
+
+@pytest.fixture(params=MODELS)
+def provider(request: pytest.FixtureRequest) -> str:
+    """Whose wire format."""
+    return str(request.param)
+
+
+@pytest.fixture(params=["whole", "streamed"])
+def is_streamed(request: pytest.FixtureRequest) -> bool:
+    """Whether a client listens."""
+    return bool(request.param == "streamed")
+
+
+@pytest.fixture
+def begin(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+    *,
+    is_streamed: bool,
+) -> Iterator[Begin]:
+    """Call it once with a script; ``is_odd`` where no real model would answer so."""
+    item: pytest.Item = request.node
+    tape = Tape(provider, is_streamed, cassette_of(item), ((str(tmp_path), "/somewhere"),))
+    is_real = provider in request.config.getoption("--real")
+    kept: list[_Kept] = []
+    with ExitStack() as stack:
+
+        def begun(script: Sequence[Step], *, is_odd: bool = False) -> Tape:
+            if not request.config.getoption("--record"):
+                monkeypatch.setenv(KEYS[provider], "replayed")
+                recording = _recording(item, tape)
+                tape.player = stack.enter_context(
+                    playing(
+                        recording,
+                        exactly,
+                        fail,
+                        replaced=tape.replaced,
+                        path=str(tape.path.relative_to(ROOT)),
+                    )
+                )
+                return tape
+            if is_odd or not is_real:
+                monkeypatch.setenv(KEYS[provider], KEY)
+                server = stack.enter_context(serving(script))
+                tape.url = server.url
+                stack.callback(_all_asked, server)
+            kept.append(stack.enter_context(listening(tape.url)))
+            return tape
+
+        yield begun
+    has_passed = item.stash.get(PASSED, False)
+    if kept and has_passed:
+        found = (*kept[0].interactions(tape.replaced), *tape.more)
+        _write(item, tape.recording(found), tape.path)
+    elif tape.player is not None and has_passed and tape.player.unplayed:
+        pytest.fail(_left(tape, tape.player), pytrace=False)
+
+
+def _recording(item: pytest.Item, tape: Tape) -> Recording:
+    if not tape.path.exists():
+        name = item.name.partition("[")[0]
+        pytest.fail(
+            f"{tape.path.relative_to(ROOT)} is missing; record it: make record T={name}",
+            pytrace=False,
+        )
+    recording = loaded(tape.path)
+    expected = (MODELS[tape.provider], tape.is_streamed)
+    assert (recording.header.model, recording.header.streamed) == expected
+    return recording
+
+
+def _left(tape: Tape, player: Player) -> str:
+    numbers = ", ".join(str(number + 1) for number in player.unplayed)
+    total = len(player.recording.interactions)
+    return f"{tape.path.relative_to(ROOT)}: not played: {numbers} of {total}"
+
+
+def _all_asked(server: Any) -> None:
+    assert server.refused == [], "the real service would have refused it"
+    assert server.steps_left == 0, "steps of the script that nobody asked for"
+
+
+def _write(item: pytest.Item, recording: Recording, path: Path) -> None:
+    """Leave the cassette; one that differs by its day alone is left as it is."""
+    if path.exists() and recording.is_same(loaded(path)):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(dumped(recording, f"Of {item.nodeid}, by `make record`"), encoding="utf-8")
+    new.replace(path)
+    item.config.stash.setdefault(WRITTEN, []).append(str(path.relative_to(ROOT)))

@@ -1,0 +1,59 @@
+"""A process of its own that goes on with a thread: approves what waits, to the end of the run.
+
+Its one argument is JSON; it prints the names of what was asked.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from graph.cassette import SCRIPTED, Header, Recording, dumped, loaded
+from graph.replay import exactly, playing
+from tests.conversation import APPROVE, Conversation, make_agent
+from tests.provider.server import KEY
+from tests.recording import KEYS, MODELS, fail, listening
+
+
+async def resumed(given: dict[str, Any]) -> list[str]:
+    """The names of the calls that waited."""
+    asked = []
+    async with AsyncSqliteSaver.from_conn_string(given["database"]) as saver:
+        agent = make_agent(Path(given["workspace"]), MODELS[given["provider"]], saver=saver)
+        talk = Conversation(agent, is_streamed=given["streamed"])
+        talk.config = {"configurable": {"thread_id": given["thread"]}}
+        while waiting := await talk.waiting():
+            asked += [request["name"] for request in waiting]
+            await talk.decide(*[APPROVE] * len(waiting))
+    return asked
+
+
+def main(given: dict[str, Any]) -> None:
+    """Play the part of the cassette that was handed over, all of it, or record one."""
+    part = Path(given["part"])
+    replaced = tuple((text, instead) for text, instead in given["replaced"])
+    os.environ.setdefault(KEYS[given["provider"]], KEY)
+    with ExitStack() as stack:
+        if given["records"]:
+            kept = stack.enter_context(listening(given["url"]))
+        else:
+            player = stack.enter_context(
+                playing(loaded(part), exactly, fail, replaced=replaced, path="the rest")
+            )
+        asked = asyncio.run(resumed(given))
+    if given["records"]:
+        header = Header(SCRIPTED, MODELS[given["provider"]], given["streamed"], "today")
+        recording = Recording(header, tuple(kept.interactions(replaced)))
+        part.write_text(dumped(recording, "a part"), encoding="utf-8")
+    else:
+        assert not player.unplayed, player.unplayed
+    sys.stdout.write(json.dumps(asked))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
