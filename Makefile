@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev doctor modes trust clean-data diagram test check readme bench lock format clean
+.PHONY: help dev doctor modes trust clean-data diagram test record check readme bench lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -31,6 +31,9 @@ diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file
 
 test: $(READY) ## run the tests, with no network; T=pattern for some of them
 	@$(PYTEST) $(if $(T),-k "$(T)")
+
+record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
+	@$(BIN)/python -m tests.record
 
 check: $(READY) ## all that CI checks: lint, types, import rules, tests
 	$(BIN)/ruff check .

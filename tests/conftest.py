@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from graph.settings import ROOT
 from tests.conversation import Conversation, make_agent
 from tests.place import Place
 from tests.recording import KEYS, PASSED, WRITTEN, begin, is_streamed, provider
@@ -19,6 +20,7 @@ __all__ = ["begin", "is_streamed", "provider"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
     group.addoption("--record", action="store_true", help="record the cassettes of the tests run")
+    group.addoption("--cassettes", default=str(ROOT / "cassettes"), help="the folder they are in")
     group.addoption(
         "--real",
         action="append",

@@ -36,7 +36,6 @@ from graph.settings import ROOT
 from tests.provider.script import Step
 from tests.provider.server import KEY, serving
 
-CASSETTES = ROOT / "cassettes"
 MODELS = {"openai": "openai:gpt-5.5", "anthropic": "anthropic:claude-sonnet-5-5"}
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 PASSED = pytest.StashKey[bool]()
@@ -48,7 +47,12 @@ Replaced = tuple[tuple[str, str], ...]
 def cassette_of(item: pytest.Item) -> Path:
     """``cassettes/<test module>/<test>.yaml``; brackets, which shells read, become a dash."""
     name = item.name.replace("[", "-").replace("]", "")
-    return CASSETTES / item.path.stem / f"{name}.yaml"
+    return Path(item.config.getoption("--cassettes")) / item.path.stem / f"{name}.yaml"
+
+
+def shown(path: Path) -> str:
+    """As a person would type it."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
 class _Kept:
@@ -198,7 +202,7 @@ def begin(
                         exactly,
                         fail,
                         replaced=tape.replaced,
-                        path=str(tape.path.relative_to(ROOT)),
+                        path=shown(tape.path),
                     )
                 )
                 return tape
@@ -223,7 +227,7 @@ def _recording(item: pytest.Item, tape: Tape) -> Recording:
     if not tape.path.exists():
         name = item.name.partition("[")[0]
         pytest.fail(
-            f"{tape.path.relative_to(ROOT)} is missing; record it: make record T={name}",
+            f"{shown(tape.path)} is missing; record it: make record T={name}",
             pytrace=False,
         )
     recording = loaded(tape.path)
@@ -235,7 +239,7 @@ def _recording(item: pytest.Item, tape: Tape) -> Recording:
 def _left(tape: Tape, player: Player) -> str:
     numbers = ", ".join(str(number + 1) for number in player.unplayed)
     total = len(player.recording.interactions)
-    return f"{tape.path.relative_to(ROOT)}: not played: {numbers} of {total}"
+    return f"{shown(tape.path)}: not played: {numbers} of {total}"
 
 
 def _all_asked(server: Any) -> None:
@@ -251,4 +255,4 @@ def _write(item: pytest.Item, recording: Recording, path: Path) -> None:
     new = path.with_suffix(".new")
     new.write_text(dumped(recording, f"Of {item.nodeid}, by `make record`"), encoding="utf-8")
     new.replace(path)
-    item.config.stash.setdefault(WRITTEN, []).append(str(path.relative_to(ROOT)))
+    item.config.stash.setdefault(WRITTEN, []).append(shown(path))

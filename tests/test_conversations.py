@@ -1,15 +1,10 @@
 """Whole conversations with each provider, replayed: what the agent did, not only what it said."""
 
-import asyncio
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from tests.conversation import APPROVE, REJECT, Conversation, edit, make_agent, problems
 from tests.provider.script import Answer, Call, call, say
@@ -197,41 +192,3 @@ async def test_a_hallucinated_tool(begin: Begin, project: Path) -> None:
     unknown, unbound = (await talk.results()).values()
     assert (unknown.status, "delete_file" in unknown.text) == ("error", True)
     assert (unbound.status, "write_file" in unbound.text) == ("error", True)
-
-
-async def test_a_resume_in_a_new_process(begin: Begin, project: Path, tmp_path: Path) -> None:
-    tape = begin(
-        [
-            call("switch_mode", mode_slug="code", reason="Writing a file needs code mode."),
-            call("write_file", path="hello.txt", content="hello\n"),
-            say("hello.txt is written."),
-        ]
-    )
-    database, part = tmp_path / "threads.sqlite", tmp_path / "part.yaml"
-    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
-        talk = talk_of(tape, project, saver=saver)
-        await talk.say("Write hello to hello.txt.")
-        assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
-    tape.hand_over(part)
-    given = {
-        "workspace": str(project),
-        "database": str(database),
-        "thread": talk.config["configurable"]["thread_id"],
-        "part": str(part),
-        "provider": tape.provider,
-        "streamed": tape.is_streamed,
-        "replaced": tape.replaced,
-        "url": tape.url,
-        "records": tape.player is None,
-    }
-    command = [sys.executable, "-m", "tests.resume", json.dumps(given)]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    tape.take_back(part)
-    assert json.loads(done.stdout) == ["switch_mode", "write_file"]
-    assert (project / "hello.txt").read_text().strip() == "hello"
-    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
-        later = talk_of(tape, project, saver=saver)
-        later.config = talk.config
-        await went_well(later)
-        assert (await later.mode(), await changes(later)) == ("code", [("ask", "code", "human")])

@@ -1,0 +1,63 @@
+"""``make record``: record the cassettes anew.
+
+T=pattern    only the tests that match, as in `make test`
+SCRIPTED=1   of the scripted provider, whatever keys are set
+YES=1        do not ask before the real services are used
+
+Of a provider whose key is set the real service is recorded, which costs money; of the others
+the scripted one. A cassette is written once its test has passed, and left as it is where
+nothing but the day has changed.
+"""
+
+import os
+import subprocess
+import sys
+
+from dotenv import load_dotenv
+
+from graph.settings import ENV_FILE, ROOT
+from tests.recording import KEYS, MODELS
+
+
+def main() -> int:
+    """Say what is recorded, ask where it costs, run the tests; gives the exit code."""
+    load_dotenv(ENV_FILE, override=False)
+    real = [name for name, key in KEYS.items() if os.environ.get(key) and not _is_on("SCRIPTED")]
+    for name, model in MODELS.items():
+        source = "the REAL service" if name in real else "the scripted provider"
+        is_set = "is set" if os.environ.get(KEYS[name]) else "is not set"
+        sys.stdout.write(f"{name:<10} {source}, as {model} ({KEYS[name]} {is_set})\n")
+    sys.stdout.flush()
+    if real and not _may_spend(real):
+        return 1
+    pattern = os.environ.get("T")
+    options = [
+        *("-m", "cassette", "--record", "--verbose"),
+        *(["-k", pattern] if pattern else []),
+        *(f"--real={name}" for name in real),
+    ]
+    command = [sys.executable, "-m", "pytest", *options]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def _may_spend(real: list[str]) -> bool:
+    if _is_on("YES"):
+        return True
+    question = f"This sends prompts to {' and '.join(real)} and costs money. Go on? [y/N] "
+    if not sys.stdin.isatty():
+        sys.stderr.write(f"{question}\nNobody is here to ask: set YES=1, or SCRIPTED=1.\n")
+        return False
+    sys.stdout.write(question)
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    sys.stdout.write("Nothing recorded. SCRIPTED=1 records the scripted provider.\n")
+    return False
+
+
+def _is_on(name: str) -> bool:
+    return os.environ.get(name) == "1"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
