@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any
 
 from typing_extensions import override
 from vcr.cassette import Cassette
@@ -37,7 +37,8 @@ class Asked:
 
 
 Same = Callable[[Interaction, Asked], bool]
-Refuse = Callable[["Player", Asked], NoReturn]
+Refuse = Callable[["Player", Asked], str]
+"""What to tell a client whose request is not in the cassette."""
 
 
 def exactly(recorded: Interaction, asked: Asked) -> bool:
@@ -55,7 +56,11 @@ def in_conversation(recorded: Interaction, asked: Asked) -> bool:
 
 
 class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
-    """A cassette that is played; what it does not hold is refused, and never sent."""
+    """A cassette that is played; what it does not hold is refused, and never sent.
+
+    Refused as a service would do it: from an exception the clients make a failed connection,
+    try again, and lose the text.
+    """
 
     def __init__(
         self,
@@ -73,6 +78,8 @@ class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
         self._refuse = refuse
         self._replaced = replaced
         self._repeats = repeats
+        self.refused: list[str] = []
+        """Why requests were refused."""
         super().__init__(
             path,
             persister=_Loaded(recording),
@@ -82,15 +89,15 @@ class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
 
     @override
     def can_play_response_for(self, request: Request) -> bool:
-        asked = self._asked(request)
-        if self._find(asked) is None:
-            self._refuse(self, asked)
         return True
 
     @override
     def play_response(self, request: Request) -> Any:
-        index = self._find(self._asked(request))
-        assert index is not None
+        asked = self._asked(request)
+        index = self._find(asked)
+        if index is None:
+            self.refused.append(self._refuse(self, asked))
+            return _response(422, _NO_RETRY, {"error": {"message": self.refused[-1]}})
         self.play_counts[index] += 1
         return self.data[index][1]
 
@@ -125,15 +132,21 @@ class _Loaded:
         for one in self._recording.interactions:
             body = encoded(one.request)
             requests.append(Request(one.method, one.uri, body, one.request_headers))
-            message = HTTPStatus(one.status).phrase if one.status in list(HTTPStatus) else ""
-            responses.append(
-                {
-                    "status": {"code": one.status, "message": message},
-                    "headers": {name: [value] for name, value in one.response_headers.items()},
-                    "body": {"string": encoded(one.response)},
-                }
-            )
+            responses.append(_response(one.status, one.response_headers, one.response))
         return requests, responses
+
+
+_NO_RETRY = {"content-type": "application/json", "x-should-retry": "false"}
+
+
+def _response(status: int, headers: dict[str, str], body: Json) -> dict[str, Any]:
+    """A response in vcrpy's words."""
+    phrase = HTTPStatus(status).phrase if status in list(HTTPStatus) else ""
+    return {
+        "status": {"code": status, "message": phrase},
+        "headers": {name: [value] for name, value in headers.items()},
+        "body": {"string": encoded(body)},
+    }
 
 
 def playing(recording: Recording, same: Same, refuse: Refuse, **options: Any) -> Any:

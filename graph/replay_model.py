@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
@@ -10,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from graph.cassette import Recording, loaded
 from graph.replay import Asked, Player, in_conversation, playing
 from graph.spoken import by_user
-from modes.errors import ConfigurationError, ProviderError
+from modes.errors import ConfigurationError
 
 _ENDS = ("/chat/completions", "/v1/messages")
 _playing: dict[Path, BaseChatModel] = {}
@@ -50,7 +49,6 @@ def _client(recording: Recording) -> BaseChatModel:
         api_key="replayed",
         # Said here, or the environment would say it.
         base_url=uri.removesuffix(end),
-        max_retries=0,
         # As recorded, whether or not somebody listens.
         streaming=streamed,
         disable_streaming=not streamed,
@@ -69,9 +67,9 @@ def _user_messages(recording: Recording) -> list[str]:
     return list(dict.fromkeys(said))
 
 
-def _refuse(player: Player, _: Asked) -> NoReturn:
+def _refuse(player: Player, _: Asked) -> str:
     said = ", then ".join(map(repr, _user_messages(player.recording)))
-    raise ProviderError(
+    return (
         "the cassette has no answer here: it replays one conversation. In a new thread say "
         f"{said}, and decide as it was decided then"
     )

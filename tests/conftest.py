@@ -12,7 +12,7 @@ import pytest
 from graph.settings import ROOT
 from tests.conversation import Conversation, make_agent
 from tests.place import Place
-from tests.recording import KEYS, PASSED, WRITTEN, begin, is_streamed, provider
+from tests.recording import KEYS, PASSED, TAPE, WRITTEN, begin, is_streamed, provider
 
 __all__ = ["begin", "is_streamed", "provider"]
 
@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
     if report.when == "call":
+        tape = item.stash.get(TAPE, None)
+        if tape is not None and tape.player is not None and tape.player.refused:
+            # Whatever came of it: this is the cause.
+            report.outcome = "failed"
+            report.longrepr = tape.player.refused[0]
         item.stash[PASSED] = report.passed
     return report
 

@@ -39,6 +39,7 @@ from tests.provider.server import KEY, serving
 MODELS = {"openai": "openai:gpt-5.5", "anthropic": "anthropic:claude-sonnet-5-5"}
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 PASSED = pytest.StashKey[bool]()
+TAPE = pytest.StashKey["Tape"]()
 WRITTEN = pytest.StashKey[list[str]]()
 
 Replaced = tuple[tuple[str, str], ...]
@@ -117,12 +118,11 @@ def listening(to: str | None) -> Iterator[_Kept]:
             yield kept
 
 
-def fail(player: Player, asked: Asked) -> NoReturn:
-    """End the test with the difference; no client catches it and tries again."""
-    raise pytest.fail.Exception(
+def refuse(player: Player, asked: Asked) -> str:
+    """The difference, and what to do."""
+    return (
         f"{player._path}: {difference(player, asked)}\n"
-        "If the change is meant, record again (README, 'Testing with cassettes'): make record",
-        pytrace=False,
+        "If the change is meant, record again: make record (README, 'Testing with cassettes')"
     )
 
 
@@ -188,6 +188,7 @@ def begin(
     """Call it once with a script; ``is_odd`` where no real model would answer so."""
     item: pytest.Item = request.node
     tape = Tape(provider, is_streamed, cassette_of(item), ((str(tmp_path), "/somewhere"),))
+    item.stash[TAPE] = tape
     is_real = provider in request.config.getoption("--real")
     kept: list[_Kept] = []
     with ExitStack() as stack:
@@ -200,7 +201,7 @@ def begin(
                     playing(
                         recording,
                         exactly,
-                        fail,
+                        refuse,
                         replaced=tape.replaced,
                         path=shown(tape.path),
                     )

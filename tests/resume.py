@@ -17,7 +17,7 @@ from graph.cassette import SCRIPTED, Header, Recording, dumped, loaded
 from graph.replay import exactly, playing
 from tests.conversation import APPROVE, Conversation, make_agent
 from tests.provider.server import KEY
-from tests.recording import KEYS, MODELS, fail, listening
+from tests.recording import KEYS, MODELS, listening, refuse
 
 
 async def resumed(given: dict[str, Any]) -> list[str]:
@@ -43,7 +43,7 @@ def main(given: dict[str, Any]) -> None:
             kept = stack.enter_context(listening(given["url"]))
         else:
             player = stack.enter_context(
-                playing(loaded(part), exactly, fail, replaced=replaced, path="the rest")
+                playing(loaded(part), exactly, refuse, replaced=replaced, path="the rest")
             )
         asked = asyncio.run(resumed(given))
     if given["records"]:
@@ -51,6 +51,7 @@ def main(given: dict[str, Any]) -> None:
         recording = Recording(header, tuple(kept.interactions(replaced)))
         part.write_text(dumped(recording, "a part"), encoding="utf-8")
     else:
+        assert not player.refused, player.refused[0]
         assert not player.unplayed, player.unplayed
     sys.stdout.write(json.dumps(asked))
 
