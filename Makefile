@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev doctor modes trust clean-data diagram test record check readme bench lock format clean
+.PHONY: help dev doctor modes trust clean-data diagram test record snapshots check readme bench lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -34,6 +34,9 @@ test: $(READY) ## run the tests, with no network; T=pattern for some of them
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
 	@$(BIN)/python -m tests.record
+
+snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/snapshots
+	@$(BIN)/pytest -q tests/test_snapshots.py --update-snapshots
 
 check: $(READY) ## all that CI checks: lint, types, import rules, tests
 	$(BIN)/ruff check .

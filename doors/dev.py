@@ -112,6 +112,7 @@ def banner(settings: Settings, harness: Harness, port: int) -> str:
     return "\n".join(
         (
             f"model      {model}",
+            *_to_say(settings.model),
             *own,
             f"modes      {', '.join(harness.catalog)}  (make modes says what they may do)",
             *(f"notice     {notice}" for notice in harness.notices),
@@ -124,6 +125,16 @@ def banner(settings: Settings, harness: Harness, port: int) -> str:
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
         )
     )
+
+
+def _to_say(model: str) -> list[str]:
+    """What to say to a model that replays one conversation."""
+    kind, _, path = model.partition(":")
+    if kind != "replay":
+        return []
+    from graph.replay_model import user_messages  # noqa: PLC0415  # vcrpy is an extra
+
+    return [f"say        {text!r}" for text in user_messages(ROOT / path)]
 
 
 def _commands(harness: Harness) -> str:

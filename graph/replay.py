@@ -70,9 +70,12 @@ class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
         *,
         replaced: tuple[tuple[str, str], ...] = (),
         repeats: bool = False,
-        path: str = "cassette",
+        path: str,
     ) -> None:
-        """``replaced`` as in ``scrubbed``; ``repeats``: an answer may be played again."""
+        """``path`` is for messages, ``replaced`` as in ``scrubbed``.
+
+        With ``repeats`` an answer may be played again.
+        """
         self.recording = recording
         self._same = same
         self._refuse = refuse
@@ -149,9 +152,24 @@ def _response(status: int, headers: dict[str, str], body: Json) -> dict[str, Any
     }
 
 
-def playing(recording: Recording, same: Same, refuse: Refuse, **options: Any) -> Any:
+def playing(
+    recording: Recording,
+    same: Same,
+    refuse: Refuse,
+    *,
+    path: str,
+    replaced: tuple[tuple[str, str], ...] = (),
+    repeats: bool = False,
+) -> Any:
     """A context in which the providers' clients get the recorded answers; gives the player."""
-    return Player.use(recording=recording, same=same, refuse=refuse, **options)
+    return Player.use(
+        recording=recording,
+        same=same,
+        refuse=refuse,
+        path=path,
+        replaced=replaced,
+        repeats=repeats,
+    )
 
 
 def difference(player: Player, asked: Asked) -> str:

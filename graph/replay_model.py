@@ -13,6 +13,8 @@ from modes.errors import ConfigurationError
 
 _ENDS = ("/chat/completions", "/v1/messages")
 _playing: dict[Path, BaseChatModel] = {}
+_open = ExitStack()
+"""Never closed: what it holds would end with it."""
 
 
 def replay_model(path: Path) -> BaseChatModel:
@@ -29,7 +31,8 @@ def replay_model(path: Path) -> BaseChatModel:
                 f"a process plays one cassette, and it plays {str(next(iter(_playing)))!r} already"
             )
         model = _client(recording)
-        ExitStack().enter_context(playing(recording, in_conversation, _refuse, repeats=True))
+        tape = playing(recording, in_conversation, _refuse, path=str(path), repeats=True)
+        _open.enter_context(tape)
         _playing[path] = model
     return _playing[path]
 

@@ -21,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
     group.addoption("--record", action="store_true", help="record the cassettes of the tests run")
     group.addoption("--cassettes", default=str(ROOT / "cassettes"), help="the folder they are in")
+    group.addoption("--update-snapshots", action="store_true", help="write tests/snapshots anew")
     group.addoption(
         "--real",
         action="append",

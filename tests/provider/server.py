@@ -1,5 +1,6 @@
 """``ScriptedProvider``: the two services on one loopback port."""
 
+import gzip
 import json
 import socket
 import struct
@@ -42,6 +43,8 @@ class ScriptedProvider:
         self.requests: list[Request] = []
         self.refused: list[str] = []
         """Why requests were refused that no step wanted refused."""
+        self.last_event = 0.0
+        """When a stream's last event was sent, on the monotonic clock."""
         self._ids = Ids()
         self._taken = 0
         handler = type("Handler", (_Handler,), {"provider": self})
@@ -130,6 +133,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
         content = json.dumps(body, ensure_ascii=False).encode()
+        if "gzip" in self.headers.get("accept-encoding", ""):
+            content = gzip.compress(content, mtime=0)
+            headers = {**headers, "content-encoding": "gzip"}
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
@@ -152,6 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
             events = [*events[:3], wire.error_event(step, body, self.provider.ids)]
         for event in events if answer.events is None else events[: answer.events]:
             self._chunk(event.encode())
+            self.provider.last_event = time.monotonic()
             time.sleep(answer.pause)
         if answer.ending == "broken":
             self._reset()

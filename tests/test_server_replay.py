@@ -1,0 +1,109 @@
+"""``MODEL=replay:...``: the dev server on a cassette."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.settings import ROOT
+from tests.conversation import APPROVE, REJECT
+from tests.server import Server, Thread, running
+from tests.test_conversations import ADD, CHECK
+
+CASSETTES = ROOT / "cassettes" / "test_conversations"
+PLANNED = CASSETTES / "test_plan_then_code-anthropic-streamed.yaml"
+SAID = "check.py fails. Plan the mending"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    nonsense = {
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1/nonsense",
+        "ANTHROPIC_API_KEY": "nonsense",
+    }
+    folder = tmp_path_factory.mktemp("clone")
+    # In the sandbox where there is one: the tools are described differently then.
+    with running(folder, MODEL=f"replay:{PLANNED}", SANDBOX="auto", **nonsense) as server:
+        yield server
+
+
+def to_say(server: Server) -> str:
+    (line,) = [line for line in server.log.read_text().splitlines() if line.startswith("say ")]
+    return line.removeprefix("say").strip().strip("'\"")
+
+
+async def play(server: Server, thread: Thread) -> list[str]:
+    """The conversation, every question approved; the names of what was asked."""
+    asked: list[str] = []
+    await thread.say(to_say(server))
+    while waiting := await thread.waiting():
+        asked += [request["name"] for request in waiting]
+        await thread.decide(*[APPROVE] * len(waiting))
+    assert thread.error is None
+    return asked
+
+
+async def test_a_conversation_as_recorded_and_once_more(server: Server) -> None:
+    """In a workspace that is new, and again in one in which the work is done."""
+    (server.workspace / "add.py").write_text(ADD)
+    (server.workspace / "check.py").write_text(CHECK)
+    assert to_say(server).startswith(SAID)
+    async with server.client as client:
+        for _ in range(2):
+            thread = await Thread.new(client)
+            asked = await play(server, thread)
+            assert asked.count("switch_mode") == 2
+            assert await thread.mode() == "code"
+            assert (server.workspace / "add.py").read_text() == ADD.replace("-", "+")
+            messages = (await thread.values())["messages"]
+            assert messages[-1]["content"] == "add.py adds now; check.py says ok."
+
+
+async def test_its_words_are_streamed(server: Server) -> None:
+    async with server.client as client:
+        thread = await Thread.new(client)
+        given: Any = {"messages": [{"role": "user", "content": to_say(server)}]}
+        pieces = [
+            piece["args"]
+            async for event in client.runs.stream(
+                thread.id, "agent", input=given, stream_mode="messages-tuple"
+            )
+            if event.event == "messages"
+            for piece in event.data[0].get("tool_call_chunks", ())
+        ]
+        assert len(pieces) > 3
+        assert "".join(piece or "" for piece in pieces).startswith('{"mode_slug": "architect"')
+
+
+async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Server) -> None:
+    async with server.client as client:
+        thread = await Thread.new(client)
+        await thread.say("something else")
+        assert thread.error is not None
+        assert "In a new thread say 'check.py fails." in thread.error["message"]
+        thread = await Thread.new(client)
+        await thread.say(to_say(server))
+        await thread.decide(REJECT)
+        assert thread.error is not None, "it was approved then"
+        assert "decide as it was decided then" in thread.error["message"]
+        assert await thread.mode() == "ask"
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        ("replay:", "is neither 'offline' nor 'provider:name'"),
+        ("replay:cassettes/none.yaml", "cassettes/none.yaml' cannot be read: No such file"),
+        ("replay:README.md", "README.md' is no cassette of this project"),
+        ("replay:doors", "doors' cannot be read: Is a directory"),
+    ],
+)
+def test_what_cannot_be_played(tmp_path: Path, model: str, text: str) -> None:
+    server = Server(tmp_path)
+    (tmp_path / "README.md").write_text("# Hello\n")
+    process = server.command(MODEL=model)
+    assert process.wait(60) == 1
+    said = server.log.read_text()
+    assert text in said
+    assert said.count("\n") == 1
