@@ -12,7 +12,7 @@ import re
 from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -182,19 +182,21 @@ def _shared(value: Json, found: dict[str, Json]) -> Json:
     return found[text]
 
 
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # either
-    """Refers to long texts too, and writes those of several lines as they are."""
-
-    def ignore_aliases(self, data: Hashable) -> bool:
-        return not isinstance(data, str | dict | list) or len(json.dumps(data)) < _REPEATED
-
-
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_BASE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(_BASE):  # type: ignore[misc]  # whichever there is
+    """Refers to long texts too, and writes those of several lines as they are."""
+
+    yaml_representers: ClassVar[dict[Any, Any]] = {**_BASE.yaml_representers, str: _text}
+
+    def ignore_aliases(self, data: Hashable) -> bool:
+        return not isinstance(data, str | dict | list) or len(json.dumps(data)) < _REPEATED
 
 
 def loaded(path: Path) -> Recording:

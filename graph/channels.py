@@ -13,6 +13,7 @@ from modes.catalog import Catalog
 from modes.errors import InvalidInputError
 from modes.machine import Phase
 from modes.verdict import Approvals
+from tools.arguments import misfit
 
 
 class Checked(LastValue[Any]):
@@ -135,10 +136,40 @@ def _messages_check(given: Any) -> list[AnyMessage]:
         raise InvalidInputError(f"messages {given!r} are not messages: {error}") from error
     kept: list[AnyMessage] = []
     for message in messages:
-        if isinstance(message, HumanMessage | AIMessage):
-            kept.append(normalised(message) if isinstance(message, AIMessage) else message)
+        if found := misfit(message.content):
+            raise InvalidInputError(f"the message {message.content!r} holds {found}")
+        if isinstance(message, HumanMessage):
+            _user_content_check(message)
+            kept.append(message)
+        elif isinstance(message, AIMessage):
+            kept.append(normalised(message))
         elif not isinstance(message, ToolMessage):
             raise InvalidInputError(
                 f"a run's input takes no {message.type!r} message; send role 'user'"
             )
     return kept
+
+
+_USER_BLOCKS = frozenset(
+    {"text", "image", "image_url", "file", "document", "audio", "input_audio", "video"}
+)
+
+
+def _user_content_check(message: HumanMessage) -> None:
+    """What a provider refuses would stay in the history, and be refused for ever."""
+    content = message.content
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    says_something = False
+    for block in blocks:
+        if isinstance(block, str):
+            says_something |= bool(block.strip())
+        elif block.get("type") not in _USER_BLOCKS:
+            raise InvalidInputError(
+                f"a user's message takes no {block.get('type')!r} block; "
+                f"the types are: {', '.join(sorted(_USER_BLOCKS))}"
+            )
+        else:
+            is_text = block["type"] == "text"
+            says_something |= not is_text or bool(str(block.get("text", "")).strip())
+    if not says_something:
+        raise InvalidInputError("the user's message is empty")

@@ -15,7 +15,7 @@ so that everything works without a key. One command a line; " & " joins several 
     switch to <mode>[: <reason>]             todo: <item>; <item>
     ask: <question>                          done: <summary>
 
-For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-4-5 with \
+For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-5-5 with \
 ANTHROPIC_API_KEY, and start again; .env.example says more."""
 
 

@@ -26,7 +26,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
 
-    model: str = Field("offline", description="`provider:name`, or `offline`: no key, no network")
+    model: str = Field("offline", description="`provider:name`, `replay:cassette`, or `offline`")
     workspace: Path = Field(
         DEFAULT_WORKSPACE, description="the folder that the agent works in; it must exist"
     )

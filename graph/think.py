@@ -1,7 +1,9 @@
 """The mode nodes: one model call, with the mode's prompt and exactly its tools."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
@@ -25,7 +27,9 @@ def mode_node(harness: Harness, slug: str) -> Node:
         streamed = StreamedCalls()
         listening = merge_configs(config, {"callbacks": [streamed]})
         try:
-            answer = await voice.model.ainvoke([voice.prompt, *state["messages"]], listening)
+            answer = await voice.model.ainvoke(
+                [voice.prompt, *_beginning(state["messages"]), *state["messages"]], listening
+            )
         except Exception as error:  # each provider's client has its own
             raise explained(error, voice.name) from error
         message = usable(answer, streamed, state["messages"])
@@ -46,3 +50,8 @@ def mode_node(harness: Harness, slug: str) -> Node:
         return update | {"phase": phase.value, "plan": batches(str(message.id), judged, {})}
 
     return think
+
+
+def _beginning(messages: Sequence[AnyMessage]) -> list[HumanMessage]:
+    """What goes before a history that does not begin with the user: Anthropic refuses one."""
+    return [] if isinstance(messages[0], HumanMessage) else [HumanMessage("(The user is here.)")]

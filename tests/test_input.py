@@ -11,6 +11,7 @@ from modes.catalog import load_catalog
 from modes.errors import InvalidInputError, UnknownModeError
 from tests.conversation import APPROVE, REJECT, Conversation, edit
 
+TEXT = {"type": "text", "text": ""}
 WRITE = {"path": "a", "content": "x"}
 
 
@@ -47,6 +48,14 @@ async def test_unknown_mode(talk: Conversation, mode: Any) -> None:
         ({"messages": [{"role": "user"}]}, ["not messages"]),
         ({"messages": [{"role": "wizard", "content": "x"}]}, ["not messages", "wizard"]),
         ({"messages": 5}, ["not messages", "5"]),
+        # What a provider refuses would stay in the history, and be refused for ever.
+        ({"messages": " \n"}, ["the user's message is empty"]),
+        ({"messages": [{"role": "user", "content": []}]}, ["the user's message is empty"]),
+        ({"messages": [{"role": "user", "content": [TEXT]}]}, ["the user's message is empty"]),
+        ({"messages": [{"role": "user", "content": [{"type": "x"}]}]}, ["no 'x' block", "image"]),
+        ({"messages": [{"role": "user", "content": [{"type": "tool_use"}]}]}, ["'tool_use'"]),
+        ({"messages": "a\ud800b"}, ["half of one"]),
+        ({"messages": [{"role": "assistant", "content": "a\ud800b"}]}, ["half of one"]),
     ],
 )
 async def test_malformed_input(talk: Conversation, given: Any, texts: list[str]) -> None:

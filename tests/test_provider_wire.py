@@ -205,6 +205,7 @@ def anthropic_results(*ids: str) -> Json:
         ([USER, openai_calls("a" * 41), openai_result("a" * 41)], "maximum length 40"),
         ([USER, {"role": "assistant", "content": None}], "expected a string"),
         ([{**USER, "index": 1}], "Additional properties"),
+        ([{**USER, "content": [{"type": "tool_use"}]}], "'tool_use'"),
     ],
 )
 def test_histories_that_openai_refuses(messages: list[Json], text: str | None) -> None:

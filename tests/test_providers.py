@@ -287,3 +287,26 @@ async def test_a_local_server_needs_no_key(
         monkeypatch.delenv("OPENAI_API_KEY")
         await goes_on(Talk(provider, workspace, "openai", is_streamed=is_streamed))
         assert provider.steps_left == 0
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+CALL = {"type": "tool_use", "id": "a", "name": "x y", "input": {}}
+A, B = ({"role": "user", "content": text} for text in "ab")
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "assistant", "content": "Hello! How can I help?"}, A],
+        [A, {"role": "assistant", "content": ""}],
+        [{"role": "user", "content": [{"type": "text", "text": ""}, IMAGE]}],
+        [A, B],
+        [A, {"role": "assistant", "content": [CALL]}],
+    ],
+)
+async def test_what_a_client_supplies_is_taken_by_the_provider(
+    start: Any, messages: list[dict[str, Any]]
+) -> None:
+    talk = start(lambda _: HERE)
+    await talk.send({"messages": messages})
+    await goes_on(talk)

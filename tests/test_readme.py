@@ -11,6 +11,7 @@ import pytest
 
 from doors.readme import README, main, with_parts
 from graph.decisions import Decision
+from graph.models import load_model
 from graph.settings import ROOT, Settings, load_settings
 from modes.catalog import load_catalog
 from modes.verdict import Approvals, verdict
@@ -89,6 +90,21 @@ def test_the_files_to_open_are_there() -> None:
     assert len(names) > 15
     for name in names:
         assert list(ROOT.glob(name.replace("<slug>", "*"))), name
+
+
+def test_the_cassettes_and_models_named_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = (ROOT / ".env.example").read_text()
+    named = set(re.findall(r"cassettes/[\w/.-]+\.yaml", TEXT + example))
+    assert named
+    for name in named:
+        assert (ROOT / name).is_file(), name
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    models = set(re.findall(r"(?:MODEL=|^\| `)(\w+:[\w.-]+)`?", TEXT + example, re.M))
+    models = {model for model in models if not model.startswith("replay:")}
+    assert len(models) >= 4
+    for model in models:
+        load_model(model)
 
 
 def test_the_decisions_are_those_there_are() -> None:

@@ -16,6 +16,8 @@ MESSAGE_KEYS = frozenset(
     {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call"}
 )
 
+PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
+
 _ERRORS: dict[str, tuple[int, str, str, str | None, str | None]] = {
     "key": (
         401,
@@ -153,8 +155,7 @@ def _history_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
                 "An assistant message with 'tool_calls' must be followed by tool messages "
                 f"responding to each 'tool_call_id'. These did not: {', '.join(due)}"
             )
-        if role not in ("system", "developer", "user", "assistant"):
-            yield f"Invalid value: {role!r}."
+        yield from _content_problems(message)
         calls = message.get("tool_calls") or []
         if not calls and message.get("content") is None:
             yield f"Invalid value for 'content' of '{where}': expected a string, got null."
@@ -162,6 +163,15 @@ def _history_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
         yield from _call_problems(where, calls)
     if due:
         yield f"tool calls without an answer at the end: {', '.join(due)}"
+
+
+def _content_problems(message: dict[str, Any]) -> Iterator[str]:
+    if message["role"] not in ("system", "developer", "user", "assistant"):
+        yield f"Invalid value: {message['role']!r}."
+    content = message.get("content")
+    for part in content if isinstance(content, list) else ():
+        if part["type"] not in PARTS:
+            yield f"Invalid value: {part['type']!r}. Supported values are: {sorted(PARTS)}."
 
 
 def _call_problems(where: str, calls: list[dict[str, Any]]) -> Iterator[str]:
