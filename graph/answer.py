@@ -5,16 +5,23 @@ Strict where LangChain is lenient: it mends the arguments of a streamed call tha
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage, ToolCall
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    ToolCall,
+    ToolCallChunk,
+)
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
 from typing_extensions import override
 
-from graph.history import AnyCall, broken, normalised
+from graph.history import AnyCall, broken, no_json, normalised
 from modes.errors import ProviderError
 
 REFUSED = "The model declined to answer."
@@ -35,26 +42,33 @@ SAYS_WHY_IT_STOPS = frozenset({"anthropic", "openai"})
 """Providers that end every whole answer with a reason."""
 
 
+@dataclass
+class _Arrived:
+    """One call of a stream, as it came."""
+
+    id: str | None
+    text: str = ""
+
+    def is_whole(self, call: ToolCall) -> bool:
+        """Whether all of the call's arguments have come, and nothing else."""
+        try:
+            return bool(json.loads(self.text or "{}") == call["args"])
+        except ValueError:
+            return False
+
+
 class StreamedCalls(AsyncCallbackHandler):
     """The arguments of a streamed answer's calls as they came, which the message has lost."""
 
+    # Were the start not ignored, LangChain would write the whole history as text at every step.
     ignore_agent = ignore_chain = ignore_retriever = ignore_retry = ignore_custom_event = True
+    ignore_chat_model = True
     raise_error = True
 
     def __init__(self) -> None:
-        self._texts: dict[Any, list[str]] = {}
-        self._ids: dict[Any, str] = {}
-
-    @override
-    async def on_chat_model_start(
-        self,
-        serialized: dict[str, Any],
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **kwargs: Any,
-    ) -> None:
-        """Nothing; without it LangChain would write the whole history as text at every step."""
+        self._arrived: list[_Arrived] = []
+        self._at: dict[int | None, _Arrived] = {}
+        """The call that a piece with this index goes on with."""
 
     @override
     async def on_llm_new_token(
@@ -69,22 +83,34 @@ class StreamedCalls(AsyncCallbackHandler):
         message = getattr(chunk, "message", None)
         if isinstance(message, AIMessageChunk):
             for piece in message.tool_call_chunks:
-                key = piece["index"] if piece["index"] is not None else piece["id"]
-                self._texts.setdefault(key, []).append(piece["args"] or "")
-                if piece["id"]:
-                    self._ids.setdefault(key, piece["id"])
+                self._add(piece)
 
-    def broken(self) -> dict[str | None, str]:
-        """The arguments that are no JSON object, by the id of their call where it had one."""
-        texts = {self._ids.get(key): "".join(parts) for key, parts in self._texts.items()}
-        return {id: text for id, text in texts.items() if text and not _is_object(text)}
+    def _add(self, piece: ToolCallChunk) -> None:
+        one = self._at.get(piece["index"])
+        # Some small servers give every call the index 0, or none.
+        if one is None or (piece["id"] and one.id and piece["id"] != one.id):
+            one = self._at[piece["index"]] = _Arrived(piece["id"])
+            self._arrived.append(one)
+        one.id = one.id or piece["id"]
+        one.text += piece["args"] or ""
 
+    def broken(self, calls: Sequence[ToolCall]) -> list[str | None]:
+        """For each call what came of its arguments, if that is not what the call has.
 
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
+        All None for an answer that was not streamed.
+        """
+        if not self._arrived:
+            return [None] * len(calls)
+        by_id = {one.id: one for one in self._arrived if one.id}
+        is_in_order = len(calls) == len(self._arrived)
+        found: list[str | None] = []
+        for index, call in enumerate(calls):
+            arrived = by_id.get(call["id"] or "")
+            if arrived is None and is_in_order and not self._arrived[index].id:
+                arrived = self._arrived[index]
+            is_whole = arrived is not None and arrived.is_whole(call)
+            found.append(None if is_whole else (arrived.text if arrived else "?"))
+        return found
 
 
 def usable(
@@ -113,23 +139,21 @@ def _whole(answer: AIMessage, streamed: StreamedCalls) -> AIMessage:
         return _with_calls(answer, [broken(call, TOO_LONG) for call in calls])
     if is_truncated:
         return _said(answer, f"{answer.text}\n\n{CUT_OFF}")
-    found = streamed.broken()
-    return _with_calls(answer, _without(found, answer)) if found else answer
+    return answer.model_copy(update={"tool_calls": list(_marked(answer.tool_calls, streamed))})
 
 
 def _with_own_ids(answer: AIMessage, earlier: Sequence[AnyMessage]) -> AIMessage:
-    if any(answer.id == message.id for message in earlier):
+    taken: list[str] = []
+    is_taken = False
+    wanted = {call["id"] for call in (*answer.tool_calls, *answer.invalid_tool_calls)}
+    for message in earlier:
+        is_taken = is_taken or message.id == answer.id
+        if wanted and isinstance(message, AIMessage):
+            taken += [str(call["id"]) for call in message.tool_calls if call["id"] in wanted]
+    if is_taken:
         # The reducer would put it in the earlier message's place.
         answer = answer.model_copy(update={"id": str(uuid4())})
-    taken: set[str] = set()
-    if answer.tool_calls or answer.invalid_tool_calls:
-        # Small servers count their calls anew in every answer; Anthropic wants each id once.
-        taken = {
-            str(call["id"])
-            for message in earlier
-            if isinstance(message, AIMessage)
-            for call in message.tool_calls
-        }
+    # Small servers count their calls anew in every answer; Anthropic wants each id once.
     return normalised(answer, taken)
 
 
@@ -155,12 +179,7 @@ def _with_calls(answer: AIMessage, calls: list[ToolCall]) -> AIMessage:
     return answer.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
 
 
-def _without(found: dict[str | None, str], answer: AIMessage) -> list[ToolCall]:
-    """The calls, those marked whose arguments were ``found`` broken."""
-    why = "its arguments are no JSON object"
-    return [
-        broken(call, f"{why}: {found.get(call['id'], '?')[:200]!r}")
-        if call["id"] in found or None in found
-        else call
-        for call in answer.tool_calls
-    ] + [broken(call, f"{why}: {str(call['args'])[:200]!r}") for call in answer.invalid_tool_calls]
+def _marked(calls: Sequence[ToolCall], streamed: StreamedCalls) -> Iterator[ToolCall]:
+    """The calls, those marked that did not come whole."""
+    for call, text in zip(calls, streamed.broken(calls), strict=True):
+        yield call if text is None else broken(call, no_json(text))

@@ -42,10 +42,7 @@ def normalised(message: AIMessage, taken: Collection[str] = ()) -> AIMessage:
     """
     seen = set(taken)
     calls: list[ToolCall] = []
-    unread = [
-        broken(call, f"its arguments are no JSON: {str(call['args'])[:200]!r}")
-        for call in message.invalid_tool_calls
-    ]
+    unread = [broken(call, no_json(call["args"])) for call in message.invalid_tool_calls]
     for call in (*message.tool_calls, *unread):
         id: str | None = call["id"]
         if not id or id in seen or not _ID.fullmatch(id):
@@ -64,6 +61,11 @@ def normalised(message: AIMessage, taken: Collection[str] = ()) -> AIMessage:
 def broken(call: AnyCall, why: str) -> ToolCall:
     """The call with arguments that no tool takes; its answer says why."""
     return ToolCall(name=call["name"] or "", args={BROKEN: why}, id=call["id"], type="tool_call")
+
+
+def no_json(args: object) -> str:
+    """Why a call with these arguments is broken."""
+    return f"its arguments are no JSON object: {str(args)[:200]!r}"
 
 
 def _name(call: ToolCall) -> str:

@@ -1,9 +1,7 @@
 """Fixtures."""
 
-import ipaddress
 import os
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 
 from graph.settings import ROOT
 from tests.conversation import Conversation, make_agent
+from tests.loopback import block_network
 from tests.place import Place
 from tests.recording import KEYS, PASSED, TAPE, WRITTEN, begin, is_streamed, provider
 
@@ -57,24 +56,7 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) 
     """No test reaches further than this machine, unless a real provider is to be recorded."""
     if pytestconfig.getoption("--real"):
         return
-    connect = socket.socket.connect
-
-    def checked(self: socket.socket, address: Any) -> None:
-        if self.family in (socket.AF_INET, socket.AF_INET6):
-            assert ipaddress.ip_address(address[0]).is_loopback, address
-        connect(self, address)
-
-    monkeypatch.setattr(socket.socket, "connect", checked)
-
-
-@pytest.fixture(autouse=True)
-def no_files_of_the_user(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """The modes, permissions and trust of whoever runs the tests play no part."""
-    folder = tmp_path_factory.getbasetemp() / "nobody"
-    monkeypatch.setenv("CONFIG_FOLDER", str(folder))
-    monkeypatch.setenv("TRUST_FILE", str(folder / "trusted.json"))
+    block_network(monkeypatch)
 
 
 PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_|_proxy$")

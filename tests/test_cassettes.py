@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -217,6 +218,28 @@ def test_a_failing_test_leaves_its_cassette_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     code, _ = run("--record", "--cassettes", str(tmp_path), id_of(name), PATH="/nowhere")
     assert (code, path.read_bytes()) == (1, before)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "api.openai.com"])
+def test_no_test_reaches_further_than_this_machine(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with pytest.raises(AssertionError, match="a test wants to"):
+        socket.create_connection((host, 443), timeout=1)
+    for kind, name in (
+        (socket.SOCK_STREAM, "connect"),
+        (socket.SOCK_STREAM, "connect_ex"),
+        (socket.SOCK_DGRAM, "connect"),
+    ):
+        with (
+            socket.socket(family, kind) as one,
+            pytest.raises(AssertionError, match="a test wants to reach"),
+        ):
+            getattr(one, name)((host, 443))
+    with (
+        socket.socket(family, socket.SOCK_DGRAM) as one,
+        pytest.raises(AssertionError, match="a test wants to reach"),
+    ):
+        one.sendto(b"", (host, 53))
 
 
 def test_what_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,51 @@
+"""No connection leaves this machine: neither by address nor by name."""
+
+import ipaddress
+import socket
+from typing import Any
+
+import pytest
+
+LOCAL_NAMES = ("localhost", "", None)
+
+
+def block_network(patch: pytest.MonkeyPatch) -> None:
+    """Let sockets connect, and names resolve, on this machine alone."""
+    connect, connect_ex, sendto = (
+        getattr(socket.socket, name) for name in ("connect", "connect_ex", "sendto")
+    )
+    getaddrinfo = socket.getaddrinfo
+
+    def checked(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            assert is_local(address[0]), f"a test wants to reach {address}"
+
+    def checked_connect(self: socket.socket, address: Any) -> None:
+        checked(self, address)
+        connect(self, address)
+
+    def checked_connect_ex(self: socket.socket, address: Any) -> Any:
+        checked(self, address)
+        return connect_ex(self, address)
+
+    def checked_sendto(self: socket.socket, data: Any, *rest: Any) -> Any:
+        checked(self, rest[-1])
+        return sendto(self, data, *rest)
+
+    def checked_getaddrinfo(host: Any, *rest: Any, **options: Any) -> Any:
+        assert is_local(host), f"a test wants to know where {host!r} is"
+        return getaddrinfo(host, *rest, **options)
+
+    patch.setattr(socket.socket, "connect", checked_connect)
+    patch.setattr(socket.socket, "connect_ex", checked_connect_ex)
+    patch.setattr(socket.socket, "sendto", checked_sendto)
+    patch.setattr(socket, "getaddrinfo", checked_getaddrinfo)
+
+
+def is_local(host: str | bytes | None) -> bool:
+    """Whether it is this machine."""
+    name = host.decode() if isinstance(host, bytes) else host
+    try:
+        return name in LOCAL_NAMES or ipaddress.ip_address(str(name)).is_loopback
+    except ValueError:
+        return False
