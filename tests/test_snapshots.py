@@ -16,6 +16,9 @@ from tests.conversation import Conversation, make_agent
 from tests.provider.script import say
 from tests.provider.server import serving
 from tests.test_providers import MODELS, use
+from tools.command import Commands, command_tools
+from tools.sandbox import Bubblewrap, Sandbox
+from tools.workspace import Workspace
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 Seen = dict[str, dict[str, Any]]
@@ -35,7 +38,7 @@ async def requests(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     return seen
 
 
-def snapshots(seen: dict[str, Seen]) -> Iterator[tuple[str, str]]:
+def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str, str]]:
     """Names of files, and what they should hold."""
     openai, anthropic = seen["openai"], seen["anthropic"]
     for mode, body in openai.items():
@@ -56,6 +59,9 @@ def snapshots(seen: dict[str, Seen]) -> Iterator[tuple[str, str]]:
                 known = tools.setdefault(tool.get("function", tool)["name"], tool)
                 assert known == tool, "a tool is the same in every mode"
         yield f"tools-{name}.json", as_json([tools[tool] for tool in sorted(tools)])
+    commands = Commands(Sandbox(Bubblewrap("bwrap")))
+    (command,) = command_tools(workspace, commands)
+    yield "execute_command-in-the-sandbox.txt", f"{command.runnable.description}\n"
 
 
 def as_json(value: Any) -> str:
@@ -65,7 +71,7 @@ def as_json(value: Any) -> str:
 async def test_what_the_model_sees(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
-    expected = dict(snapshots(await requests(workspace, monkeypatch)))
+    expected = dict(snapshots(await requests(workspace, monkeypatch), Workspace(workspace)))
     if pytestconfig.getoption("--update-snapshots"):
         SNAPSHOTS.mkdir(exist_ok=True)
         for file in SNAPSHOTS.iterdir():
