@@ -12,7 +12,7 @@ from graph.answer import CUT_OFF, REFUSED
 from modes.errors import ProviderError
 from modes.verdict import Approvals
 from tests.conversation import APPROVE, Conversation, make_agent
-from tests.provider.script import Answer, Call, Driver, Failure, Step, call, offline, say
+from tests.provider.script import Answer, Call, Driver, Failure, Raw, Step, call, offline, say
 from tests.provider.server import KEY, ScriptedProvider, serving
 
 MODELS = {"openai": "openai:gpt-5.5", "anthropic": "anthropic:claude-sonnet-5-5"}
@@ -310,3 +310,56 @@ async def test_what_a_client_supplies_is_taken_by_the_provider(
     talk = start(lambda _: HERE)
     await talk.send({"messages": messages})
     await goes_on(talk)
+
+
+def piece(
+    index: int | None, args: str | None, *, id: str | None = None, name: str | None = None
+) -> Any:
+    """A chunk of a stream with a part of a call, as small servers send it."""
+    part: dict[str, Any] = {"index": index, "id": id, "type": "function"}
+    part["function"] = {"name": name, "arguments": args}
+    part = {key: value for key, value in part.items() if value is not None}
+    return {"choices": [{"index": 0, "delta": {"tool_calls": [part]}, "finish_reason": None}]}
+
+
+END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+A_FILE, B_FILE = (json.dumps({"path": name, "content": "x"}) for name in "ab")
+WRITE: dict[str, Any] = {"name": "write_file"}
+
+
+@pytest.mark.parametrize("name", ["openai"])
+@pytest.mark.parametrize("is_streamed", [True], ids=["streamed"])
+@pytest.mark.parametrize(
+    ("pieces", "written"),
+    [
+        ([piece(0, A_FILE, id="1", **WRITE), piece(1, B_FILE, id="2", **WRITE)], ["a", "b"]),
+        ([piece(0, A_FILE, id="1", **WRITE), piece(0, B_FILE, id="2", **WRITE)], ["a", "b"]),
+        ([piece(0, A_FILE, **WRITE), piece(1, B_FILE, **WRITE)], ["a", "b"]),
+        ([piece(0, A_FILE, id="1", **WRITE), piece(1, B_FILE[:-4], id="2", **WRITE)], ["a"]),
+        ([piece(0, A_FILE[:-4], id="1", **WRITE), piece(0, B_FILE, id="2", **WRITE)], ["b"]),
+        ([piece(0, A_FILE[:-4], **WRITE), piece(1, B_FILE, **WRITE)], ["b"]),
+        (
+            [
+                piece(0, A_FILE[:9], id="1", **WRITE),
+                piece(1, B_FILE[:9], id="2", **WRITE),
+                piece(0, A_FILE[9:]),
+                piece(1, B_FILE[9:-1]),
+            ],
+            ["a"],
+        ),
+        ([piece(0, A_FILE, id="1", **WRITE), piece(0, A_FILE)], []),
+        ([piece(0, '[{"path": "a"}]', id="1", **WRITE)], []),
+        ([piece(0, A_FILE + "]", id="1", **WRITE)], []),
+        ([piece(0, A_FILE[:-1] + ', "content": NaN}', id="1", **WRITE)], []),
+    ],
+)
+async def test_calls_as_other_servers_send_them(
+    start: Any, workspace: Path, pieces: list[Any], written: list[str]
+) -> None:
+    """What is whole runs, and nothing else, however the pieces come."""
+    talk = start([Raw((*pieces, END)), HERE])
+    await talk.say("go", mode="code")
+    assert sorted(file.name for file in workspace.iterdir()) == written
+    results = await talk.results()
+    assert [one.status for one in results.values()].count("success") == len(written)
+    assert (await talk.messages())[-1].text == "Here I am."

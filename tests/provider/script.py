@@ -52,7 +52,14 @@ class Failure:
     """Whether it comes as an event, behind the first words."""
 
 
-Step = Answer | Failure
+@dataclass(frozen=True)
+class Raw:
+    """The data of a stream's events as they are: what other servers make of the format."""
+
+    events: tuple[Any, ...]
+
+
+Step = Answer | Failure | Raw
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from tests.provider import anthropic_messages, openai_chat
-from tests.provider.script import Answer, Driver, Failure, Ids, Step
+from tests.provider.script import Answer, Driver, Failure, Ids, Raw, Step
 
 KEY = "sk-modeshift-test-0123456789abcdef"
 """The key that both services take."""
@@ -152,10 +152,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream; charset=utf-8")
         self.send_header("transfer-encoding", "chunked")
         self._end_headers(wire.headers(self.provider.ids))
-        answer = Answer("Let me see what") if isinstance(step, Failure) else step
+        answer = step if isinstance(step, Answer) else Answer("Let me see what")
         events = wire.as_events(answer, body, self.provider.ids)
         if isinstance(step, Failure):
             events = [*events[:3], wire.error_event(step, body, self.provider.ids)]
+        elif isinstance(step, Raw):
+            events = [f"data: {json.dumps(event)}\n\n" for event in step.events]
+            events.append("data: [DONE]\n\n")
         for event in events if answer.events is None else events[: answer.events]:
             self._chunk(event.encode())
             self.provider.last_event = time.monotonic()
