@@ -5,6 +5,7 @@ Strict where LangChain is lenient: it mends the arguments of a streamed call tha
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,7 @@ class _Arrived:
         """Whether all of the call's arguments have come, and nothing else."""
         try:
             return bool(json.loads(self.text or "{}") == call["args"])
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
 
 
@@ -66,6 +67,8 @@ class StreamedCalls(AsyncCallbackHandler):
     raise_error = True
 
     def __init__(self) -> None:
+        self.has_begun = False
+        """Whether something of the answer has come, and perhaps been shown."""
         self._arrived: list[_Arrived] = []
         self._at: dict[int | None, _Arrived] = {}
         """The call that a piece with this index goes on with."""
@@ -80,6 +83,7 @@ class StreamedCalls(AsyncCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Keep what the chunk adds to a call."""
+        self.has_begun = True
         message = getattr(chunk, "message", None)
         if isinstance(message, AIMessageChunk):
             for piece in message.tool_call_chunks:
@@ -101,15 +105,22 @@ class StreamedCalls(AsyncCallbackHandler):
         """
         if not self._arrived:
             return [None] * len(calls)
-        by_id = {one.id: one for one in self._arrived if one.id}
-        is_in_order = len(calls) == len(self._arrived)
-        found: list[str | None] = []
-        for index, call in enumerate(calls):
-            arrived = by_id.get(call["id"] or "")
-            if arrived is None and is_in_order and not self._arrived[index].id:
-                arrived = self._arrived[index]
-            is_whole = arrived is not None and arrived.is_whole(call)
-            found.append(None if is_whole else (arrived.text if arrived else "?"))
+        return [
+            None if one is not None and one.is_whole(call) else (one.text if one else "?")
+            for call, one in zip(calls, self._of(calls), strict=True)
+        ]
+
+    def _of(self, calls: Sequence[ToolCall]) -> list[_Arrived | None]:
+        """What arrived of each call; None where that cannot be told: ids may come twice."""
+        if len(calls) == len(self._arrived):
+            pairs = zip(calls, self._arrived, strict=True)
+            return [
+                one if (one.id or None) == (call["id"] or None) else None for call, one in pairs
+            ]
+        found = []
+        for call in calls:
+            same = [one for one in self._arrived if one.id and one.id == call["id"]]
+            found.append(same[0] if len(same) == 1 else None)
         return found
 
 
@@ -126,20 +137,31 @@ def usable(
 
 def _whole(answer: AIMessage, streamed: StreamedCalls) -> AIMessage:
     reason = _stop_reason(answer)
-    if reason is None and answer.response_metadata.get("model_provider") in SAYS_WHY_IT_STOPS:
+    if not reason and answer.response_metadata.get("model_provider") in SAYS_WHY_IT_STOPS:
         raise ProviderError(BROKE_OFF)
     refusal = answer.additional_kwargs.get("refusal")
-    if refusal or reason in ("refusal", "content_filter"):
+    if refusal or _DECLINED.search(reason):
         return _said(answer, refusal or answer.text or REFUSED)
+    is_truncated = _TRUNCATED.search(reason) is not None
     calls: list[AnyCall] = [*answer.tool_calls, *answer.invalid_tool_calls]
-    is_truncated = reason in ("length", "max_tokens", "model_context_window_exceeded")
     if not calls and not answer.text.strip():
         raise ProviderError(f"{EMPTY} ({CUT_OFF})" if is_truncated else EMPTY)
-    if is_truncated and calls:
-        return _with_calls(answer, [broken(call, TOO_LONG) for call in calls])
-    if is_truncated:
+    if is_truncated and not calls:
         return _said(answer, f"{answer.text}\n\n{CUT_OFF}")
+    if is_truncated:
+        return _with_calls(answer, [broken(call, TOO_LONG) for call in calls])
+    if reason and not _FINISHED.fullmatch(reason):
+        why = f"the model stopped for a reason that is not known here: {reason[:100]!r}"
+        return _with_calls(answer, [broken(call, why) for call in calls])
     return answer.model_copy(update={"tool_calls": list(_marked(answer.tool_calls, streamed))})
+
+
+# A reason that comes twice in a stream stands there twice, without a space.
+_FINISHED = re.compile(
+    r"(?:stop|stop_sequence|eos|end_turn|tool_calls|tool_use|function_call|completed?)+", re.I
+)
+_TRUNCATED = re.compile(r"length|max_|incomplete|context_window", re.I)
+_DECLINED = re.compile(r"refusal|content_filter|safety", re.I)
 
 
 def _with_own_ids(answer: AIMessage, earlier: Sequence[AnyMessage]) -> AIMessage:
@@ -157,17 +179,11 @@ def _with_own_ids(answer: AIMessage, earlier: Sequence[AnyMessage]) -> AIMessage
     return normalised(answer, taken)
 
 
-def _stop_reason(answer: AIMessage) -> str | None:
-    """OpenAI, Ollama and Anthropic each have a name for it."""
+def _stop_reason(answer: AIMessage) -> str:
+    """Why it stopped; each format has a name of its own for it."""
     found = answer.response_metadata
-    return next(
-        (
-            found[name]
-            for name in ("finish_reason", "stop_reason", "done_reason")
-            if found.get(name)
-        ),
-        None,
-    )
+    names = ("finish_reason", "stop_reason", "done_reason", "status")
+    return next((str(found[name]) for name in names if found.get(name)), "")
 
 
 def _said(answer: AIMessage, text: str) -> AIMessage:

@@ -3,41 +3,38 @@
 Bodies are decoded: JSON stands as a mapping, a stream as its text. What comes again, a prompt
 or the tools, stands once and is referred to (``&`` and ``*``). Whatever could identify who
 recorded it is taken out of requests and answers: headers by an allow-list, keys by their
-look and by the environment.
+look and, when it is recorded, by the environment.
 """
 
 import json
-import os
 import re
 from collections.abc import Hashable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
+from graph.secrets import masked
 from modes.errors import ConfigurationError
+from modes.plain_text import plain
 
 SCRIPTED = "scripted provider"
 """Where it was recorded, when it was not at the real service."""
 KEPT_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta", "retry-after"})
-SCRUBBED = "[scrubbed]"
-_SECRETS = re.compile(
-    r"\b(?:sk|pk|org|proj|user|req|key)[-_][A-Za-z0-9_-]{16,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bAKIA[0-9A-Z]{16}\b|\bBearer [A-Za-z0-9._~+/-]{8,}"
-)
-_SECRET_NAME = re.compile(r"(?:_API_KEY|_KEY|_TOKEN|_SECRET|_PASSWORD)$")
 _FIRST = {name: rank for rank, name in enumerate(("type", "role", "id", "name", "model"))}
 _REPEATED = 300
 """Characters from which on what comes again is referred to."""
-
 # In C where there is one: ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STRICT = ConfigDict(extra="forbid")
 
 Json = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Header:
     """What was recorded, where and when."""
 
@@ -49,29 +46,43 @@ class Header:
     """ISO 8601."""
 
 
-@dataclass(frozen=True)
-class Interaction:
-    """A request and its answer; a body that is JSON is decoded, any other is text."""
+@dataclass(frozen=True, config=_STRICT)
+class Request:
+    """What the client sent; a body that is JSON is decoded, any other is text."""
 
     method: str
     uri: str
-    request_headers: dict[str, str]
-    request: Json
+    headers: dict[str, str]
+    body: Json
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Response:
+    """What it got, the body as in ``Request``."""
+
     status: int
-    response_headers: dict[str, str]
-    response: Json
+    headers: dict[str, str]
+    body: Json
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
+class Interaction:
+    """A request and its answer."""
+
+    request: Request
+    response: Response
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Recording:
     """A cassette's content."""
 
-    header: Header
+    recorded: Header
     interactions: tuple[Interaction, ...]
 
     def is_same(self, other: "Recording") -> bool:
         """Whether only the day differs."""
-        return replace(self, header=replace(self.header, date=other.header.date)) == other
+        return replace(self, recorded=replace(self.recorded, date=other.recorded.date)) == other
 
 
 def decoded(body: bytes | str | None) -> Json:
@@ -88,29 +99,22 @@ def encoded(body: Json) -> bytes:
     return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()
 
 
-def scrubbed(value: Json, replaced: Iterable[tuple[str, str]] = ()) -> Json:
-    """``value`` without what looks like a key or is one in the environment.
+def scrubbed(
+    value: Json, replaced: Iterable[tuple[str, str]] = (), secrets: tuple[str, ...] = ()
+) -> Json:
+    """``value`` without what looks like a secret, and without those that are known.
 
     ``replaced`` are texts and what stands for them: the folder of a test, say.
     """
-    known = [
-        (text, SCRUBBED)
-        for name, text in os.environ.items()
-        if len(text) >= 8 and _SECRET_NAME.search(name)
-    ]
-    return _scrubbed(value, (*replaced, *known))
-
-
-def _scrubbed(value: Json, replaced: tuple[tuple[str, str], ...]) -> Json:
     match value:
         case str():
             for text, instead in replaced:
                 value = value.replace(text, instead)
-            return _SECRETS.sub(SCRUBBED, value)
+            return masked(value, secrets)
         case list():
-            return [_scrubbed(one, replaced) for one in value]
+            return [scrubbed(one, replaced, secrets) for one in value]
         case dict():
-            return {key: _scrubbed(one, replaced) for key, one in value.items()}
+            return {key: scrubbed(one, replaced, secrets) for key, one in value.items()}
         case _:
             return value
 
@@ -127,25 +131,10 @@ def kept_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, st
 def dumped(recording: Recording, title: str) -> str:
     """The text of a cassette; ``title`` becomes its first line, a comment."""
     found: dict[str, Any] = {}
-    data = {
-        "recorded": asdict(recording.header),
-        "interactions": [
-            {
-                "request": {
-                    "method": one.method,
-                    "uri": one.uri,
-                    "headers": one.request_headers,
-                    "body": _shared(_in_order(one.request), found),
-                },
-                "response": {
-                    "status": one.status,
-                    "headers": one.response_headers,
-                    "body": one.response,
-                },
-            }
-            for one in recording.interactions
-        ],
-    }
+    data = asdict(recording)
+    data["interactions"] = list(data["interactions"])
+    for one in data["interactions"]:
+        one["request"]["body"] = _shared(_in_order(one["request"]["body"]), found)
     text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     total = len(recording.interactions)
     parts = re.split(r"^(?=- request:)", text, flags=re.MULTILINE)
@@ -199,31 +188,27 @@ class _Dumper(_BASE):  # type: ignore[misc]  # whichever there is
         return not isinstance(data, str | dict | list) or len(json.dumps(data)) < _REPEATED
 
 
+_READ = TypeAdapter(Recording)
+
+
 def loaded(path: Path) -> Recording:
     """Read a cassette; raises ``ConfigurationError`` where it is none."""
     try:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe one
-        return Recording(
-            Header(**data["recorded"]),
-            tuple(
-                Interaction(
-                    one["request"]["method"],
-                    one["request"]["uri"],
-                    one["request"]["headers"],
-                    one["request"]["body"],
-                    one["response"]["status"],
-                    one["response"]["headers"],
-                    one["response"]["body"],
-                )
-                for one in data["interactions"]
-            ),
-        )
+        json.dumps(data)  # no dates, nothing that holds itself
+        return _READ.validate_python(data)
     except OSError as error:
         raise ConfigurationError(
             f"the cassette {str(path)!r} cannot be read: {error.strerror}"
         ) from error
-    except (ValueError, TypeError, KeyError, yaml.YAMLError) as error:
-        raise ConfigurationError(
-            f"{str(path)!r} is no cassette of this project: {type(error).__name__}: {error}"
-        ) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _none(path, f"{where}: {first['msg']}") from error
+    except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
+        raise _none(path, f"{type(error).__name__}: {error}") from error
+
+
+def _none(path: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(f"{str(path)!r} is no cassette of this project: {plain(why)}")

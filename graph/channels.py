@@ -1,5 +1,6 @@
 """Channels that refuse what does not fit, before anything is saved."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -139,10 +140,9 @@ def _messages_check(given: Any) -> list[AnyMessage]:
         if found := misfit(message.content):
             raise InvalidInputError(f"the message {message.content!r} holds {found}")
         if isinstance(message, HumanMessage):
-            _user_content_check(message)
-            kept.append(message)
+            kept.append(_user_message(message))
         elif isinstance(message, AIMessage):
-            kept.append(normalised(message))
+            kept.append(_assistant_message(message))
         elif not isinstance(message, ToolMessage):
             raise InvalidInputError(
                 f"a run's input takes no {message.type!r} message; send role 'user'"
@@ -150,26 +150,47 @@ def _messages_check(given: Any) -> list[AnyMessage]:
     return kept
 
 
-_USER_BLOCKS = frozenset(
-    {"text", "image", "image_url", "file", "document", "audio", "input_audio", "video"}
-)
+def _assistant_message(message: AIMessage) -> AIMessage:
+    """Its words and its calls: thoughts, say, a provider takes from itself alone."""
+    calls, unread = message.tool_calls, message.invalid_tool_calls
+    return normalised(
+        AIMessage(message.text, tool_calls=calls, invalid_tool_calls=unread, id=message.id)
+    )
 
 
-def _user_content_check(message: HumanMessage) -> None:
+_USER_BLOCKS = ("text", "image_url", "image", "file")
+_IMAGE_URL = re.compile(r"https?://|data:image/(?:png|jpeg|gif|webp);base64,")
+
+
+def _user_message(message: HumanMessage) -> HumanMessage:
     """What a provider refuses would stay in the history, and be refused for ever."""
     content = message.content
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    says_something = False
-    for block in blocks:
-        if isinstance(block, str):
-            says_something |= bool(block.strip())
-        elif block.get("type") not in _USER_BLOCKS:
-            raise InvalidInputError(
-                f"a user's message takes no {block.get('type')!r} block; "
-                f"the types are: {', '.join(sorted(_USER_BLOCKS))}"
-            )
-        else:
-            is_text = block["type"] == "text"
-            says_something |= not is_text or bool(str(block.get("text", "")).strip())
-    if not says_something:
+    if not any(_says_something(block) for block in blocks):
         raise InvalidInputError("the user's message is empty")
+    return HumanMessage(content, id=message.id)
+
+
+def _says_something(block: str | dict[str, Any]) -> bool:
+    """Whether it is more than spaces; raises ``InvalidInputError`` for what no provider takes."""
+    if isinstance(block, str):
+        return bool(block.strip())
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return bool(text.strip())
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            if not _IMAGE_URL.match(url):
+                raise InvalidInputError(
+                    f"an image is at http(s)://, or data:image/(png|jpeg|gif|webp);base64, "
+                    f"not {url[:60]!r}"
+                )
+            return True
+        case {"type": "image" | "file", **rest} if rest.keys() & _SOURCES:
+            return True
+    raise InvalidInputError(
+        f"a user's message takes no block {str(block)[:200]!r}; "
+        f"the types are: {', '.join(_USER_BLOCKS)}, each with what it shows"
+    )
+
+
+_SOURCES = frozenset({"base64", "data", "url", "file_id", "source", "file"})

@@ -31,6 +31,11 @@ class Voice:
     name: str
     """Of the model, as the user wrote it."""
 
+    @property
+    def provider(self) -> str:
+        """Of the model."""
+        return self.name.partition(":")[0]
+
 
 def no_rules(_: str) -> str:
     """The rules of a workspace that has none."""

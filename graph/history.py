@@ -9,7 +9,14 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, ToolCall, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    InvalidToolCall,
+    ToolCall,
+    ToolMessage,
+)
 
 from tools.arguments import BROKEN, misfit
 
@@ -51,8 +58,8 @@ def normalised(message: AIMessage, taken: Collection[str] = ()) -> AIMessage:
         found = misfit(call["args"])
         args = {BROKEN: f"its arguments hold {found}"} if found else call["args"]
         calls.append(ToolCall(name=_name(call), args=args, id=id, type="tool_call"))
-    content = _without_calls(message.content)
-    if calls == message.tool_calls and content is message.content:
+    content = _content(message.content)
+    if calls == message.tool_calls and content == message.content:
         return message
     update = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
     return message.model_copy(update=update)
@@ -74,24 +81,62 @@ def _name(call: ToolCall) -> str:
     return name if _NAME.fullmatch(name) else f"unknown_{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:50]}"
 
 
-def _without_calls(content: str | list[str | dict[str, Any]]) -> str | list[str | dict[str, Any]]:
-    """The content without its calls, and as plain text where nothing else is in it."""
+Content = str | list[str | dict[str, Any]]
+
+
+def _content(content: Content) -> Content:
+    """The content without its calls, and as plain text where nothing else is in it.
+
+    Text of nothing but spaces is none: Anthropic refuses it.
+    """
     if isinstance(content, str):
-        return content
+        return _paired(content) if content.strip() else ""
     blocks = [
         block for block in content if not (isinstance(block, dict) and block.get("type") in _CALLS)
     ]
     texts = [
-        block if isinstance(block, str) else block["text"]
+        block if isinstance(block, str) else str(block["text"])
         for block in blocks
         if isinstance(block, str) or (block.get("type") == "text" and not block.get("citations"))
     ]
     if len(texts) == len(blocks):
-        return "".join(texts)
-    return content if len(blocks) == len(content) else blocks
+        return _content("".join(texts))
+    return [_paired_in(block) for block in blocks]
+
+
+def _paired(text: str) -> str:
+    """``text`` whose characters are whole: two chunks of a stream may hold half of one each."""
+    if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _paired_in(block: str | dict[str, Any]) -> str | dict[str, Any]:
+    if isinstance(block, str):
+        return _paired(block)
+    return {key: _paired(one) if isinstance(one, str) else one for key, one in block.items()}
 
 
 _CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "input_json_delta"})
+
+
+def as_sent(messages: Sequence[AnyMessage], provider: str) -> Iterator[AnyMessage]:
+    """The history for a model of ``provider``: one that it takes, whoever answered before.
+
+    Anthropic wants the user first. What is no text in an answer, thoughts say, goes back to
+    the provider that it came from, and to no other.
+    """
+    if messages and not isinstance(messages[0], HumanMessage):
+        yield HumanMessage("(The user is here.)")
+    for message in messages:
+        if (
+            isinstance(message, AIMessage)
+            and isinstance(message.content, list)
+            and message.response_metadata.get("model_provider") != provider
+        ):
+            yield message.model_copy(update={"content": _content(message.text)})
+        else:
+            yield message
 
 
 def not_run(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:

@@ -1,5 +1,7 @@
 """``load_model``: a chat model from its name."""
 
+from difflib import get_close_matches
+
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
@@ -46,7 +48,7 @@ def load_model(name: str) -> BaseChatModel:
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise ConfigurationError(
-            f"the model {name!r} is neither 'offline' nor 'provider:name', "
+            f"the model {name!r} is neither 'offline' nor 'replay:cassette' nor 'provider:name', "
             "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.5'"
         )
     if provider == "replay":
@@ -59,12 +61,14 @@ def load_model(name: str) -> BaseChatModel:
         chat_model = init_chat_model(model, model_provider=provider, **arguments)
     except ImportError as error:
         raise ConfigurationError(
-            f"the model {name!r} needs a package that is not installed: {plain(str(error))}; "
-            "add it to pyproject.toml as an extra, and run `make lock`"
+            f"the model {name!r} needs a package that is not installed; add it to pyproject.toml "
+            f"as an extra, and run `make lock`: {plain(str(error)).partition('. ')[0]}"
         ) from error
     except Exception as error:  # each provider's client has its own
+        like = get_close_matches(provider, PROVIDERS, 1)
+        hint = f" (did you mean {like[0]!r}?)" if like and like[0] != provider else ""
         problem = plain(str(error))
-        raise ConfigurationError(f"the model {name!r} cannot be loaded: {problem}") from error
+        raise ConfigurationError(f"the model {name!r} cannot be loaded{hint}: {problem}") from error
     assert isinstance(chat_model, BaseChatModel)
     return chat_model
 

@@ -1,7 +1,7 @@
 """``explained``: why a model did not answer, in words that say what to do."""
 
-import os
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from langchain_core.exceptions import (
@@ -9,6 +9,7 @@ from langchain_core.exceptions import (
     ModelAPIError,
     ModelAuthenticationError,
     ModelConnectionError,
+    ModelError,
     ModelNotFoundError,
     ModelPermissionDeniedError,
     ModelRateLimitError,
@@ -16,59 +17,90 @@ from langchain_core.exceptions import (
 )
 
 from graph.answer import BROKE_OFF
-from graph.providers import PROVIDERS, RETRIES
+from graph.providers import PROVIDERS
+from graph.secrets import known_secrets, masked
 from modes.errors import ModeshiftError, ProviderError, told
 from modes.plain_text import plain
 
+TRIES = 3
+LONGEST_WAIT = 60.0
+"""Seconds; a provider that asks for more is not asked again."""
 MAX_DETAIL = 600
-_SECRET = re.compile(r"_(?:API_KEY|KEY|TOKEN|SECRET)$")
-_TOO_LONG = re.compile(r"context.?(?:length|window)|prompt is too long|too many tokens", re.I)
-_BROKEN_STREAM = frozenset({"RemoteProtocolError", "ReadError", "IncompleteRead"})
+_TOO_LONG = re.compile(
+    r"context.?(?:length|window|size)|prompt is too long|too many tokens|request_too_large"
+    r"|exceeds the maximum (?:size|allowed)|maximum number of tokens",
+    re.I,
+)
+_UNREACHED = frozenset({"ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"})
+"""What clients without errors of LangChain's raise, Ollama's say."""
 
 
-def explained(error: Exception, model: str) -> ProviderError:
-    """What a person can do about ``error``, which the client of ``model`` raised.
+def is_worth_another_try(error: Exception) -> bool:
+    """Whether the same request may be answered a little later."""
+    if isinstance(error, ModelError):
+        return error.is_retryable
+    return type(error).__name__ in _UNREACHED
 
-    The text holds what the provider said, and no key.
+
+def seconds(error: Exception) -> float | None:
+    """What ``retry-after`` says, where it says seconds."""
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    try:
+        return float(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+
+
+def explained(error: Exception, model: str, tries: int, *, has_begun: bool) -> ProviderError:
+    """What a person can do about ``error``, the last one that the client of ``model`` raised.
+
+    The text holds what the provider said, and no key. ``has_begun``: some of the answer came.
     """
     for cause in _causes(error):
         if isinstance(cause, ModeshiftError):
             return ProviderError(str(cause))
-    detail = _masked(plain(_said(error), MAX_DETAIL))
-    return ProviderError(f"the model {model!r} did not answer: {_advice(error, model)}{detail}")
+    said = plain(masked(_said(error), known_secrets()), MAX_DETAIL)
+    advice = _advice(error, model, has_begun=has_begun)
+    times = f" (tried {tries} times)" if tries > 1 else ""
+    return ProviderError(f"the model {model!r} did not answer{times}: {advice}{said}")
 
 
-def _advice(error: Exception, model: str) -> str:
+def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
     """What to do, as the beginning of a text that ends with what was said."""
-    if _broke_off(error):
-        return f"{BROKE_OFF}: "
     if _is_too_long(error):
         return (
             "the conversation is longer than it can read; start a new thread, go on from an "
             "earlier message, or set MODEL to one that reads more: "
         )
-    for kind, advice in _ADVICE.items():
-        if isinstance(error, kind):
-            provider = PROVIDERS.get(model.partition(":")[0])
-            wait = _header(error, "retry-after")
-            return advice.format(
-                key=(provider and provider.key) or "the key",
-                server=plain((provider and provider.address()) or "the provider", 200),
-                wait=f"; it asks to wait {plain(wait, 40)} s" if wait else "",
-                tried=f"tried {RETRIES + 1} times",
-            )
-    return ""
+    if has_begun:
+        return f"{BROKE_OFF}: "
+    provider = PROVIDERS.get(model.partition(":")[0])
+    address = provider.address() if provider is not None else None
+    key = (provider and provider.key) or "the key"
+    variable = provider.addresses[-1] if provider is not None and provider.addresses else ""
+    kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None)
+    if type(error).__name__ in _UNREACHED:
+        kind = ModelConnectionError
+    if kind is None:
+        return f"at {address}: " if address else ""
+    wait = seconds(error)
+    return _ADVICE[kind].format(
+        key=key,
+        server=address or (provider and provider.default_address) or "the provider",
+        where=f", and whether {variable}={address} ends as the server wants" if address else "",
+        wait=f"; it asks to wait {wait:g} s" if wait else "",
+    )
 
 
 # A timeout is a kind of connection error to some clients, and comes first.
-_ADVICE = {
+_ADVICE: dict[type[Exception], str] = {
     ModelAuthenticationError: "the provider does not accept {key}; set it and start again: ",
     ModelPermissionDeniedError: "the provider does not let {key} use it: ",
-    ModelNotFoundError: "the provider does not know it; set MODEL to another one: ",
-    ModelRateLimitError: "too many requests, or no quota left ({tried}{wait}): ",
-    ModelTimeoutError: "no answer in time ({tried}): ",
-    ModelAPIError: "the provider failed ({tried}); send a message to try again: ",
-    ModelConnectionError: "{server} cannot be reached ({tried}): ",
+    ModelNotFoundError: "the provider does not know it; see whether MODEL is right{where}: ",
+    ModelRateLimitError: "too many requests, or no quota left{wait}: ",
+    ModelTimeoutError: "no answer in time: ",
+    ModelAPIError: "the provider failed; send a message to try again: ",
+    ModelConnectionError: "{server} cannot be reached: ",
 }
 
 
@@ -77,22 +109,18 @@ def _is_too_long(error: Exception) -> bool:
         return True
     if getattr(error, "code", None) == "context_length_exceeded":
         return True
-    is_refusal = getattr(error, "status_code", None) in (400, 413)
-    return is_refusal and _TOO_LONG.search(str(error)) is not None
+    # An error in the middle of a stream has the status of the stream.
+    may_be = getattr(error, "status_code", 400) in (200, 400, 413)
+    return may_be and _TOO_LONG.search(str(error)) is not None
 
 
-def _broke_off(error: Exception) -> bool:
-    """Whether the answer had begun."""
-    return any(type(cause).__name__ in _BROKEN_STREAM for cause in _causes(error))
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
+def _causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
-    while cause is not None and cause not in found:
-        found.append(cause)
+    seen: list[BaseException] = []
+    while cause is not None and cause not in seen:
+        seen.append(cause)
+        yield cause
         cause = cause.__cause__ or cause.__context__
-    return found
 
 
 def _said(error: Exception) -> str:
@@ -104,16 +132,3 @@ def _said(error: Exception) -> str:
     if not isinstance(message, str) or not message:
         return told(error)
     return f"{message} ({status})" if status else message
-
-
-def _header(error: Exception, name: str) -> str | None:
-    headers = getattr(getattr(error, "response", None), "headers", {})
-    return headers.get(name)
-
-
-def _masked(text: str) -> str:
-    """``text`` without the value of any variable that holds a secret: some servers repeat keys."""
-    for name, value in os.environ.items():
-        if len(value) >= 8 and _SECRET.search(name):
-            text = text.replace(value, f"[{name}]")
-    return text

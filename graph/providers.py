@@ -8,9 +8,6 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-RETRIES = 2
-"""How often the provider's client tries again: after a 429 (as long as ``retry-after`` says,
-up to a minute), a 5xx, a timeout, or a connection that cannot be made."""
 TIMEOUT = 600.0
 """Seconds without a byte before a request is given up; Anthropic's client has no bound itself."""
 
@@ -23,11 +20,17 @@ class Provider:
     key: str | None = None
     """The variable with the key; None where there is none."""
     addresses: tuple[str, ...] = ()
-    """The variables that send its requests to another server."""
+    """The variables that send its requests to another server, the usual one last."""
+    default_address: str = ""
     needs_key_elsewhere: bool = True
     """Whether a server at another address needs a key, too."""
     parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """For ``init_chat_model``."""
+
+    @property
+    def example(self) -> str:
+        """An address as it should be."""
+        return self.default_address if self.key is None else "http://127.0.0.1:8080/v1"
 
     @property
     def package(self) -> str:
@@ -46,12 +49,22 @@ class Provider:
                 f"the extra {self.extra!r} of pyproject.toml, which is not installed "
                 f"(remove .venv and start again, or: .venv/bin/uv pip install {self.package})"
             )
-        if self.key and not os.environ.get(self.key) and not self._is_keyless():
-            found.append(f"{self.key} (set it in .env or in the environment)")
+        key = os.environ.get(self.key or "", "")
+        if self.key and not key and not self._is_keyless():
+            other = (
+                ""
+                if self.needs_key_elsewhere
+                else (f", or {self.addresses[-1]} for a server that wants no key")
+            )
+            found.append(f"{self.key} (set it in .env or in the environment{other})")
+        if not (key.isascii() and key.isprintable() and key == key.strip()):
+            found.append(f"{self.key} without spaces, line breaks or other signs around it")
         for name in self.addresses:
-            value = os.environ.get(name)
-            if value and not _is_address(value, bare=self.key is None):
-                found.append(f"{name} to be a URL such as http://127.0.0.1:8080/v1, not {value!r}")
+            value = os.environ.get(name, "")
+            if "@" in value or "?" in value:
+                found.append(f"{name} without a user, a password or a query: logs would show it")
+            elif not _is_address(value, bare=self.key is None):
+                found.append(f"{name} to be a URL such as {self.example}, not {value!r}")
         return found
 
     def arguments(self) -> dict[str, Any]:
@@ -66,17 +79,19 @@ class Provider:
 
 
 def _is_address(value: str, *, bare: bool) -> bool:
+    """Whether it names a server; ``bare``: ``host:port`` will do."""
+    if not value:
+        return True
     try:
-        parsed = urlsplit(value)
-        port = parsed.port
+        parsed = urlsplit(value if "://" in value or not bare else f"http://{value}")
+        has_port = parsed.port is None or parsed.port > 0
     except ValueError:
         return False
-    is_url = parsed.scheme in ("http", "https") and bool(parsed.hostname)
-    # OLLAMA_HOST may be host:port alone.
-    return is_url or (bare and "://" not in value and port is None)
+    return has_port and parsed.scheme in ("http", "https") and bool(parsed.hostname)
 
 
-_CLIENT = MappingProxyType({"max_retries": RETRIES, "timeout": TIMEOUT})
+# How often it is tried is for graph/asking.py to say.
+_CLIENT = MappingProxyType({"max_retries": 0, "timeout": TIMEOUT})
 
 PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider(
@@ -94,5 +109,7 @@ PROVIDERS: Mapping[str, Provider] = {
         needs_key_elsewhere=False,
         parameters=_CLIENT,
     ),
-    "ollama": Provider("ollama", addresses=("OLLAMA_HOST",)),
+    "ollama": Provider(
+        "ollama", addresses=("OLLAMA_HOST",), default_address="http://127.0.0.1:11434"
+    ),
 }

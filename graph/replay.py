@@ -43,16 +43,19 @@ Refuse = Callable[["Player", Asked], str]
 
 def exactly(recorded: Interaction, asked: Asked) -> bool:
     """Whether it is the recorded request, but for the order of JSON's keys."""
-    return (recorded.method, recorded.uri, recorded.request) == (
-        asked.method,
-        asked.uri,
-        asked.body,
-    )
+    one = recorded.request
+    is_same_place = (one.method, one.uri) == (asked.method, asked.uri)
+    return is_same_place and _canonical(one.body) == _canonical(asked.body)
+
+
+def _canonical(body: Json) -> str:
+    """As text: to Python, ``true``, ``1`` and ``1.0`` are equal."""
+    return json.dumps(body, sort_keys=True)
 
 
 def in_conversation(recorded: Interaction, asked: Asked) -> bool:
     """Whether it is the same point of the same conversation."""
-    return spoken(recorded.request) == spoken(asked.body)
+    return spoken(recorded.request.body) == spoken(asked.body)
 
 
 class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
@@ -133,9 +136,9 @@ class _Loaded:
         requests = []
         responses = []
         for one in self._recording.interactions:
-            body = encoded(one.request)
-            requests.append(Request(one.method, one.uri, body, one.request_headers))
-            responses.append(_response(one.status, one.response_headers, one.response))
+            sent, got = one.request, one.response
+            requests.append(Request(sent.method, sent.uri, encoded(sent.body), sent.headers))
+            responses.append(_response(got.status, got.headers, got.body))
         return requests, responses
 
 
@@ -178,7 +181,7 @@ def difference(player: Player, asked: Asked) -> str:
     total = len(player.recording.interactions)
     if not left:
         return f"one request more than the {total} that were recorded:\n" + _shown(asked.body)
-    recorded = player.recording.interactions[left[0]]
+    recorded = player.recording.interactions[left[0]].request
     lines = [f"request {left[0] + 1} of {total} is not as recorded:"]
     for name, old, new in (
         ("method", recorded.method, asked.method),
@@ -187,7 +190,7 @@ def difference(player: Player, asked: Asked) -> str:
         if old != new:
             lines.append(f"{name}: recorded {old}, got {new}")
     lines += difflib.unified_diff(
-        list(_lines(recorded.request)),
+        list(_lines(recorded.body)),
         list(_lines(asked.body)),
         "recorded",
         "got",

@@ -11,7 +11,11 @@ from graph.replay import Asked, Player, in_conversation, playing
 from graph.spoken import by_user
 from modes.errors import ConfigurationError
 
-_ENDS = ("/chat/completions", "/v1/messages")
+ADDRESSES = {
+    "openai": "https://api.openai.com/v1/chat/completions",
+    "anthropic": "https://api.anthropic.com/v1/messages",
+}
+_ENDS = {"openai": "/chat/completions", "anthropic": "/v1/messages"}
 _playing: dict[Path, BaseChatModel] = {}
 _open = ExitStack()
 """Never closed: what it holds would end with it."""
@@ -38,26 +42,34 @@ def replay_model(path: Path) -> BaseChatModel:
 
 
 def _checked(recording: Recording, path: Path) -> Recording:
+    """Only what is sure to be played: another client would go to the network."""
+    provider = recording.recorded.model.partition(":")[0]
+    for one in recording.interactions:
+        if one.request.uri != ADDRESSES.get(provider):
+            raise ConfigurationError(
+                f"the cassette {str(path)!r} has a request of {recording.recorded.model!r} to "
+                f"{one.request.uri!r}; played are: {', '.join(ADDRESSES.values())}"
+            )
     if not recording.interactions:
         raise ConfigurationError(f"the cassette {str(path)!r} is empty")
     return recording
 
 
 def _client(recording: Recording) -> BaseChatModel:
-    uri = recording.interactions[0].uri
-    end = next((end for end in _ENDS if uri.endswith(end)), "")
-    streamed = recording.header.streamed
-    model = init_chat_model(
-        recording.header.model,
+    provider, _, model = recording.recorded.model.partition(":")
+    streamed = recording.recorded.streamed
+    chat_model = init_chat_model(
+        model,
+        model_provider=provider,
         api_key="replayed",
         # Said here, or the environment would say it.
-        base_url=uri.removesuffix(end),
+        base_url=ADDRESSES[provider].removesuffix(_ENDS[provider]),
         # As recorded, whether or not somebody listens.
         streaming=streamed,
         disable_streaming=not streamed,
     )
-    assert isinstance(model, BaseChatModel)
-    return model
+    assert isinstance(chat_model, BaseChatModel)
+    return chat_model
 
 
 def user_messages(path: Path) -> list[str]:
@@ -66,7 +78,7 @@ def user_messages(path: Path) -> list[str]:
 
 
 def _user_messages(recording: Recording) -> list[str]:
-    said = (text for one in recording.interactions for text in by_user(one.request))
+    said = (text for one in recording.interactions for text in by_user(one.request.body))
     return list(dict.fromkeys(said))
 
 

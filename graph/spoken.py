@@ -35,8 +35,8 @@ def _said(message: dict[str, Any]) -> Iterator[Said]:
         return
     for block in _blocks(message.get("content")):
         match block.get("type"):
-            case "text" if block["text"]:
-                yield str(role), block["text"]
+            case "text" if block.get("text"):
+                yield str(role), str(block["text"])
             case "tool_use":
                 yield "call", _call(block["name"], block["input"])
             case "tool_result":

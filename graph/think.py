@@ -1,19 +1,16 @@
 """The mode nodes: one model call, with the mode's prompt and exactly its tools."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
 
-from graph.answer import StreamedCalls, usable
+from graph.asking import answered
 from graph.fingerprint import fingerprint
 from graph.harness import Harness
+from graph.history import as_sent
 from graph.judge import Moment, batches, judge_all
 from graph.mode_changes import where
 from graph.node import Node
-from graph.provider_errors import explained
 from graph.state import State
 from modes.machine import Event
 
@@ -24,15 +21,9 @@ def mode_node(harness: Harness, slug: str) -> Node:
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
         voice = harness.voice(slug)
         now, change = where(harness, state)
-        streamed = StreamedCalls()
-        listening = merge_configs(config, {"callbacks": [streamed]})
-        try:
-            answer = await voice.model.ainvoke(
-                [voice.prompt, *_beginning(state["messages"]), *state["messages"]], listening
-            )
-        except Exception as error:  # each provider's client has its own
-            raise explained(error, voice.name) from error
-        message = usable(answer, streamed, state["messages"])
+        messages = state["messages"]
+        sent = [voice.prompt, *as_sent(messages, voice.provider)]
+        message = await answered(voice.model, voice.name, sent, messages, config)
         update: dict[str, Any] = {"messages": [message]}
         if change:
             update["mode_changes"] = change
@@ -50,8 +41,3 @@ def mode_node(harness: Harness, slug: str) -> Node:
         return update | {"phase": phase.value, "plan": batches(str(message.id), judged, {})}
 
     return think
-
-
-def _beginning(messages: Sequence[AnyMessage]) -> list[HumanMessage]:
-    """What goes before a history that does not begin with the user: Anthropic refuses one."""
-    return [] if isinstance(messages[0], HumanMessage) else [HumanMessage("(The user is here.)")]

@@ -30,6 +30,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record") and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--record is for one process: leave -n away")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "begin" in getattr(item, "fixturenames", ()):
+            item.add_marker("cassette")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
@@ -59,7 +70,9 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) 
     block_network(monkeypatch)
 
 
-PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_|_proxy$")
+OF_PROVIDERS = re.compile(
+    r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_|_proxy$"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +80,7 @@ def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytes
     """Whatever keys, addresses and proxies are set, to nonsense perhaps: none is used."""
     kept = {KEYS[name] for name in pytestconfig.getoption("--real")}
     for name in list(os.environ):
-        if PROVIDERS.search(name) and name not in kept:
+        if OF_PROVIDERS.search(name) and name not in kept:
             monkeypatch.delenv(name)
 
 

@@ -6,10 +6,11 @@ provider, or of the real one for each ``--real``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -25,6 +26,8 @@ from graph.cassette import (
     Header,
     Interaction,
     Recording,
+    Request,
+    Response,
     decoded,
     dumped,
     kept_headers,
@@ -32,7 +35,9 @@ from graph.cassette import (
     scrubbed,
 )
 from graph.replay import OTHER_CLIENTS, Asked, Player, difference, exactly, playing
+from graph.secrets import known_secrets
 from graph.settings import ROOT
+from modes.errors import ConfigurationError
 from tests.provider.script import Step
 from tests.provider.server import KEY, serving
 
@@ -70,20 +75,22 @@ class _Kept:
 
     def interactions(self, replaced: Replaced) -> list[Interaction]:
         """What went over the wire, without what could identify anybody."""
+        secrets = known_secrets()
         found = []
         for request, raw in zip(self.data["requests"], self.data["responses"], strict=True):
             response = decode_response(raw)
-            found.append(
-                Interaction(
-                    request.method,
-                    scrubbed(request.uri, replaced),
-                    kept_headers(request.headers.items()),
-                    scrubbed(decoded(request.body_bytes), replaced),
-                    response["status"]["code"],
-                    kept_headers(response["headers"].items()),
-                    scrubbed(decoded(response["body"]["string"]), replaced),
-                )
+            sent = Request(
+                request.method,
+                scrubbed(request.uri, replaced, secrets),
+                kept_headers(request.headers.items()),
+                scrubbed(decoded(request.body_bytes), replaced, secrets),
             )
+            got = Response(
+                response["status"]["code"],
+                kept_headers(response["headers"].items()),
+                scrubbed(decoded(response["body"]["string"]), replaced, secrets),
+            )
+            found.append(Interaction(sent, got))
         return found
 
 
@@ -142,7 +149,7 @@ class Tape:
 
     def recording(self, found: tuple[Interaction, ...]) -> Recording:
         """What was recorded, with what there is to say of it."""
-        service = urlsplit(found[0].uri).hostname if found else None
+        service = urlsplit(found[0].request.uri).hostname if found else None
         source = SCRIPTED if self.url is not None else str(service)
         today = datetime.now(UTC).date().isoformat()
         return Recording(Header(source, MODELS[self.provider], self.is_streamed, today), found)
@@ -152,7 +159,7 @@ class Tape:
         if self.player is not None:
             left = self.player.unplayed
             chosen = tuple(self.player.recording.interactions[number] for number in left)
-            part.write_text(dumped(Recording(self.player.recording.header, chosen), "a part"))
+            part.write_text(dumped(Recording(self.player.recording.recorded, chosen), "a part"))
             self.player.play_counts.update(left)
 
     def take_back(self, part: Path) -> None:
@@ -217,6 +224,8 @@ def begin(
 
         yield begun
     has_passed = item.stash.get(PASSED, False)
+    if has_passed and tape.player is None and not kept:
+        pytest.fail("the test never began its conversation: nothing was played", pytrace=False)
     if kept and has_passed:
         found = (*kept[0].interactions(tape.replaced), *tape.more)
         _write(item, tape.recording(found), tape.path)
@@ -233,7 +242,7 @@ def _recording(item: pytest.Item, tape: Tape) -> Recording:
         )
     recording = loaded(tape.path)
     expected = (MODELS[tape.provider], tape.is_streamed)
-    assert (recording.header.model, recording.header.streamed) == expected
+    assert (recording.recorded.model, recording.recorded.streamed) == expected
     return recording
 
 
@@ -250,10 +259,17 @@ def _all_asked(server: Any) -> None:
 
 def _write(item: pytest.Item, recording: Recording, path: Path) -> None:
     """Leave the cassette; one that differs by its day alone is left as it is."""
-    if path.exists() and recording.is_same(loaded(path)):
-        return
+    with suppress(ConfigurationError):  # none yet, or one that is broken
+        if recording.is_same(loaded(path)):
+            return
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".new")
-    new.write_text(dumped(recording, f"Of {item.nodeid}, by `make record`"), encoding="utf-8")
-    new.replace(path)
+    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as new:
+        try:
+            new.write(dumped(recording, f"Of {item.nodeid}, by `make record`"))
+            new.flush()
+            Path(new.name).chmod(0o644)
+            Path(new.name).replace(path)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
     item.config.stash.setdefault(WRITTEN, []).append(shown(path))

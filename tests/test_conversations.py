@@ -10,8 +10,6 @@ from tests.conversation import APPROVE, REJECT, Conversation, edit, make_agent, 
 from tests.provider.script import Answer, Call, call, say
 from tests.recording import MODELS, Begin, Tape
 
-pytestmark = pytest.mark.cassette
-
 ADD = "def add(a, b):\n    return a - b\n"
 CHECK = (
     "from add import add\n\n"

@@ -52,8 +52,20 @@ async def test_unknown_mode(talk: Conversation, mode: Any) -> None:
         ({"messages": " \n"}, ["the user's message is empty"]),
         ({"messages": [{"role": "user", "content": []}]}, ["the user's message is empty"]),
         ({"messages": [{"role": "user", "content": [TEXT]}]}, ["the user's message is empty"]),
-        ({"messages": [{"role": "user", "content": [{"type": "x"}]}]}, ["no 'x' block", "image"]),
-        ({"messages": [{"role": "user", "content": [{"type": "tool_use"}]}]}, ["'tool_use'"]),
+        *(
+            ({"messages": [{"role": "user", "content": [TEXT, block]}]}, [text])
+            for block, text in (
+                ({"type": "x"}, "text, image_url, image, file"),
+                ({"type": "tool_use"}, "no block \"{'type': 'tool_use'}\""),
+                ({"type": "text"}, "no block"),
+                ({"type": "text", "text": 5}, "no block"),
+                ({"type": "audio", "data": "AAAA"}, "no block"),
+                ({"type": "image"}, "no block"),
+                ({"type": "image_url"}, "no block"),
+                ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, "not 'file:"),
+                ({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,A"}}, "bmp"),
+            )
+        ),
         ({"messages": "a\ud800b"}, ["half of one"]),
         ({"messages": [{"role": "assistant", "content": "a\ud800b"}]}, ["half of one"]),
     ],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graph.models import load_model
-from graph.providers import PROVIDERS, RETRIES, TIMEOUT
+from graph.providers import PROVIDERS
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 
@@ -17,12 +17,15 @@ from modes.errors import ConfigurationError
 @pytest.mark.parametrize(
     ("name", "texts"),
     [
-        ("openai:gpt-5.5", ["needs OPENAI_API_KEY (set it in .env"]),
+        (
+            "openai:gpt-5.5",
+            ["needs OPENAI_API_KEY (set it in .env", "or OPENAI_BASE_URL for a server"],
+        ),
         ("anthropic:claude-sonnet-5-5", ["needs ANTHROPIC_API_KEY (set it in .env"]),
-        ("claude", ["'claude' is neither 'offline' nor 'provider:name'"]),
+        ("claude", ["'claude' is neither 'offline' nor", "nor 'provider:name'"]),
         ("openai:", ["neither"]),
         (":gpt", ["neither"]),
-        ("opnai:gpt-5.5", ["'opnai:gpt-5.5' cannot be loaded", "opnai"]),
+        ("opnai:gpt-5.5", ["'opnai:gpt-5.5' cannot be loaded (did you mean 'openai'?)"]),
         ("mistralai:m", ["'mistralai:m' needs a package that is not installed", "make lock"]),
     ],
 )
@@ -41,6 +44,10 @@ def test_what_cannot_be_loaded(name: str, texts: list[str]) -> None:
         ("OPENAI_API_BASE", "ftp://server/v1", "openai:qwen3"),
         ("ANTHROPIC_BASE_URL", "http://", "anthropic:claude-sonnet-5-5"),
         ("OLLAMA_HOST", "http://a:port", "ollama:qwen3"),
+        ("OPENAI_BASE_URL", "http://user:hunter2pass@127.0.0.1:1/v1", "openai:qwen3"),
+        ("OPENAI_BASE_URL", "htp://user:hunter2pass@127.0.0.1:1/v1", "openai:qwen3"),
+        ("OPENAI_BASE_URL", "http://127.0.0.1:1/v1?api_key=hunter2pass", "openai:qwen3"),
+        ("OLLAMA_HOST", "user:hunter2pass@somewhere:11434", "ollama:qwen3"),
     ],
 )
 def test_an_address_that_is_none(
@@ -48,9 +55,12 @@ def test_an_address_that_is_none(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ConfigurationError, match=f"needs {variable} to be a URL") as caught:
+    with pytest.raises(
+        ConfigurationError, match=f"needs {variable} (to be a URL|without)"
+    ) as caught:
         load_model(name)
-    assert repr(value) in str(caught.value)
+    assert (repr(value) in str(caught.value)) is ("hunter2pass" not in value)
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", ["127.0.0.1:11434", "somewhere", "http://somewhere:11434"])
@@ -69,18 +79,27 @@ def test_a_local_server_needs_no_key_and_keeps_one(monkeypatch: pytest.MonkeyPat
         load_model("anthropic:claude-sonnet-5-5")
 
 
+@pytest.mark.parametrize("key", ["a-key\n", " a-key", "a\nkey", "schl\u00fcssel"])
+def test_a_key_that_no_header_can_hold(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ConfigurationError, match="needs OPENAI_API_KEY without spaces"):
+        load_model("openai:gpt-5.5")
+
+
 def key_of(name: str) -> str:
     model = load_model(name)
     return str(model.openai_api_key.get_secret_value())  # type: ignore[attr-defined]  # ChatOpenAI's
 
 
 @pytest.mark.parametrize("name", ["openai:gpt-5.5", "anthropic:claude-sonnet-5-5"])
-def test_every_request_is_bounded(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_request_is_bounded_and_the_client_does_not_retry(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     model = load_model(name)
     client = getattr(model, "root_async_client", None) or model._async_client  # type: ignore[attr-defined]
-    assert (client.max_retries, client.timeout) == (RETRIES, TIMEOUT)
+    assert (client.max_retries, client.timeout) == (0, 600.0)
 
 
 def test_the_extras_are_those_of_the_project() -> None:
@@ -92,8 +111,9 @@ def test_the_extras_are_those_of_the_project() -> None:
 
 def without(package: str, folder: Path) -> str:
     """A folder with all that is installed but one package, for PYTHONPATH."""
-    for place in site.getsitepackages():
-        for entry in Path(place).iterdir():
+    # Debian's Python lists folders that are not there.
+    for place in filter(Path.is_dir, map(Path, site.getsitepackages())):
+        for entry in place.iterdir():
             if not entry.name.startswith(package) and not (folder / entry.name).exists():
                 (folder / entry.name).symlink_to(entry)
     return str(folder)
@@ -106,6 +126,11 @@ def without(package: str, folder: Path) -> str:
             "langchain_openai",
             "openai:gpt-5.5",
             ["the extra 'openai' of pyproject.toml", "langchain-openai)", "and OPENAI_API_KEY"],
+        ),
+        (
+            "langchain_anthropic",
+            "anthropic:claude-sonnet-5-5",
+            ["the extra 'anthropic'", "and ANTHROPIC_API_KEY"],
         ),
         ("langchain_ollama", "ollama:qwen3", ["the extra 'ollama'", "langchain-ollama)"]),
         ("vcr", "replay:cassettes/a.yaml", ["the extra 'replay'", "uv pip install vcrpy"]),

@@ -228,7 +228,7 @@ def test_histories_that_openai_refuses(messages: list[Json], text: str | None) -
         ([USER, anthropic_calls("a", input="{"), anthropic_results("a")], "dictionary"),
         ([USER, {"role": "assistant", "content": "so"}], "prefill"),
         ([{"role": "assistant", "content": "so"}, USER], "first message"),
-        ([{"role": "user", "content": ""}], "non-empty"),
+        ([{"role": "user", "content": " \n"}], "non-whitespace"),
         ([{"role": "user", "content": []}], "non-empty"),
         ([{"role": "user", "content": [{"type": "image_url"}]}], "image_url"),
     ],

@@ -6,14 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from tests.provider.script import call, say
 from tests.recording import Begin
 from tests.test_conversations import changes, talk_of, went_well
-
-pytestmark = pytest.mark.cassette
 
 
 async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path: Path) -> None:

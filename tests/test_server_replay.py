@@ -93,7 +93,7 @@ async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Serve
 @pytest.mark.parametrize(
     ("model", "text"),
     [
-        ("replay:", "is neither 'offline' nor 'provider:name'"),
+        ("replay:", "is neither 'offline' nor 'replay:cassette'"),
         ("replay:cassettes/none.yaml", "cassettes/none.yaml' cannot be read: No such file"),
         ("replay:README.md", "README.md' is no cassette of this project"),
         ("replay:doors", "doors' cannot be read: Is a directory"),

@@ -15,7 +15,8 @@ from modes.catalog import load_catalog
 from tests.conversation import Conversation, make_agent
 from tests.provider.script import say
 from tests.provider.server import serving
-from tests.test_providers import MODELS, use
+from tests.recording import MODELS
+from tests.test_providers import use
 from tools.command import Commands, command_tools
 from tools.sandbox import Bubblewrap, Sandbox
 from tools.workspace import Workspace
@@ -81,5 +82,5 @@ async def test_what_the_model_sees(
             (SNAPSHOTS / name).write_text(text, encoding="utf-8")
     found = {file.name: file.read_text(encoding="utf-8") for file in SNAPSHOTS.iterdir()}
     for name, text in expected.items():
-        assert found.get(name, "") == text, f"{name} has changed; is it meant? make snapshots"
+        assert text == found.get(name, ""), f"{name} has changed; is it meant? make snapshots"
     assert sorted(found) == sorted(expected), "a snapshot of nothing"

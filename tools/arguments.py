@@ -1,5 +1,6 @@
 """Which values a call's arguments may hold, whatever the tool."""
 
+from math import isfinite
 from typing import Any
 
 MAX_DEPTH = 50
@@ -7,7 +8,7 @@ BROKEN = "not JSON"
 """The one argument of a call that did not arrive whole; its value says why."""
 
 
-def misfit(value: Any, depth: int = 0) -> str | None:
+def misfit(value: Any, depth: int = 0) -> str | None:  # noqa: PLR0911  # a table
     """What in ``value`` no checkpoint and no provider can hold; None where it is fine.
 
     A lone surrogate above all: a person would be shown one text, and another
@@ -22,7 +23,9 @@ def misfit(value: Any, depth: int = 0) -> str | None:
         case str() if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
             return "a character that is half of one"
         case int() if not -(2**63) <= value < 2**63:
-            return f"a number as large as {value:.3g}"
+            return "a number that is too large"
+        case float() if not isfinite(value):
+            return "a number that is too large, or none"
         case str() | int() | float() | None:
             return None
         case _:

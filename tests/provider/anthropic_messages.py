@@ -15,6 +15,7 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 BLOCK_KEYS = {
     "text": {"type", "text", "cache_control", "citations"},
     "thinking": {"type", "thinking", "signature"},
+    "redacted_thinking": {"type", "data"},
     "tool_use": {"type", "id", "name", "input", "cache_control", "caller"},
     "tool_result": {"type", "tool_use_id", "content", "is_error", "cache_control"},
     "image": {"type", "source", "cache_control"},
@@ -23,6 +24,11 @@ BLOCK_KEYS = {
 
 _ERRORS = {
     "key": (401, "authentication_error", "invalid x-api-key"),
+    "permission": (
+        403,
+        "permission_error",
+        "Your API key does not have permission to use the specified resource.",
+    ),
     "rate": (
         429,
         "rate_limit_error",
@@ -159,8 +165,8 @@ def _block_problems(where: str, blocks: list[dict[str, Any]], seen: set[str]) ->
             yield f"{where}.content: Input tag {block['type']!r} does not match the expected tags"
         elif unknown := set(block) - known:
             yield f"{where}.content.{sorted(unknown)[0]}: Extra inputs are not permitted"
-        if block["type"] == "text" and not block["text"]:
-            yield f"{where}: text content blocks must be non-empty"
+        if block["type"] == "text" and not block["text"].strip():
+            yield f"{where}: text content blocks must contain non-whitespace text"
         if block["type"] != "tool_use":
             continue
         if not ID.fullmatch(block["id"]):
@@ -227,6 +233,8 @@ def _content(answer: Answer, ids: Ids) -> Iterator[dict[str, Any]]:
 
 
 def _stop_reason(answer: Answer) -> str:
+    if answer.reason is not None:
+        return answer.reason
     if answer.is_truncated:
         return "max_tokens"
     if answer.refusal is not None:
@@ -290,7 +298,7 @@ def _begun(
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
             return {**block, "thinking": "", "signature": ""}, deltas
         case _:
-            text = raw if isinstance(raw, str) else json.dumps(raw)
+            text = raw if isinstance(raw, str) else json.dumps(raw) if raw else ""
             return {**block, "input": {}}, [
                 {"type": "input_json_delta", "partial_json": part} for part in ["", *pieces(text)]
             ]

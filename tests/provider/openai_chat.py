@@ -27,6 +27,13 @@ _ERRORS: dict[str, tuple[int, str, str, str | None, str | None]] = {
         None,
         "invalid_api_key",
     ),
+    "permission": (
+        403,
+        "Project does not have access to model {model}.",
+        "invalid_request_error",
+        None,
+        "model_not_found",
+    ),
     "rate": (
         429,
         "Rate limit reached for {model} on tokens per min (TPM): Limit 200000, Used 199000, "
@@ -229,6 +236,8 @@ def _arguments(one: Call) -> str:
 
 
 def _finish_reason(answer: Answer) -> str:
+    if answer.reason is not None:
+        return answer.reason
     if answer.is_truncated:
         return "length"
     return "tool_calls" if answer.calls else "stop"

@@ -33,6 +33,8 @@ class Answer:
     """Its words, which Anthropic does not send."""
     is_truncated: bool = False
     """Whether the model ran out of tokens."""
+    reason: str | None = None
+    """Why it stopped, in the service's word, if not as the rest says."""
     ending: Ending = "whole"
     """Of the stream: ``broken`` resets the connection, ``silent`` ends it without a word."""
     events: int | None = None
@@ -45,7 +47,9 @@ class Answer:
 class Failure:
     """An error instead of an answer."""
 
-    kind: Literal["key", "rate", "quota", "server", "overloaded", "context", "model", "request"]
+    kind: Literal[
+        "key", "permission", "rate", "quota", "server", "overloaded", "context", "model", "request"
+    ]
     message: str | None = None
     retry_after: str | None = None
     mid_stream: bool = False

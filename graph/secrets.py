@@ -1,0 +1,39 @@
+"""What looks like a secret in a text, and what is one in the environment."""
+
+import os
+import re
+
+MASK = "[masked]"
+MIN_LENGTH = 8
+_NAMES = re.compile(r"(?i)(?:_|^)(?:KEY|TOKEN|SECRET|PASSWORD)$")
+# Formats that say what they are; a digit is in each, so that no_word_of_this_kind is one.
+_LOOKS = re.compile(
+    r"""
+    \b(?:sk|pk|rk)-(?=[\w-]*\d)[\w-]{16,}          # OpenAI, Anthropic, OpenRouter
+    | \b(?:org|user)-(?=[A-Za-z]*\d)[A-Za-z0-9]{16,} # OpenAI's organisations
+    | \b(?:proj|req)_(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}
+    | \bgh[pousr]_[A-Za-z0-9]{20,} | \bgithub_pat_\w{20,} | \bhf_[A-Za-z0-9]{20,}
+    | \bAKIA[0-9A-Z]{16}\b | \bAIza[\w-]{30,} | \bxox[a-z]-[\w-]{10,}
+    | \beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+            # a JSON web token
+    | \b[Bb]earer\ [\w.~+/-]{8,} | \bBasic\ [\w+/=]{8,}
+    """,
+    re.VERBOSE,
+)
+
+
+def masked(text: str, known: tuple[str, ...] = ()) -> str:
+    """``text`` without what looks like a secret, and without those that are ``known``."""
+    for secret in known:
+        text = text.replace(secret, MASK)
+    return _LOOKS.sub(MASK, text)
+
+
+def known_secrets() -> tuple[str, ...]:
+    """The secrets in the environment, the longest first; of a list each one by itself."""
+    found = {
+        part.strip()
+        for name, value in os.environ.items()
+        if _NAMES.search(name)
+        for part in (value, *re.split(r"[,:\s]", value))
+    }
+    return tuple(sorted((one for one in found if len(one) >= MIN_LENGTH), key=len, reverse=True))
