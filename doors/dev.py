@@ -10,6 +10,7 @@ import socket
 import sys
 from pathlib import Path
 
+from graph.cassette import loaded
 from graph.harness import Harness
 from graph.settings import ENV_FILE, ROOT, Settings, load_settings
 from graph.workshop import Workshop
@@ -134,7 +135,7 @@ def _to_say(model: str) -> list[str]:
         return []
     from graph.replay_model import user_messages  # noqa: PLC0415  # vcrpy is an extra
 
-    return [f"say        {text!r}" for text in user_messages(ROOT / path)]
+    return [f"say        {text!r}" for text in user_messages(loaded(ROOT / path))]
 
 
 def _commands(harness: Harness) -> str:

@@ -134,7 +134,7 @@ def dumped(recording: Recording, title: str) -> str:
     data = asdict(recording)
     data["interactions"] = list(data["interactions"])
     for one in data["interactions"]:
-        one["request"]["body"] = _shared(_in_order(one["request"]["body"]), found)
+        one["request"]["body"] = _shared(in_order(one["request"]["body"]), found)
     text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     total = len(recording.interactions)
     parts = re.split(r"^(?=- request:)", text, flags=re.MULTILINE)
@@ -143,14 +143,14 @@ def dumped(recording: Recording, title: str) -> str:
     return "".join([f"# {title}\n", parts[0], *numbered])
 
 
-def _in_order(value: Json) -> Json:
+def in_order(value: Json) -> Json:
     """Keys in an order that does not depend on a client's version; first what a reader seeks."""
     match value:
         case dict():
             keys = sorted(value, key=lambda key: (_FIRST.get(key, len(_FIRST)), key))
-            return {key: _in_order(value[key]) for key in keys}
+            return {key: in_order(value[key]) for key in keys}
         case list():
-            return [_in_order(one) for one in value]
+            return [in_order(one) for one in value]
         case _:
             return value
 

@@ -8,7 +8,7 @@ from langchain_core.language_models import BaseChatModel
 
 from graph.cassette import Recording, loaded
 from graph.replay import Asked, Player, in_conversation, playing
-from graph.spoken import by_user
+from graph.spoken import by_user, spoken
 from modes.errors import ConfigurationError
 
 ADDRESSES = {
@@ -72,18 +72,23 @@ def _client(recording: Recording) -> BaseChatModel:
     return chat_model
 
 
-def user_messages(path: Path) -> list[str]:
+def user_messages(recording: Recording) -> list[str]:
     """What the user says in the cassette, in order."""
-    return _user_messages(loaded(path))
-
-
-def _user_messages(recording: Recording) -> list[str]:
     said = (text for one in recording.interactions for text in by_user(one.request.body))
     return list(dict.fromkeys(said))
 
 
-def _refuse(player: Player, _: Asked) -> str:
-    said = ", then ".join(map(repr, _user_messages(player.recording)))
+def _refuse(player: Player, asked: Asked) -> str:
+    tools, words = spoken(asked.body)
+    for one in player.recording.interactions:
+        recorded_tools, recorded_words = spoken(one.request.body)
+        if recorded_words == words:
+            return (
+                "the cassette has this point of the conversation in another mode, with other "
+                f"tools ({', '.join(sorted(recorded_tools ^ tools))}); set the mode, or decide, "
+                "as it was done then"
+            )
+    said = ", then ".join(map(repr, user_messages(player.recording)))
     return (
         "the cassette has no answer here: it replays one conversation. In a new thread say "
         f"{said}, and decide as it was decided then"

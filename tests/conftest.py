@@ -72,6 +72,8 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) 
 
 OF_PROVIDERS = re.compile(
     r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_|_proxy$"
+    # What else changes how a client is made.
+    r"|^ssl_cert_(file|dir)$|^sslkeylogfile$"
 )
 
 

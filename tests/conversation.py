@@ -77,6 +77,14 @@ class Conversation:
         """Answer the interrupt."""
         await self.send(Command(resume={"decisions": list(decisions)}))
 
+    async def approve_all(self) -> list[str]:
+        """Approve whatever waits, to the end of the run; gives the names of what was asked."""
+        asked = []
+        while waiting := await self.waiting():
+            asked += [request["name"] for request in waiting]
+            await self.decide(*[APPROVE] * len(waiting))
+        return asked
+
     async def values(self) -> dict[str, Any]:
         """The state."""
         return dict((await self.agent.aget_state(self.config)).values)

@@ -12,16 +12,19 @@ nothing but the day has changed.
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
+import pytest
 from dotenv import load_dotenv
 
 from graph.settings import ENV_FILE, ROOT
 from tests.recording import KEYS, MODELS
 
 
-def main() -> int:
+def main(env_file: Path = ENV_FILE) -> int:
     """Say what is recorded, ask where it costs, run the tests; gives the exit code."""
-    load_dotenv(ENV_FILE, override=False)
+    load_dotenv(env_file, override=False)
     real = [name for name, key in KEYS.items() if os.environ.get(key) and not _is_on("SCRIPTED")]
     for name, model in MODELS.items():
         source = "the REAL service" if name in real else "the scripted provider"
@@ -37,20 +40,27 @@ def main() -> int:
         *(f"--real={name}" for name in real),
     ]
     command = [sys.executable, "-m", "pytest", *options]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")
+    return code
 
 
 def _may_spend(real: list[str]) -> bool:
     if _is_on("YES"):
         return True
-    question = f"This sends prompts to {' and '.join(real)} and costs money. Go on? [y/N] "
     if not sys.stdin.isatty():
-        sys.stderr.write(f"{question}\nNobody is here to ask: set YES=1, or SCRIPTED=1.\n")
+        sys.stderr.write(
+            f"This would send prompts to {' and '.join(real)} and cost money, and nobody is here "
+            "to ask: set YES=1, or SCRIPTED=1.\n"
+        )
         return False
+    question = f"This sends prompts to {' and '.join(real)} and costs money. Go on? [y/N] "
     sys.stdout.write(question)
     sys.stdout.flush()
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        return True
+    with suppress(KeyboardInterrupt):
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return True
     sys.stdout.write("Nothing recorded. SCRIPTED=1 records the scripted provider.\n")
     return False
 

@@ -25,6 +25,7 @@ from graph.cassette import (
     SCRIPTED,
     Header,
     Interaction,
+    Json,
     Recording,
     Request,
     Response,
@@ -34,12 +35,13 @@ from graph.cassette import (
     loaded,
     scrubbed,
 )
-from graph.replay import OTHER_CLIENTS, Asked, Player, difference, exactly, playing
+from graph.difference import difference
+from graph.replay import OTHER_CLIENTS, Asked, Player, exactly, playing
 from graph.secrets import known_secrets
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.provider.script import Step
-from tests.provider.server import KEY, serving
+from tests.provider.server import KEY, ScriptedProvider, serving
 
 MODELS = {"openai": "openai:gpt-5.5", "anthropic": "anthropic:claude-sonnet-5-5"}
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -198,6 +200,7 @@ def begin(
     item.stash[TAPE] = tape
     is_real = provider in request.config.getoption("--real")
     kept: list[_Kept] = []
+    servers: list[ScriptedProvider] = []
     with ExitStack() as stack:
 
         def begun(script: Sequence[Step], *, is_odd: bool = False) -> Tape:
@@ -217,17 +220,20 @@ def begin(
             if is_odd or not is_real:
                 monkeypatch.setenv(KEYS[provider], KEY)
                 server = stack.enter_context(serving(script))
+                servers.append(server)
                 tape.url = server.url
-                stack.callback(_all_asked, server)
             kept.append(stack.enter_context(listening(tape.url)))
             return tape
 
         yield begun
+    for server in servers:
+        _check(server)
     has_passed = item.stash.get(PASSED, False)
     if has_passed and tape.player is None and not kept:
         pytest.fail("the test never began its conversation: nothing was played", pytrace=False)
     if kept and has_passed:
         found = (*kept[0].interactions(tape.replaced), *tape.more)
+        _check_streams(found, tape.replaced)
         _write(item, tape.recording(found), tape.path)
     elif tape.player is not None and has_passed and tape.player.unplayed:
         pytest.fail(_left(tape, tape.player), pytrace=False)
@@ -252,9 +258,45 @@ def _left(tape: Tape, player: Player) -> str:
     return f"{shown(tape.path)}: not played: {numbers} of {total}"
 
 
-def _all_asked(server: Any) -> None:
-    assert server.refused == [], "the real service would have refused it"
-    assert server.steps_left == 0, "steps of the script that nobody asked for"
+def _check(server: ScriptedProvider) -> None:
+    """End the test where its script did not fit."""
+    if server.refused:
+        pytest.fail(f"the scripted provider refused a request: {server.refused[0]}", pytrace=False)
+    if server.steps_left:
+        count = len(server.requests)
+        pytest.fail(f"only the first {count} steps of the script were asked for", pytrace=False)
+
+
+def _check_streams(found: tuple[Interaction, ...], replaced: Replaced) -> None:
+    """Nothing that must be scrubbed is spread over the events of a stream."""
+    for number, one in enumerate(found, 1):
+        for text in said_in(one.response.body):
+            if scrubbed(text, replaced, known_secrets()) != text:
+                pytest.fail(
+                    f"answer {number} holds a secret or the test's folder, cut over several events "
+                    "where it cannot be scrubbed; nothing is written. Let the test ask otherwise",
+                    pytrace=False,
+                )
+
+
+def said_in(stream: Json) -> list[str]:
+    """The texts of a stream, each put together again from its events, by the field it is in."""
+    texts: dict[str, str] = {}
+
+    def gather(value: Json, key: str) -> None:
+        match value:
+            case dict():
+                for name, one in value.items():
+                    gather(one, name)
+            case list():
+                for one in value:
+                    gather(one, key)
+            case str():
+                texts[key] = texts.get(key, "") + value
+
+    for line in stream.splitlines() if isinstance(stream, str) else ():
+        gather(decoded(line.removeprefix("data: ")), "")
+    return list(texts.values())
 
 
 def _write(item: pytest.Item, recording: Recording, path: Path) -> None:

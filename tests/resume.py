@@ -15,8 +15,8 @@ import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graph.cassette import SCRIPTED, Header, Recording, dumped, loaded
-from graph.replay import exactly, playing
-from tests.conversation import APPROVE, Conversation, make_agent
+from graph.replay import Player, exactly, playing
+from tests.conversation import Conversation, make_agent
 from tests.loopback import block_network
 from tests.provider.server import KEY
 from tests.recording import KEYS, MODELS, listening, refuse
@@ -24,15 +24,11 @@ from tests.recording import KEYS, MODELS, listening, refuse
 
 async def resumed(given: dict[str, Any]) -> list[str]:
     """The names of the calls that waited."""
-    asked = []
     async with AsyncSqliteSaver.from_conn_string(given["database"]) as saver:
         agent = make_agent(Path(given["workspace"]), MODELS[given["provider"]], saver=saver)
         talk = Conversation(agent, is_streamed=given["streamed"])
         talk.config = {"configurable": {"thread_id": given["thread"]}}
-        while waiting := await talk.waiting():
-            asked += [request["name"] for request in waiting]
-            await talk.decide(*[APPROVE] * len(waiting))
-    return asked
+        return await talk.approve_all()
 
 
 def main(given: dict[str, Any]) -> None:
@@ -47,17 +43,23 @@ def main(given: dict[str, Any]) -> None:
             kept = stack.enter_context(listening(given["url"]))
         else:
             player = stack.enter_context(
-                playing(loaded(part), exactly, refuse, replaced=replaced, path="the rest")
+                playing(loaded(part), exactly, refuse, replaced=replaced, path=given["name"])
             )
+            stack.callback(_tell, player)
         asked = asyncio.run(resumed(given))
     if given["records"]:
         header = Header(SCRIPTED, MODELS[given["provider"]], given["streamed"], "today")
         recording = Recording(header, tuple(kept.interactions(replaced)))
         part.write_text(dumped(recording, "a part"), encoding="utf-8")
     else:
-        assert not player.refused, player.refused[0]
         assert not player.unplayed, player.unplayed
     sys.stdout.write(json.dumps(asked))
+
+
+def _tell(player: Player) -> None:
+    """The cause, whatever came of it, and nothing else."""
+    if player.refused:
+        sys.exit(player.refused[0])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from tests.conversation import APPROVE, REJECT, Conversation, edit, make_agent, problems
+from tests.conversation import REJECT, Conversation, edit, make_agent, problems
 from tests.provider.script import Answer, Call, call, say
 from tests.recording import MODELS, Begin, Tape
 
@@ -34,15 +34,6 @@ def project(workspace: Path) -> Path:
 def talk_of(tape: Tape, workspace: Path, **options: Any) -> Conversation:
     agent = make_agent(workspace, MODELS[tape.provider], **options)
     return Conversation(agent, is_streamed=tape.is_streamed)
-
-
-async def approve_all(talk: Conversation) -> list[str]:
-    """Approve whatever waits, to the end of the run; gives the names of what was asked."""
-    asked = []
-    while waiting := await talk.waiting():
-        asked += [request["name"] for request in waiting]
-        await talk.decide(*[APPROVE] * len(waiting))
-    return asked
 
 
 async def went_well(talk: Conversation) -> None:
@@ -88,7 +79,7 @@ async def test_plan_then_code(begin: Begin, project: Path) -> None:
         "check.py fails. Plan the mending of add.py in architect mode and write the plan to "
         "plan.md, then switch to code mode, mend it, and run python3 -B check.py."
     )
-    asked = await approve_all(talk)
+    asked = await talk.approve_all()
     await went_well(talk)
     assert (project / "plan.md").read_text().strip()
     assert "a + b" in (project / "add.py").read_text()
@@ -128,7 +119,7 @@ async def test_a_redirected_switch(begin: Begin, project: Path) -> None:
     talk = talk_of(tape, project)
     await talk.say("check.py fails because add.py subtracts. Do something about it.")
     await talk.decide(edit("switch_mode", mode_slug="architect", reason="Write a plan.md first."))
-    await approve_all(talk)
+    await talk.approve_all()
     await went_well(talk)
     assert (await talk.mode(), await changes(talk)) == (
         "architect",
@@ -146,7 +137,7 @@ async def test_debug_finds_and_mends(begin: Begin, project: Path) -> None:
     await talk.say(
         "python3 -B check.py fails. Find out why, mend it, and run it again.", mode="debug"
     )
-    asked = await approve_all(talk)
+    asked = await talk.approve_all()
     await went_well(talk)
     assert "a + b" in (project / "add.py").read_text()
     assert await changes(talk) == [("ask", "debug", "host")]

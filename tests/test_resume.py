@@ -6,10 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from tests.provider.script import call, say
-from tests.recording import Begin
+from tests.recording import Begin, shown
 from tests.test_conversations import changes, talk_of, went_well
 
 
@@ -36,11 +37,13 @@ async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path
         "streamed": tape.is_streamed,
         "replaced": tape.replaced,
         "url": tape.url,
+        "name": shown(tape.path),
         "records": tape.player is None,
     }
     command = [sys.executable, "-m", "tests.resume", json.dumps(given)]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    if done.returncode:
+        pytest.fail(done.stderr, pytrace=False)
     tape.take_back(part)
     assert json.loads(done.stdout) == ["switch_mode", "write_file"]
     assert (workspace / "hello.txt").read_text().strip() == "hello"
