@@ -25,7 +25,7 @@ from graph.cassette import (
     loaded,
     scrubbed,
 )
-from graph.secrets import MASK
+from graph.secrets import MASK, known_secrets
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.provider.server import KEY
@@ -426,14 +426,14 @@ def test_no_test_reaches_further_than_this_machine(host: str) -> None:
 
 
 def test_what_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {
+    for name, secret in {
         "MY_API_KEY": "correct-horse-battery",
         "my_password": "in lower case",
         "AUTH_TOKEN": "ann:ann-has-this-one,bob:bob-has-this-one",
         "A_TOKEN": "short",
         "KEYBOARD": "no secret at all",
     }.items():
-        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(name, secret)
     value = {
         "a": ["my correct-horse-battery", 1, None, "in lower case", "ann-has-this-one"],
         "rest": {"text": "short, no secret at all"},

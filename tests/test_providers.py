@@ -1,5 +1,6 @@
 """Real clients of real providers against the scripted one: streaming, and every failure."""
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.answer import CUT_OFF, REFUSED
 from modes.errors import ProviderError
@@ -139,6 +141,18 @@ async def test_too_many_requests_are_tried_again(start: Any) -> None:
     assert len(talk.provider.requests) == 3
 
 
+@pytest.mark.parametrize("seconds", ["61", "86400"])
+async def test_a_provider_that_asks_to_wait_long_is_not_waited_for(
+    start: Any, seconds: str
+) -> None:
+    """Anthropic's own client would: for a day, or a hundred years."""
+    talk = start([Failure("rate", retry_after=seconds), HERE])
+    async with asyncio.timeout(20):
+        text = await fails(talk, "too many requests", f"it asks to wait {float(seconds):g} s")
+    assert "tried" not in text
+    await goes_on(talk)
+
+
 async def test_too_many_requests_for_too_long(start: Any) -> None:
     talk = start([*[Failure("rate", retry_after=AT_ONCE)] * 3, HERE])
     await fails(talk, "too many requests", "tried 3 times", f"wait {AT_ONCE} s", "per min")
@@ -159,6 +173,22 @@ async def test_a_conversation_that_is_too_long(start: Any) -> None:
     await fails(talk, "longer than it can read", "start a new thread", "tokens")
     assert len(talk.provider.requests) == 1, "trying again would not help"
     await goes_on(talk)
+
+
+async def test_a_key_that_may_not_use_the_model(start: Any, name: str) -> None:
+    await fails(start([Failure("permission")]), f"does not let {name.upper()}_API_KEY use it")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the request exceeds the available context size. try increasing the context size",
+        "Requested token count exceeds the model's maximum context length of 4096 tokens",
+        "Request exceeds the maximum size",
+    ],
+)
+async def test_other_words_for_too_long(start: Any, text: str) -> None:
+    await fails(start([Failure("request", text)]), "longer than it can read", text[:30])
 
 
 async def test_an_unknown_model(start: Any, name: str) -> None:
@@ -201,7 +231,20 @@ class TestStreams:
 
     async def test_an_error_in_the_middle(self, start: Any) -> None:
         talk = start([Failure("overloaded", mid_stream=True), HERE])
-        await fails(talk, "did not answer", "verloaded")
+        await fails(talk, "broke off", "verloaded")
+        await goes_on(talk)
+
+    async def test_too_long_in_the_middle(self, start: Any) -> None:
+        talk = start([Failure("context", mid_stream=True), HERE])
+        await fails(talk, "longer than it can read")
+        await goes_on(talk)
+
+    async def test_a_connection_that_ends_before_a_word(self, start: Any) -> None:
+        nothing = Answer("Never said.", ending="broken", events=0)
+        talk = start([nothing, nothing, HERE, *[nothing] * 3, HERE])
+        await goes_on(talk)
+        text = await fails(talk, "cannot be reached", "tried 3 times")
+        assert "broke off" not in text
         await goes_on(talk)
 
 
@@ -253,6 +296,76 @@ async def test_a_refusal(start: Any, name: str, *, is_streamed: bool) -> None:
         said = {"openai": "I cannot help with that.", "anthropic": REFUSED}[name]
         assert (await talk.messages())[-1].text == said
     await goes_on(talk)
+
+
+@pytest.mark.parametrize("reason", ["pause_turn", "MAX_TOKENS", "lengthlength", "lengthstop", "x"])
+async def test_calls_of_an_answer_that_stopped_oddly_do_not_run(
+    start: Any, workspace: Path, reason: str
+) -> None:
+    calls = (Call("write_file", {"path": "a", "content": "x"}),)
+    talk = start([Answer("", calls, reason=reason), HERE])
+    await talk.say("go", mode="code")
+    assert list(workspace.iterdir()) == []
+    (result,) = (await talk.results()).values()
+    assert ("stopped for a reason" in result.text) is (reason in ("pause_turn", "x"))
+    assert (await talk.messages())[-1].text == "Here I am."
+
+
+@pytest.mark.parametrize("text", ["\n\n", "  "])
+async def test_spaces_beside_a_call(start: Any, text: str) -> None:
+    """Some models say so; Anthropic refuses to hear it again."""
+    talk = start([call("list_files", text=text), say(f"{text}Here I am.{text}")])
+    await talk.say("go")
+    assert (await talk.messages())[1].content == ""
+
+
+async def test_spaces_alone_are_an_empty_answer(start: Any) -> None:
+    talk = start([Answer(" \n"), HERE])
+    await fails(talk, "answered with nothing")
+    await goes_on(talk)
+
+
+@pytest.mark.parametrize("ids", [("same", "same"), (None, None)])
+@pytest.mark.parametrize("args", [(BROKEN, {"path": "b"}), ({"path": "b"}, BROKEN)])
+async def test_a_broken_call_beside_a_whole_one_with_its_id(
+    start: Any, workspace: Path, ids: Any, args: Any
+) -> None:
+    calls = tuple(Call("write_file", one, id) for one, id in zip(args, ids, strict=True))
+    talk = start([Answer("", calls), HERE])
+    await talk.say("go", mode="code")
+    assert list(workspace.iterdir()) == [], "one is broken, the other lacks its content"
+    assert [one.status for one in (await talk.results()).values()] == ["error"] * 2
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", "-Infinity"])
+async def test_a_number_that_is_none(start: Any, number: str) -> None:
+    """A history with it could be sent to nobody."""
+    calls = (Call("read_file", '{"path": "a", "offset": %s}' % number),)  # noqa: UP031
+    talk = start([Answer("", calls), HERE])
+    await talk.say("go")
+    (result,) = (await talk.results()).values()
+    assert result.status == "error"
+    assert (await talk.messages())[-1].text == "Here I am."
+
+
+async def test_a_thread_that_changes_its_provider(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thoughts go back to who thought them, and to no other."""
+    saver = InMemorySaver()
+    thoughts = Answer("Seen.", (Call("list_files"),), thinking="Let me look.")
+    talks: list[Conversation] = []
+    with serving([thoughts, *[HERE] * 4]) as provider:
+        use(provider, monkeypatch)
+        for name in ("anthropic", "openai", "anthropic", "openai"):
+            talk = Conversation(make_agent(workspace, MODELS[name], saver=saver))
+            talk.config = talks[0].config if talks else talk.config
+            talks.append(talk)
+            await talk.say(f"Are you {name}?")
+        assert provider.refused == []
+        sent = [json.dumps(request.body) for request in provider.requests]
+    assert ["Let me look." in text for text in sent] == [False, True, False, True, False]
+    assert all("Seen." in text for text in sent[1:])
 
 
 async def test_names_and_ids_that_no_provider_takes_back(start: Any) -> None:

@@ -1,0 +1,167 @@
+"""What the history can hold of an answer, whatever wire it came over."""
+
+from typing import Any
+
+import httpx2
+import pytest
+from langchain_core.exceptions import ModelTimeoutError
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from graph.answer import CUT_OFF, REFUSED, StreamedCalls, usable
+from graph.history import as_sent
+from graph.provider_errors import explained, is_worth_another_try
+from graph.spoken import spoken
+from modes.errors import ProviderError
+from tools.arguments import BROKEN
+
+CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "tool_call"}
+
+
+def read(metadata: dict[str, Any], text: str = "", *calls: Any) -> AIMessage:
+    return usable(
+        AIMessage(text, tool_calls=list(calls), response_metadata=metadata), StreamedCalls()
+    )
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"model_provider": "openai", "finish_reason": "stop"},
+        {"model_provider": "openai", "finish_reason": "tool_calls"},
+        {"model_provider": "openai", "status": "completed"},
+        {"model_provider": "anthropic", "stop_reason": "tool_use"},
+        {"model_provider": "ollama", "done_reason": "stop"},
+        {"model_provider": "groq", "finish_reason": "tool_callstool_calls"},
+        {"model_provider": "google_genai", "finish_reason": "STOP"},
+        {"model_provider": "another"},
+        {},
+    ],
+)
+def test_whole_answers(metadata: dict[str, Any]) -> None:
+    """The Responses API has a status and no reason; Ollama has a word of its own."""
+    assert read(metadata, "", CALL).tool_calls == [CALL]
+    assert read(metadata, "words").text == "words"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"model_provider": "openai", "status": "incomplete"},
+        {"model_provider": "ollama", "done_reason": "length"},
+        {"model_provider": "anthropic", "stop_reason": "model_context_window_exceeded"},
+        {"model_provider": "google_genai", "finish_reason": "MAX_TOKENS"},
+    ],
+)
+def test_answers_that_were_cut_off(metadata: dict[str, Any]) -> None:
+    assert list(read(metadata, "", CALL).tool_calls[0]["args"]) == [BROKEN]
+    assert read(metadata, "words").text == f"words\n\n{CUT_OFF}"
+    with pytest.raises(ProviderError, match="answered with nothing"):
+        read(metadata)
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "refusal", "SAFETY"])
+def test_answers_that_were_declined(reason: str) -> None:
+    assert read({"finish_reason": reason}, "", CALL).tool_calls == []
+    assert read({"finish_reason": reason}, "").text == REFUSED
+    assert read({"finish_reason": reason}, "No.").text == "No."
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_answers_without_an_end(provider: str) -> None:
+    with pytest.raises(ProviderError, match="broke off"):
+        read({"model_provider": provider}, "words", CALL)
+
+
+def test_ids_are_its_own() -> None:
+    earlier: list[AnyMessage] = [HumanMessage("hello"), AIMessage("", tool_calls=[CALL], id="m")]
+    answer = AIMessage("", tool_calls=[CALL, {**CALL, "id": None}], id="m")
+    after = usable(answer, StreamedCalls(), earlier)
+    assert after.id != "m"
+    assert len({"1", *(call["id"] for call in after.tool_calls)}) == 3
+    other = AIMessage("", tool_calls=[{**CALL, "id": "2"}], id="n")
+    assert usable(other, StreamedCalls(), earlier) == other
+
+
+@pytest.mark.parametrize(
+    ("content", "after"),
+    [
+        ("a\ud83d\ude00b", "a\U0001f600b"),
+        ("a\ud83db", "a\ufffdb"),
+        ([{"type": "text", "text": "a"}, "b"], "ab"),
+        ([{"type": "text", "text": "\n"}, {"type": "tool_use", "id": "1"}], ""),
+        ([{"type": "thinking", "thinking": "\ud83d\ude00"}], None),
+    ],
+)
+def test_what_is_kept_of_the_words(content: Any, after: Any) -> None:
+    message = usable(AIMessage(content, tool_calls=[CALL]), StreamedCalls())
+    expected = [{"type": "thinking", "thinking": "\U0001f600"}] if after is None else after
+    assert message.content == expected
+
+
+def test_thoughts_go_to_their_own_provider_only() -> None:
+    blocks: Any = [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "Yes."}]
+    thought = AIMessage(blocks, response_metadata={"model_provider": "anthropic"})
+    history: list[AnyMessage] = [AIMessage("Hello!"), HumanMessage("Do you?"), thought]
+    first, *rest = as_sent(history, "anthropic")
+    assert isinstance(first, HumanMessage)
+    assert rest == history
+    assert [one.content for one in as_sent(history, "openai")][-1] == "Yes."
+    assert list(as_sent(history[1:], "anthropic")) == history[1:]
+
+
+def test_a_timeout_is_told_and_tried_again() -> None:
+    error = ModelTimeoutError("Request timed out.")
+    assert is_worth_another_try(error)
+    text = str(explained(error, "openai:x", 3, has_begun=False))
+    assert "(tried 3 times): no answer in time: " in text
+
+
+def test_ollamas_server_that_is_not_there() -> None:
+    error = httpx2.ConnectError("All connection attempts failed")
+    assert is_worth_another_try(error)
+    text = str(explained(error, "ollama:qwen3", 3, has_begun=False))
+    assert "http://127.0.0.1:11434 cannot be reached: " in text
+    assert not is_worth_another_try(ValueError("no"))
+
+
+def test_no_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the text is cut."""
+    monkeypatch.setenv("MY_TOKEN", "correct-horse-battery")
+    for before in ("", "x" * 590):
+        error = RuntimeError(f"{before} correct-horse-battery sk-or-v1-0123456789abcdef0123")
+        text = str(explained(error, "openai:x", 1, has_begun=False))
+        assert "correct" not in text
+        assert "sk-or" not in text
+
+
+@pytest.mark.parametrize("change", ["name", "input", "text", "role", "tools"])
+def test_what_makes_another_conversation(change: str) -> None:
+    def body(name: str = "read", path: str = "a", text: str = "hello", tool: str = "read") -> Any:
+        call = {"type": "tool_use", "id": "1", "name": name, "input": {"path": path}}
+        result = {"type": "tool_result", "tool_use_id": "1", "content": "whatever"}
+        return {
+            "system": "whatever",
+            "tools": [{"name": tool, "description": "whatever"}],
+            "messages": [
+                {"role": "user", "content": text},
+                {"role": "assistant", "content": [call]},
+                {"role": "user", "content": [result, {"type": "text", "text": "and?"}]},
+            ],
+        }
+
+    same, other = body(), body()
+    same["system"] = same["tools"][0]["description"] = "something else"
+    same["messages"][2]["content"][0]["content"] = "something else"
+    assert spoken(same) == spoken(other)
+    match change:
+        case "name":
+            other = body(name="write")
+        case "input":
+            other = body(path="b")
+        case "text":
+            other = body(text="hallo")
+        case "tools":
+            other = body(tool="write")
+        case "role":
+            other["messages"][0]["role"] = "assistant"
+    assert spoken(same) != spoken(other)
