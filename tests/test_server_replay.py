@@ -86,7 +86,7 @@ async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Serve
         await thread.say(to_say(server))
         await thread.decide(REJECT)
         assert thread.error is not None, "it was approved then"
-        assert "decide as it was decided then" in thread.error["message"]
+        assert "set the mode, or decide, as it was done then" in thread.error["message"]
         assert await thread.mode() == "ask"
 
 
