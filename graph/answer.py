@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -58,13 +58,14 @@ class _Arrived:
             return False
 
 
-class StreamedCalls(AsyncCallbackHandler):
+class StreamedCalls(BaseCallbackHandler):
     """The arguments of a streamed answer's calls as they came, which the message has lost."""
 
     # Were the start not ignored, LangChain would write the whole history as text at every step.
     ignore_agent = ignore_chain = ignore_retriever = ignore_retry = ignore_custom_event = True
     ignore_chat_model = True
     raise_error = True
+    run_inline = True  # and not in a task or a thread of its own, for each piece
 
     def __init__(self) -> None:
         self.has_begun = False
@@ -74,7 +75,7 @@ class StreamedCalls(AsyncCallbackHandler):
         """The call that a piece with this index goes on with."""
 
     @override
-    async def on_llm_new_token(
+    def on_llm_new_token(
         self,
         token: str | list[str | dict[str, Any]],
         *,
@@ -165,18 +166,24 @@ _DECLINED = re.compile(r"refusal|content_filter|safety", re.I)
 
 
 def _with_own_ids(answer: AIMessage, earlier: Sequence[AnyMessage]) -> AIMessage:
-    taken: list[str] = []
-    is_taken = False
-    wanted = {call["id"] for call in (*answer.tool_calls, *answer.invalid_tool_calls)}
-    for message in earlier:
-        is_taken = is_taken or message.id == answer.id
-        if wanted and isinstance(message, AIMessage):
-            taken += [str(call["id"]) for call in message.tool_calls if call["id"] in wanted]
-    if is_taken:
+    if answer.id in {message.id for message in earlier}:
         # The reducer would put it in the earlier message's place.
         answer = answer.model_copy(update={"id": str(uuid4())})
-    # Small servers count their calls anew in every answer; Anthropic wants each id once.
+    ids = [call["id"] or "" for call in (*answer.tool_calls, *answer.invalid_tool_calls)]
+    taken: set[str | None] = set()
+    if any(len(id) < MIN_RANDOM for id in ids):
+        # Small servers count their calls anew in every answer; Anthropic wants each id once.
+        taken = {
+            call["id"]
+            for message in earlier
+            if isinstance(message, AIMessage)
+            for call in message.tool_calls
+        }
     return normalised(answer, taken)
+
+
+MIN_RANDOM = 20
+"""Characters from which on an id is random, and not a number that somebody counts."""
 
 
 def _stop_reason(answer: AIMessage) -> str:

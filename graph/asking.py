@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.language_models import LanguageModelInput
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import merge_configs
 
 from graph.answer import StreamedCalls, usable
 from graph.provider_errors import LONGEST_WAIT, TRIES, explained, is_worth_another_try, seconds
@@ -19,7 +19,7 @@ FIRST_WAIT = 0.5
 async def answered(
     model: Runnable[LanguageModelInput, AIMessage],
     name: str,
-    sent: Sequence[Any],
+    sent: list[AnyMessage],
     earlier: Sequence[AnyMessage],
     config: RunnableConfig,
 ) -> AIMessage:
@@ -31,9 +31,9 @@ async def answered(
     """
     for number in range(1, TRIES + 1):
         streamed = StreamedCalls()
-        listening = merge_configs(config, {"callbacks": [streamed]})
+        listening = heard_by(streamed, model, config)
         try:
-            answer = await model.ainvoke(list(sent), listening)
+            answer = await model.ainvoke(sent, listening)
         except Exception as error:  # each provider's client has its own
             wait = FIRST_WAIT * number if (said := seconds(error)) is None else said
             may_help = is_worth_another_try(error) and not streamed.has_begun
@@ -43,3 +43,26 @@ async def answered(
         else:
             return usable(answer, streamed, earlier)
     raise AssertionError
+
+
+def heard_by(handler: BaseCallbackHandler, model: Any, config: RunnableConfig) -> RunnableConfig:
+    """``config`` with one more handler, if the answer may be streamed.
+
+    It is where somebody listens, or where the model always does it; without either a handler
+    would cost a tenth of a step, and hear nothing.
+    """
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        if not callbacks.handlers and not _always_streams(model):
+            return config
+        callbacks = callbacks.copy()
+        callbacks.add_handler(handler)
+    else:
+        callbacks = [*(callbacks or ()), handler]
+    return {**config, "callbacks": callbacks}
+
+
+def _always_streams(model: Any) -> bool:
+    """A model is wrapped once its tools are bound; what is no known wrapping may well stream."""
+    inner = getattr(model, "bound", model)
+    return not isinstance(inner, BaseChatModel) or bool(getattr(inner, "streaming", False))

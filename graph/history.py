@@ -37,7 +37,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 
 
-def normalised(message: AIMessage, taken: Collection[str] = ()) -> AIMessage:
+def normalised(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessage:
     """``message`` with an id of its own for each call: an answer finds its call by it.
 
     ``taken`` are ids that earlier calls have.
@@ -120,23 +120,26 @@ def _paired_in(block: str | dict[str, Any]) -> str | dict[str, Any]:
 _CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "input_json_delta"})
 
 
-def as_sent(messages: Sequence[AnyMessage], provider: str) -> Iterator[AnyMessage]:
+def as_sent(messages: Sequence[AnyMessage], provider: str) -> list[AnyMessage]:
     """The history for a model of ``provider``: one that it takes, whoever answered before.
 
     Anthropic wants the user first. What is no text in an answer, thoughts say, goes back to
     the provider that it came from, and to no other.
     """
-    if messages and not isinstance(messages[0], HumanMessage):
-        yield HumanMessage("(The user is here.)")
-    for message in messages:
-        if (
-            isinstance(message, AIMessage)
-            and isinstance(message.content, list)
-            and message.response_metadata.get("model_provider") != provider
-        ):
-            yield message.model_copy(update={"content": _content(message.text)})
-        else:
-            yield message
+    begun = [] if isinstance(messages[0], HumanMessage) else [HumanMessage("(The user is here.)")]
+    if not any(type(message.content) is list for message in messages):
+        return [*begun, *messages]
+    return [*begun, *(_readable(message, provider) for message in messages)]
+
+
+def _readable(message: AnyMessage, provider: str) -> AnyMessage:
+    if (
+        isinstance(message, AIMessage)
+        and isinstance(message.content, list)
+        and message.response_metadata.get("model_provider") != provider
+    ):
+        return message.model_copy(update={"content": _content(message.text)})
+    return message
 
 
 def not_run(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:

@@ -106,7 +106,7 @@ def test_thoughts_go_to_their_own_provider_only() -> None:
     assert isinstance(first, HumanMessage)
     assert rest == history
     assert [one.content for one in as_sent(history, "openai")][-1] == "Yes."
-    assert list(as_sent(history[1:], "anthropic")) == history[1:]
+    assert as_sent(history[1:], "anthropic") == history[1:]
 
 
 def test_a_timeout_is_told_and_tried_again() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.chat_models import init_chat_model
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.answer import CUT_OFF, REFUSED
@@ -473,3 +474,18 @@ async def test_calls_as_other_servers_send_them(
     results = await talk.results()
     assert [one.status for one in results.values()].count("success") == len(written)
     assert (await talk.messages())[-1].text == "Here I am."
+
+
+async def test_a_model_that_always_streams_is_read_as_strictly(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nobody listens."""
+    with serving([Answer("", (Call("write_file", BROKEN),)), HERE]) as provider:
+        use(provider, monkeypatch)
+        model = init_chat_model(MODELS["openai"], streaming=True)
+        talk = Conversation(make_agent(workspace, model, Approvals.AUTO))
+        await talk.say("go", mode="code")
+        assert provider.requests[0].body["stream"] is True
+    (result,) = (await talk.results()).values()
+    assert (result.status, "no JSON" in result.text) == ("error", True)
+    assert list(workspace.iterdir()) == []
