@@ -539,13 +539,17 @@ def test_what_is_no_cassette(tmp_path: Path, text: str) -> None:
         loaded(tmp_path / "missing.yaml")
 
 
+FEW = {"T": "no_such_test", "PYTEST_ADDOPTS": "tests/test_resume.py"}
+"""No test, of a single file: what is run is not the point."""
+
+
 def record(answer: str | None = None, **environment: str) -> tuple[int, str]:
     """``make record``, of no test; ``answer`` is typed at a terminal."""
     clean = {name: value for name, value in os.environ.items() if name not in KEYS.values()}
     # Not with the keys that stand in .env.
     code = "import sys; from pathlib import Path; from tests.record import main; "
     command = [sys.executable, "-c", f"{code}sys.exit(main(Path('none.env')))"]
-    options: dict[str, Any] = {"cwd": ROOT, "env": {**clean, "T": "no_such_test", **environment}}
+    options: dict[str, Any] = {"cwd": ROOT, "env": {**clean, **FEW, **environment}}
     if answer is None:
         done = subprocess.run(
             command,
