@@ -48,12 +48,14 @@ class _Arrived:
     """One call of a stream, as it came."""
 
     id: str | None
+    name: str = ""
     text: str = ""
 
     def is_whole(self, call: ToolCall) -> bool:
         """Whether all of the call's arguments have come, and nothing else."""
         try:
-            return bool(json.loads(self.text or "{}") == call["args"])
+            # As lenient as LangChain of a line break in a string, and of nothing else.
+            return bool(json.loads(self.text or "{}", strict=False) == call["args"])
         except (ValueError, RecursionError):
             return False
 
@@ -90,6 +92,11 @@ class StreamedCalls(BaseCallbackHandler):
             for piece in message.tool_call_chunks:
                 self._add(piece)
 
+    @override
+    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """The same for a client that listens to LangChain's own kind of events."""
+        self.has_begun = True
+
     def _add(self, piece: ToolCallChunk) -> None:
         one = self._at.get(piece["index"])
         # Some small servers give every call the index 0, or none.
@@ -97,6 +104,7 @@ class StreamedCalls(BaseCallbackHandler):
             one = self._at[piece["index"]] = _Arrived(piece["id"])
             self._arrived.append(one)
         one.id = one.id or piece["id"]
+        one.name += piece["name"] or ""
         one.text += piece["args"] or ""
 
     def broken(self, calls: Sequence[ToolCall]) -> list[str | None]:
@@ -113,6 +121,8 @@ class StreamedCalls(BaseCallbackHandler):
 
     def _of(self, calls: Sequence[ToolCall]) -> list[_Arrived | None]:
         """What arrived of each call; None where that cannot be told: ids may come twice."""
+        if not all(one.name for one in self._arrived):
+            return [None] * len(calls)  # a stray piece, and nobody knows of which
         if len(calls) == len(self._arrived):
             pairs = zip(calls, self._arrived, strict=True)
             return [
@@ -159,7 +169,8 @@ def _whole(answer: AIMessage, streamed: StreamedCalls) -> AIMessage:
 
 # A reason that comes twice in a stream stands there twice, without a space.
 _FINISHED = re.compile(
-    r"(?:stop|stop_sequence|eos|end_turn|tool_calls|tool_use|function_call|completed?)+", re.I
+    r"(?:stop|stop_sequence|eos|eos_token|end_turn|tool_calls?|tool_use|function_call|completed?)+",
+    re.I,
 )
 _TRUNCATED = re.compile(r"length|max_|incomplete|context_window", re.I)
 _DECLINED = re.compile(r"refusal|content_filter|safety", re.I)

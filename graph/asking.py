@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from graph.answer import StreamedCalls, usable
 from graph.provider_errors import LONGEST_WAIT, TRIES, explained, is_worth_another_try, seconds
+from modes.errors import ProviderError
 
 FIRST_WAIT = 0.5
 """Seconds before the second try where the provider does not say; twice that before the third."""
@@ -25,7 +26,8 @@ async def answered(
 ) -> AIMessage:
     """The model's answer to ``sent``, fit for a history that holds ``earlier``.
 
-    Raises ``ProviderError``. The clients' own retries are off: Anthropic's would wait for a
+    Raises ``ProviderError``, without the client's own error behind it, in which a key may
+    stand. The clients' own retries are off: Anthropic's would wait for a
     day if the service said so. An answer of which a client has heard words is not asked for
     again.
     """
@@ -34,13 +36,15 @@ async def answered(
         listening = heard_by(streamed, model, config)
         try:
             answer = await model.ainvoke(sent, listening)
-        except Exception as error:  # each provider's client has its own
+        except Exception as error:  # noqa: BLE001  # each provider's client has its own
             wait = FIRST_WAIT * number if (said := seconds(error)) is None else said
             may_help = is_worth_another_try(error) and not streamed.has_begun
             if number == TRIES or not may_help or wait > LONGEST_WAIT:
-                raise explained(error, name, number, has_begun=streamed.has_begun) from error
+                raise explained(error, name, number, has_begun=streamed.has_begun) from None
             await asyncio.sleep(wait)
         else:
+            if not isinstance(answer, AIMessage):
+                raise ProviderError(f"the model {name!r} answered with a {answer.type} message")
             return usable(answer, streamed, earlier)
     raise AssertionError
 

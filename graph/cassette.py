@@ -114,7 +114,10 @@ def scrubbed(
         case list():
             return [scrubbed(one, replaced, secrets) for one in value]
         case dict():
-            return {key: scrubbed(one, replaced, secrets) for key, one in value.items()}
+            return {
+                scrubbed(key, replaced, secrets): scrubbed(one, replaced, secrets)
+                for key, one in value.items()
+            }
         case _:
             return value
 

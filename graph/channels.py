@@ -1,6 +1,7 @@
 """Channels that refuse what does not fit, before anything is saved."""
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -151,46 +152,64 @@ def _messages_check(given: Any) -> list[AnyMessage]:
 
 
 def _assistant_message(message: AIMessage) -> AIMessage:
-    """Its words and its calls: thoughts, say, a provider takes from itself alone."""
-    calls, unread = message.tool_calls, message.invalid_tool_calls
+    """Its words and its calls: thoughts, say, a provider takes from itself alone.
+
+    The calls get new ids: those that a client names may be in the thread already.
+    """
+    calls = [{**call, "id": None} for call in message.tool_calls]
+    unread = [{**call, "id": None} for call in message.invalid_tool_calls]
     return normalised(
         AIMessage(message.text, tool_calls=calls, invalid_tool_calls=unread, id=message.id)
     )
 
 
-_USER_BLOCKS = ("text", "image_url", "image", "file")
-_IMAGE_URL = re.compile(r"https?://|data:image/(?:png|jpeg|gif|webp);base64,")
+_IMAGE = re.compile(r"https?://\S+|data:image/(?:png|jpeg|gif|webp);base64,(?P<data>.+)")
 
 
 def _user_message(message: HumanMessage) -> HumanMessage:
     """What a provider refuses would stay in the history, and be refused for ever."""
     content = message.content
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if not any(_says_something(block) for block in blocks):
+    taken: list[str | dict[Any, Any]]
+    taken = [one for block in blocks if (one := _block(block)) is not None]
+    if not taken:
         raise InvalidInputError("the user's message is empty")
-    return HumanMessage(content, id=message.id)
+    # Built anew: a provider refuses a field that it does not know.
+    return HumanMessage(content if isinstance(content, str) else taken, id=message.id)
 
 
-def _says_something(block: str | dict[str, Any]) -> bool:
-    """Whether it is more than spaces; raises ``InvalidInputError`` for what no provider takes."""
-    if isinstance(block, str):
-        return bool(block.strip())
+def _block(block: str | dict[str, Any]) -> dict[str, Any] | None:
+    """A block as every provider takes it; None for empty text.
+
+    Raises ``InvalidInputError`` for any other, naming it.
+    """
     match block:
-        case {"type": "text", "text": str(text)}:
-            return bool(text.strip())
-        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-            if not _IMAGE_URL.match(url):
-                raise InvalidInputError(
-                    f"an image is at http(s)://, or data:image/(png|jpeg|gif|webp);base64, "
-                    f"not {url[:60]!r}"
-                )
-            return True
-        case {"type": "image" | "file", **rest} if rest.keys() & _SOURCES:
-            return True
+        case str(text) | {"type": "text", "text": str(text)}:
+            return {"type": "text", "text": text} if text.strip() else None
+        case {"type": "image_url", "image_url": {"url": str(url)}}:
+            return _image(url)
+        case {"type": "image", "url": str(url)}:
+            return _image(url)
+        case {"type": "image"}:
+            data = block.get("base64", block.get("data"))
+            kind = block.get("mime_type", block.get("mimeType"))
+            if isinstance(data, str) and isinstance(kind, str):
+                return _image(f"data:{kind};base64,{data}")
     raise InvalidInputError(
-        f"a user's message takes no block {str(block)[:200]!r}; "
-        f"the types are: {', '.join(_USER_BLOCKS)}, each with what it shows"
+        f"a user's message takes no block {str(block)[:200]!r}; it takes text, and image_url or "
+        "image with a url or with base64 and mime_type"
     )
 
 
-_SOURCES = frozenset({"base64", "data", "url", "file_id", "source", "file"})
+def _image(url: str) -> dict[str, Any]:
+    found = _IMAGE.fullmatch(url)
+    try:
+        if found is not None and found["data"] is not None:
+            b64decode(found["data"], validate=True)
+    except ValueError:
+        found = None
+    if found is None:
+        raise InvalidInputError(
+            f"an image is at http(s)://, or data:image/(png|jpeg|gif|webp);base64, not {url[:60]!r}"
+        )
+    return {"type": "image_url", "image_url": {"url": url}}

@@ -61,7 +61,11 @@ def normalised(message: AIMessage, taken: Collection[str | None] = ()) -> AIMess
     content = _content(message.content)
     if calls == message.tool_calls and content == message.content:
         return message
-    update = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
+    update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
+    if message.response_metadata.get("output_version") == "v1":
+        # LangChain's own blocks, which its clients read as those of the provider without it.
+        kept = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
+        update |= {"content": _content(message.text), "response_metadata": kept}
     return message.model_copy(update=update)
 
 

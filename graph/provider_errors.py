@@ -38,7 +38,7 @@ _UNREACHED = frozenset({"ConnectError", "ConnectTimeout", "RemoteProtocolError",
 def is_worth_another_try(error: Exception) -> bool:
     """Whether the same request may be answered a little later."""
     if isinstance(error, ModelError):
-        return error.is_retryable
+        return error.is_retryable and getattr(error, "code", None) != "insufficient_quota"
     return type(error).__name__ in _UNREACHED
 
 
@@ -46,9 +46,10 @@ def seconds(error: Exception) -> float | None:
     """What ``retry-after`` says, where it says seconds."""
     headers = getattr(getattr(error, "response", None), "headers", {})
     try:
-        return float(headers.get("retry-after", ""))
+        found = float(headers.get("retry-after", ""))
     except ValueError:
         return None
+    return max(found, 0) if found == found else None  # noqa: PLR0124  # "nan" is none
 
 
 def explained(error: Exception, model: str, tries: int, *, has_begun: bool) -> ProviderError:

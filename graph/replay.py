@@ -114,11 +114,13 @@ class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
         return Asked(request.method, scrubbed(request.uri, self._replaced), body)
 
     def _find(self, asked: Asked) -> int | None:
-        """The first that fits and has not been played, or has been played least."""
+        """The next one, if it fits; with ``repeats`` the one that fits and was played least."""
+        if not self._repeats:
+            left = self.unplayed
+            is_next = bool(left) and self._same(self.recording.interactions[left[0]], asked)
+            return left[0] if is_next else None
         fitting = [
-            index
-            for index, one in enumerate(self.recording.interactions)
-            if self._same(one, asked) and (self._repeats or not self.play_counts[index])
+            index for index, one in enumerate(self.recording.interactions) if self._same(one, asked)
         ]
         return min(fitting, key=lambda index: self.play_counts[index], default=None)
 

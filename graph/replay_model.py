@@ -50,6 +50,12 @@ def _checked(recording: Recording, path: Path) -> Recording:
                 f"the cassette {str(path)!r} has a request of {recording.recorded.model!r} to "
                 f"{one.request.uri!r}; played are: {', '.join(ADDRESSES.values())}"
             )
+        try:
+            spoken(one.request.body)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"the cassette {str(path)!r} has a request that is none: {error!r}"
+            ) from error
     if not recording.interactions:
         raise ConfigurationError(f"the cassette {str(path)!r} is empty")
     return recording

@@ -5,11 +5,13 @@ import re
 
 MASK = "[masked]"
 MIN_LENGTH = 8
-_NAMES = re.compile(r"(?i)(?:_|^)(?:KEY|TOKEN|SECRET|PASSWORD)$")
+_NAMES = re.compile(r"(?i)(?:key|token|secret|passw(?:or)?d|_pass|credentials?)(?:_\d+)?$")
+_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
 # Formats that say what they are; a digit is in each, so that no_word_of_this_kind is one.
 _LOOKS = re.compile(
     r"""
     \b(?:sk|pk|rk)-(?=[\w-]*\d)[\w-]{16,}          # OpenAI, Anthropic, OpenRouter
+    | \b(?:gsk_|xai-)[A-Za-z0-9]{20,} | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*
     | \b(?:org|user)-(?=[A-Za-z]*\d)[A-Za-z0-9]{16,} # OpenAI's organisations
     | \b(?:proj|req)_(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}
     | \bgh[pousr]_[A-Za-z0-9]{20,} | \bgithub_pat_\w{20,} | \bhf_[A-Za-z0-9]{20,}
@@ -36,4 +38,5 @@ def known_secrets() -> tuple[str, ...]:
         if _NAMES.search(name)
         for part in (value, *re.split(r"[,:\s]", value))
     }
+    found |= {one for value in os.environ.values() for one in _IN_URL.findall(value)}
     return tuple(sorted((one for one in found if len(one) >= MIN_LENGTH), key=len, reverse=True))

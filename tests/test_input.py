@@ -12,6 +12,7 @@ from modes.errors import InvalidInputError, UnknownModeError
 from tests.conversation import APPROVE, REJECT, Conversation, edit
 
 TEXT = {"type": "text", "text": ""}
+HELLO = {"type": "text", "text": "hello"}
 WRITE = {"path": "a", "content": "x"}
 
 
@@ -53,9 +54,14 @@ async def test_unknown_mode(talk: Conversation, mode: Any) -> None:
         ({"messages": [{"role": "user", "content": []}]}, ["the user's message is empty"]),
         ({"messages": [{"role": "user", "content": [TEXT]}]}, ["the user's message is empty"]),
         *(
-            ({"messages": [{"role": "user", "content": [TEXT, block]}]}, [text])
+            ({"messages": [{"role": "user", "content": [HELLO, block]}]}, [text])
             for block, text in (
-                ({"type": "x"}, "text, image_url, image, file"),
+                ({"type": "x"}, "it takes text, and image_url or image with"),
+                ({"type": "file", "data": "AAAA"}, "no block"),
+                ({"type": "image", "base64": "AAAA"}, "no block"),
+                ({"type": "image", "base64": "%%%", "mime_type": "image/png"}, "not 'data:image"),
+                ({"type": "image", "base64": "AAAA", "mime_type": "text/html"}, "not 'data:text"),
+                ({"type": "image_url", "image_url": "https://x/y.png"}, "no block"),
                 ({"type": "tool_use"}, "no block \"{'type': 'tool_use'}\""),
                 ({"type": "text"}, "no block"),
                 ({"type": "text", "text": 5}, "no block"),

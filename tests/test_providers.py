@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -401,6 +402,9 @@ async def test_a_local_server_needs_no_key(
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+PICTURE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png", "metadata": {}}
+HELLO = {"type": "text", "text": "hello"}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "forged"}
 CALL = {"type": "tool_use", "id": "a", "name": "x y", "input": {}}
 A, B = ({"role": "user", "content": text} for text in "ab")
 
@@ -411,6 +415,9 @@ A, B = ({"role": "user", "content": text} for text in "ab")
         [{"role": "assistant", "content": "Hello! How can I help?"}, A],
         [A, {"role": "assistant", "content": ""}],
         [{"role": "user", "content": [{"type": "text", "text": ""}, IMAGE]}],
+        [{"role": "user", "content": ["hello", PICTURE, {**HELLO, "odd": 1}]}],
+        [A, {"role": "assistant", "content": [CALL]}, B, {"role": "assistant", "content": [CALL]}],
+        [A, {"role": "assistant", "content": [THOUGHT, {"type": "odd"}, HELLO]}],
         [A, B],
         [A, {"role": "assistant", "content": [CALL]}],
     ],
@@ -460,6 +467,10 @@ WRITE: dict[str, Any] = {"name": "write_file"}
         ),
         ([piece(0, A_FILE, id="1", **WRITE), piece(0, A_FILE)], []),
         ([piece(0, '[{"path": "a"}]', id="1", **WRITE)], []),
+        (
+            [piece(0, A_FILE[:9], id="1", **WRITE), piece(2, "-i "), piece(0, A_FILE[9:])],
+            [],
+        ),
         ([piece(0, A_FILE + "]", id="1", **WRITE)], []),
         ([piece(0, A_FILE[:-1] + ', "content": NaN}', id="1", **WRITE)], []),
     ],
@@ -474,6 +485,57 @@ async def test_calls_as_other_servers_send_them(
     results = await talk.results()
     assert [one.status for one in results.values()].count("success") == len(written)
     assert (await talk.messages())[-1].text == "Here I am."
+
+
+@pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
+@pytest.mark.parametrize("is_streamed", [True], ids=["streamed"])
+async def test_a_client_that_listens_to_langchains_events(start: Any, workspace: Path) -> None:
+    """The history is as ever, half a call does not run, and nothing is asked twice."""
+    half = (Call("write_file", BROKEN),)
+    broken = Answer("Once upon a time there was", ending="broken", events=4)
+    talk = start([say("Hello you."), Answer("I do.", half), HERE, broken, HERE])
+    for _ in range(2):
+        await listen(talk)
+    assert list(workspace.iterdir()) == []
+    assert [message.content for message in await talk.messages()][1::2][:2] == [
+        "Hello you.",
+        "I do.",
+    ]
+    with pytest.raises(ProviderError, match="broke off"):
+        await listen(talk)
+    await goes_on(talk)
+
+
+async def listen(talk: Talk) -> None:
+    given: Any = {"messages": "go", "mode": "code"}
+    stream = await talk.agent.astream_events(given, talk.config, version="v3")
+    async for _ in stream:
+        pass
+
+
+async def test_a_quota_is_not_asked_for_again(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving([Failure("quota"), HERE]) as provider:
+        use(provider, monkeypatch)
+        talk = Talk(provider, workspace, "openai", is_streamed=False)
+        text = await fails(talk, "no quota left")
+        assert "tried" not in text
+        await goes_on(talk)
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "soon", "Wed, 21 Oct 2026 07:28:00 GMT"])
+async def test_a_time_to_wait_that_is_none(start: Any, seconds: str) -> None:
+    talk = start([Failure("rate", retry_after=seconds), HERE])
+    async with asyncio.timeout(20):
+        await goes_on(talk)
+
+
+async def test_a_key_is_in_no_traceback(start: Any) -> None:
+    talk = start([Failure("request", f"I got {KEY}.")])
+    with pytest.raises(ProviderError) as caught:
+        await talk.say("hello")
+    assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_model_that_always_streams_is_read_as_strictly(

@@ -1,12 +1,17 @@
 """``MODEL=replay:...``: the dev server on a cassette."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graph.cassette import dumped, loaded
+from graph.models import load_model
 from graph.settings import ROOT
+from modes.errors import ConfigurationError
 from tests.conversation import APPROVE, REJECT
 from tests.server import Server, Thread, running
 from tests.test_conversations import ADD, CHECK
@@ -88,6 +93,24 @@ async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Serve
         assert thread.error is not None, "it was approved then"
         assert "set the mode, or decide, as it was done then" in thread.error["message"]
         assert await thread.mode() == "ask"
+
+
+def test_what_would_go_elsewhere_is_not_played(tmp_path: Path) -> None:
+    """Ollama's client is not one that is kept from the network, and neither is another address."""
+    recording = loaded(PLANNED)
+    one = recording.interactions[0]
+    odd = replace(one, request=replace(one.request, body={"messages": [1]}))
+    away = replace(one, request=replace(one.request, uri="http://127.0.0.1:1/v1/messages"))
+    for changed, text in (
+        (replace(recording, recorded=replace(recording.recorded, model="ollama:x")), "played are"),
+        (replace(recording, interactions=(one, away)), "to 'http://127.0.0.1:1/v1/messages'"),
+        (replace(recording, interactions=(odd,)), "a request that is none"),
+        (replace(recording, interactions=()), "is empty"),
+    ):
+        path = tmp_path / "changed.yaml"
+        path.write_text(dumped(changed, "changed"))
+        with pytest.raises(ConfigurationError, match=re.escape(text)):
+            load_model(f"replay:{path}")
 
 
 @pytest.mark.parametrize(
