@@ -27,6 +27,9 @@ KEPT_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta",
 _FIRST = {name: rank for rank, name in enumerate(("type", "role", "id", "name", "model"))}
 _REPEATED = 300
 """Characters from which on what comes again is referred to."""
+MAX_VALUES = 1_000_000
+# The parser in C would run out of stack, and take the process with it.
+_TOO_DEEP = re.compile(r"(?:[\[{]\s*){50}|(?:-\s+){50}|^ {1000}", re.MULTILINE)
 # In C where there is one: ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRICT = ConfigDict(extra="forbid")
@@ -198,7 +201,10 @@ def loaded(path: Path) -> Recording:
     """Read a cassette; raises ``ConfigurationError`` where it is none."""
     try:
         text = path.read_text(encoding="utf-8")
+        if _TOO_DEEP.search(text):
+            raise ValueError("it is nested too deeply")
         data = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe one
+        _check_size(data)
         json.dumps(data)  # no dates, nothing that holds itself
         return _READ.validate_python(data)
     except OSError as error:
@@ -211,6 +217,20 @@ def loaded(path: Path) -> Recording:
         raise _none(path, f"{where}: {first['msg']}") from error
     except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
         raise _none(path, f"{type(error).__name__}: {error}") from error
+
+
+def _check_size(data: Json) -> None:
+    """Raise ``ValueError`` for more than there is in any cassette, aliases written out."""
+    left = [data]
+    for _ in range(MAX_VALUES):
+        if not left:
+            return
+        value = left.pop()
+        if isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    raise ValueError(f"it holds more than {MAX_VALUES} values")
 
 
 def _none(path: Path, why: str) -> ConfigurationError:

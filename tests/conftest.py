@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,21 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             terminalreporter.write_line(f"  {path}")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def loopback_only_for_processes(pytestconfig: pytest.Config) -> Iterator[None]:
+    """The same for every Python process that a test starts: it imports sitecustomize by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not pytestconfig.getoption("--real"):
+            patch.setenv("PYTHONPATH", str(Path(__file__).parent / "fence"))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
     """No test reaches further than this machine, unless a real provider is to be recorded."""
     if pytestconfig.getoption("--real"):
         return
-    block_network(monkeypatch)
+    block_network(monkeypatch.setattr)
 
 
 OF_PROVIDERS = re.compile(

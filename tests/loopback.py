@@ -2,15 +2,14 @@
 
 import ipaddress
 import socket
+from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 LOCAL_NAMES = ("localhost", "", None)
 
 
-def block_network(patch: pytest.MonkeyPatch) -> None:
-    """Let sockets connect, and names resolve, on this machine alone."""
+def block_network(patch: Callable[[object, str, Any], None]) -> None:
+    """Let sockets connect, and names resolve, on this machine alone; ``patch`` is a ``setattr``."""
     connect, connect_ex, sendto = (
         getattr(socket.socket, name) for name in ("connect", "connect_ex", "sendto")
     )
@@ -36,10 +35,10 @@ def block_network(patch: pytest.MonkeyPatch) -> None:
         assert is_local(host), f"a test wants to know where {host!r} is"
         return getaddrinfo(host, *rest, **options)
 
-    patch.setattr(socket.socket, "connect", checked_connect)
-    patch.setattr(socket.socket, "connect_ex", checked_connect_ex)
-    patch.setattr(socket.socket, "sendto", checked_sendto)
-    patch.setattr(socket, "getaddrinfo", checked_getaddrinfo)
+    patch(socket.socket, "connect", checked_connect)
+    patch(socket.socket, "connect_ex", checked_connect_ex)
+    patch(socket.socket, "sendto", checked_sendto)
+    patch(socket, "getaddrinfo", checked_getaddrinfo)
 
 
 def is_local(host: str | bytes | None) -> bool:

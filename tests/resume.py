@@ -11,13 +11,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graph.cassette import SCRIPTED, Header, Recording, dumped, loaded
 from graph.replay import Player, exactly, playing
 from tests.conversation import Conversation, make_agent
-from tests.loopback import block_network
 from tests.provider.server import KEY
 from tests.recording import KEYS, MODELS, listening, refuse
 
@@ -37,8 +35,6 @@ def main(given: dict[str, Any]) -> None:
     replaced = tuple((text, instead) for text, instead in given["replaced"])
     os.environ.setdefault(KEYS[given["provider"]], KEY)
     with ExitStack() as stack:
-        if not given["records"] or given["url"] is not None:
-            block_network(stack.enter_context(pytest.MonkeyPatch.context()))
         if given["records"]:
             kept = stack.enter_context(listening(given["url"]))
         else:

@@ -425,6 +425,12 @@ def test_no_test_reaches_further_than_this_machine(host: str) -> None:
         one.sendto(b"", (host, 53))
 
 
+def test_no_process_of_a_test_reaches_further() -> None:
+    code = "import socket; socket.create_connection(('192.0.2.1', 443), timeout=1)"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "a test wants to" in done.stderr
+
+
 def test_what_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, secret in {
         "MY_API_KEY": "correct-horse-battery",
@@ -529,7 +535,20 @@ def test_the_file_holds_whatever_is_sent(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "[", "a: 1", "recorded: {}", "- 1"])
+BOMB = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "a: 1", "recorded: {}", "- 1", "a: &x [*x]", "a: !!python/name:os.system"),
+        f"a0: &a0 [1]\n{BOMB}",
+        f"recorded: {'[' * 100_000}",
+        f"recorded: {'- ' * 100_000}1",
+        "".join(f"{' ' * n}a:\n" for n in range(1100)),
+    ],
+    ids=range(11),
+)
 def test_what_is_no_cassette(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(text)
