@@ -9,8 +9,9 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from graph.answer import StreamedCalls, usable
+from graph.answer import usable
 from graph.provider_errors import LONGEST_WAIT, TRIES, explained, is_worth_another_try, seconds
+from graph.streamed_calls import StreamedCalls
 from modes.errors import ProviderError
 
 FIRST_WAIT = 0.5

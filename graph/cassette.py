@@ -1,14 +1,12 @@
 """The file of a cassette: what a provider's client sent and got, as YAML that people read.
 
 Bodies are decoded: JSON stands as a mapping, a stream as its text. What comes again, a prompt
-or the tools, stands once and is referred to (``&`` and ``*``). Whatever could identify who
-recorded it is taken out of requests and answers: headers by an allow-list, keys by their
-look and, when it is recorded, by the environment.
+or the tools, stands once and is referred to (``&`` and ``*``).
 """
 
 import json
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,13 +15,11 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from graph.secrets import masked
 from modes.errors import ConfigurationError
 from modes.plain_text import plain
 
 SCRIPTED = "scripted provider"
 """Where it was recorded, when it was not at the real service."""
-KEPT_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta", "retry-after"})
 _FIRST = {name: rank for rank, name in enumerate(("type", "role", "id", "name", "model"))}
 _REPEATED = 300
 """Characters from which on what comes again is referred to."""
@@ -100,38 +96,6 @@ def decoded(body: bytes | str | None) -> Json:
 def encoded(body: Json) -> bytes:
     """A body as it goes over the wire."""
     return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()
-
-
-def scrubbed(
-    value: Json, replaced: Iterable[tuple[str, str]] = (), secrets: tuple[str, ...] = ()
-) -> Json:
-    """``value`` without what looks like a secret, and without those that are known.
-
-    ``replaced`` are texts and what stands for them: the folder of a test, say.
-    """
-    match value:
-        case str():
-            for text, instead in replaced:
-                value = value.replace(text, instead)
-            return masked(value, secrets)
-        case list():
-            return [scrubbed(one, replaced, secrets) for one in value]
-        case dict():
-            return {
-                scrubbed(key, replaced, secrets): scrubbed(one, replaced, secrets)
-                for key, one in value.items()
-            }
-        case _:
-            return value
-
-
-def kept_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, str]:
-    """The headers that tell nothing about anybody."""
-    return {
-        name.lower(): ", ".join(value) if isinstance(value, list) else value
-        for name, value in headers
-        if name.lower() in KEPT_HEADERS
-    }
 
 
 def dumped(recording: Recording, title: str) -> str:

@@ -17,7 +17,8 @@ from vcr.patch import PATCHER_NAMES
 from vcr.record_mode import RecordMode
 from vcr.request import Request
 
-from graph.cassette import Interaction, Json, Recording, decoded, encoded, scrubbed
+from graph.cassette import Interaction, Json, Recording, decoded, encoded
+from graph.scrubbing import scrubbed
 from graph.spoken import spoken
 
 OTHER_CLIENTS = tuple(name for name in PATCHER_NAMES if name != "httpx2")

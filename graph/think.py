@@ -7,10 +7,10 @@ from langchain_core.runnables import RunnableConfig
 from graph.asking import answered
 from graph.fingerprint import fingerprint
 from graph.harness import Harness
-from graph.history import as_sent
 from graph.judge import Moment, batches, judge_all
 from graph.mode_changes import where
 from graph.node import Node
+from graph.normal_form import as_sent
 from graph.state import State
 from modes.machine import Event
 

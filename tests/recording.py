@@ -31,12 +31,11 @@ from graph.cassette import (
     Response,
     decoded,
     dumped,
-    kept_headers,
     loaded,
-    scrubbed,
 )
 from graph.difference import difference
 from graph.replay import OTHER_CLIENTS, Asked, Player, exactly, playing
+from graph.scrubbing import kept_headers, scrubbed
 from graph.secrets import known_secrets
 from graph.settings import ROOT
 from modes.errors import ConfigurationError

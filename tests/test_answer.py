@@ -7,10 +7,11 @@ import pytest
 from langchain_core.exceptions import ModelTimeoutError
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from graph.answer import CUT_OFF, REFUSED, StreamedCalls, usable
-from graph.history import as_sent
+from graph.answer import CUT_OFF, REFUSED, usable
+from graph.normal_form import as_sent
 from graph.provider_errors import explained, is_worth_another_try
 from graph.spoken import spoken
+from graph.streamed_calls import StreamedCalls
 from modes.errors import ProviderError
 from tools.arguments import BROKEN
 

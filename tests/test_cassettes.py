@@ -21,10 +21,9 @@ from graph.cassette import (
     Request,
     Response,
     dumped,
-    kept_headers,
     loaded,
-    scrubbed,
 )
+from graph.scrubbing import kept_headers, scrubbed
 from graph.secrets import MASK, known_secrets
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
