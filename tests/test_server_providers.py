@@ -1,5 +1,6 @@
 """The dev server with real clients of providers: words as they come, and errors as they are."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.provider.script import Answer, Asked, Failure, Step, say
+from tests.provider.script import Answer, Asked, Call, Failure, Step, say
 from tests.provider.server import KEY, ScriptedProvider, serving
 from tests.server import Server, Thread, running
 
@@ -19,6 +20,7 @@ customModes:
     groups: [read]
     model: anthropic:claude-sonnet-5-5
 """
+LOOK = Answer("", (Call("search_files", {"regex": "needle " * 9}),), pause=0.05)
 SLOW = Answer("Once upon a time there was an agent that worked in modes.", pause=0.3)
 
 
@@ -26,6 +28,8 @@ def script(asked: Asked) -> Step:
     last = asked.messages[-1].text
     if last.endswith("fail."):
         return Failure("quota", retry_after="0.01")
+    if last.endswith("Look."):
+        return LOOK
     return SLOW if last.endswith("story.") else say("Here I am.")
 
 
@@ -74,6 +78,23 @@ async def test_words_are_there_before_the_last_one_is_sent(
         assert 0 < first < provider.last_event
         messages = (await thread.values())["messages"]
         assert messages[-1]["content"] == SLOW.text
+
+
+@pytest.mark.parametrize("mode", ["ask", "claude"])
+async def test_calls_come_in_pieces(server: Server, mode: str) -> None:
+    async with server.client as client:
+        thread = await Thread.new(client)
+        given: Any = {"messages": [{"role": "user", "content": "Look."}], "mode": mode}
+        pieces = [
+            piece["args"] or ""
+            async for event in client.runs.stream(
+                thread.id, "agent", input=given, stream_mode="messages-tuple"
+            )
+            if event.event == "messages"
+            for piece in event.data[0].get("tool_call_chunks", ())
+        ]
+        assert len(pieces) > 4
+        assert json.loads("".join(pieces)) == LOOK.calls[0].args
 
 
 @pytest.mark.parametrize("mode", ["ask", "claude"])
