@@ -31,15 +31,21 @@ _TOO_LONG = re.compile(
     r"|exceeds the maximum (?:size|allowed)|maximum number of tokens",
     re.I,
 )
-_UNREACHED = frozenset({"ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"})
-"""What clients without errors of LangChain's raise, Ollama's say."""
+_UNCLASSIFIED: dict[str, type[ModelError]] = {
+    **dict.fromkeys(
+        ("ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"),
+        ModelConnectionError,
+    ),
+    "ReadTimeout": ModelTimeoutError,
+}
+"""What clients without errors of LangChain's raise, Ollama's say, by the name of the class."""
 
 
 def is_worth_another_try(error: Exception) -> bool:
     """Whether the same request may be answered a little later."""
     if isinstance(error, ModelError):
         return error.is_retryable and getattr(error, "code", None) != "insufficient_quota"
-    return type(error).__name__ in _UNREACHED
+    return type(error).__name__ in _UNCLASSIFIED
 
 
 def seconds(error: Exception) -> float | None:
@@ -80,8 +86,7 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
     key = (provider and provider.key) or "the key"
     variable = provider.addresses[-1] if provider is not None and provider.addresses else ""
     kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None)
-    if type(error).__name__ in _UNREACHED:
-        kind = ModelConnectionError
+    kind = kind or _UNCLASSIFIED.get(type(error).__name__)
     if kind is None:
         return f"at {address}: " if address else ""
     wait = seconds(error)

@@ -110,6 +110,9 @@ PROVIDERS: Mapping[str, Provider] = {
         parameters=_CLIENT,
     ),
     "ollama": Provider(
-        "ollama", addresses=("OLLAMA_HOST",), default_address="http://127.0.0.1:11434"
+        "ollama",
+        addresses=("OLLAMA_HOST",),
+        default_address="http://127.0.0.1:11434",
+        parameters=MappingProxyType({"client_kwargs": {"timeout": TIMEOUT}}),
     ),
 }

@@ -3,6 +3,9 @@
 Without ``--record`` what the model's client sends must be as it was recorded, to the letter,
 and all of it must be played. With it, a passing test leaves its cassette: of the scripted
 provider, or of the real one for each ``--real``.
+
+By vcrpy alone: pytest-recording deletes a cassette before the test has passed that would
+write it anew, and cannot say what differs.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -123,6 +123,9 @@ def test_ollamas_server_that_is_not_there() -> None:
     text = str(explained(error, "ollama:qwen3", 3, has_begun=False))
     assert "http://127.0.0.1:11434 cannot be reached: " in text
     assert not is_worth_another_try(ValueError("no"))
+    late = httpx2.ReadTimeout("")
+    assert is_worth_another_try(late)
+    assert "no answer in time: " in str(explained(late, "ollama:qwen3", 3, has_begun=False))
 
 
 def test_no_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import site
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +101,11 @@ def test_a_request_is_bounded_and_the_client_does_not_retry(
     model = load_model(name)
     client = getattr(model, "root_async_client", None) or model._async_client  # type: ignore[attr-defined]
     assert (client.max_retries, client.timeout) == (0, 600.0)
+
+
+async def test_ollamas_requests_are_bounded_too() -> None:
+    model: Any = load_model("ollama:qwen3")
+    assert model._async_client._client.timeout.read == 600.0
 
 
 def test_the_extras_are_those_of_the_project() -> None:
