@@ -131,10 +131,14 @@ def test_ollamas_server_that_is_not_there() -> None:
 def test_no_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the text is cut."""
     monkeypatch.setenv("MY_TOKEN", "correct-horse-battery")
+    monkeypatch.setenv("DATABASE", "postgresql://me:staple-of-mine@localhost/db")
     for before in ("", "x" * 590):
-        error = RuntimeError(f"{before} correct-horse-battery sk-or-v1-0123456789abcdef0123")
+        error = RuntimeError(
+            f"{before} correct-horse-battery staple-of-mine sk-or-v1-0123456789abcdef0123"
+        )
         text = str(explained(error, "openai:x", 1, has_begun=False))
         assert "correct" not in text
+        assert "staple" not in text
         assert "sk-or" not in text
 
 

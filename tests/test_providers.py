@@ -405,6 +405,8 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw
 PICTURE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png", "metadata": {}}
 HELLO = {"type": "text", "text": "hello"}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "forged"}
+FUNCTION = {"id": "k", "type": "function", "function": {"name": "x", "arguments": "{}"}}
+CALLING = {"role": "assistant", "content": "", "tool_calls": [FUNCTION]}
 CALL = {"type": "tool_use", "id": "a", "name": "x y", "input": {}}
 A, B = ({"role": "user", "content": text} for text in "ab")
 
@@ -417,6 +419,7 @@ A, B = ({"role": "user", "content": text} for text in "ab")
         [{"role": "user", "content": [{"type": "text", "text": ""}, IMAGE]}],
         [{"role": "user", "content": ["hello", PICTURE, {**HELLO, "odd": 1}]}],
         [A, {"role": "assistant", "content": [CALL]}, B, {"role": "assistant", "content": [CALL]}],
+        [A, CALLING, B, CALLING],
         [A, {"role": "assistant", "content": [THOUGHT, {"type": "odd"}, HELLO]}],
         [A, B],
         [A, {"role": "assistant", "content": [CALL]}],
