@@ -211,6 +211,10 @@ def doubled(recording: Recording) -> Recording:
     return replace(recording, interactions=recording.interactions * 2)
 
 
+def turned_round(recording: Recording) -> Recording:
+    return replace(recording, interactions=recording.interactions[::-1])
+
+
 def other_model(recording: Recording) -> Recording:
     return replace(recording, recorded=replace(recording.recorded, model="openai:other"))
 
@@ -269,17 +273,20 @@ def test_other_things_that_fail_and_one_that_does_not(samples: Path, tmp_path: P
     for name, change in (
         ("test_short-openai-whole", body(same_order)),
         ("test_short-openai-streamed", other_model),
+        ("test_long-openai-whole", turned_round),
     ):
         text = dumped(change(loaded(cassette(samples, name))), "changed")
         cassette(tmp_path, name).write_text(text)
     cassette(tmp_path, "test_short-anthropic-whole").write_text("a: 1")
     cassette(tmp_path, "test_that_never_begins-openai-whole").write_text("a: 1")
-    only = "test_short[ or (never and openai and whole)"
+    only = "test_short[ or ((never or test_long[) and openai and whole)"
     code, text = run(samples, "--cassettes", str(tmp_path), only=only)
     assert code == 1
     assert section(text, "test_short[openai-whole]") == "", "the order of keys is no change"
     assert "AssertionError" in section(text, "test_short[openai-streamed]")
     assert "no cassette of this project: recorded: " in section(text, "test_short[anthropic-whole]")
+    said = section(text, "test_long[openai-whole]")
+    assert "request 1 of 3 is not as recorded" in said, "all are there, in another order"
     missing = section(text, "test_short[anthropic-streamed]")
     assert "is missing; record it: make record T=test_short" in missing
     assert "never began its conversation" in section(text, "never_begins[openai-whole]")
