@@ -28,9 +28,8 @@ async def answered(
     """The model's answer to ``sent``, fit for a history that holds ``earlier``.
 
     Raises ``ProviderError``, without the client's own error behind it, in which a key may
-    stand. The clients' own retries are off: Anthropic's would wait for a
-    day if the service said so. An answer of which a client has heard words is not asked for
-    again.
+    stand. The clients' own retries are off: Anthropic's would wait for a day if the service
+    said so. An answer of which a client has heard words is not asked for again.
     """
     for number in range(1, TRIES + 1):
         streamed = StreamedCalls()

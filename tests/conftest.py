@@ -80,19 +80,21 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) 
     block_network(monkeypatch.setattr)
 
 
-OF_PROVIDERS = re.compile(
-    r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_|_proxy$"
-    # What else changes how a client is made.
-    r"|^ssl_cert_(file|dir)$|^sslkeylogfile$"
-)
+OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
+OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_(file|dir)$|^sslkeylogfile$")
 
 
 @pytest.fixture(autouse=True)
 def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
-    """Whatever keys, addresses and proxies are set, to nonsense perhaps: none is used."""
-    kept = {KEYS[name] for name in pytestconfig.getoption("--real")}
+    """Whatever keys, addresses and proxies are set, to nonsense perhaps: none is used.
+
+    For a real provider its key is, and the way there.
+    """
+    real = pytestconfig.getoption("--real")
+    kept = {KEYS[name] for name in real}
     for name in list(os.environ):
-        if OF_PROVIDERS.search(name) and name not in kept:
+        is_a_way = not real and OF_THE_NETWORK.search(name)
+        if (OF_PROVIDERS.search(name) and name not in kept) or is_a_way:
             monkeypatch.delenv(name)
 
 
