@@ -37,7 +37,8 @@ class Excerpt:
 
         What is appended to the file in the meantime is not read.
         """
-        excerpt = cls(start, count, size=os.fstat(file.fileno()).st_size)
+        excerpt = cls(start, count, size=file.seek(0, os.SEEK_END))
+        file.seek(0)
         head = file.read(min(_BLOCK, excerpt.size))
         form = Form.of(head)
         excerpt.read = len(form.mark)

@@ -62,6 +62,15 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in data
 
 
+def is_plain_utf8(data: bytes) -> bool:
+    """Whether it is text as an editor gives and takes it: no mark, no other encoding."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return not data.startswith(codecs.BOM_UTF8) and not is_binary(data)
+
+
 def is_utf8(text: str) -> bool:
     """Whether all of it was; what was not is a lone surrogate by now."""
     return not any("\udc80" <= character <= "\udcff" for character in text)

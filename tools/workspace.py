@@ -12,13 +12,15 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from tools import regular
 from tools.beneath import open_folder, real_path
-from tools.text import Form
+from tools.buffers import buffers
+from tools.text import Form, is_plain_utf8
 
 MAX_FILE_BYTES = 10_000_000
 MAX_SCANNED = 200_000
@@ -92,7 +94,17 @@ class Workspace:
 
     @contextmanager
     def opened(self, path: str, *, is_real: bool = False) -> Iterator[BinaryIO]:
-        """A regular file, to read its bytes; raises ``ToolFailedError``."""
+        """A regular file, to read its bytes; raises ``ToolFailedError``.
+
+        Of text that an editor has open, the editor's bytes: the file is opened first all
+        the same, so that it is one of the workspace's.
+        """
+        with self._on_disk(path, is_real=is_real) as file:
+            text = self._in_editor(path, file, is_real)
+            yield file if text is None else BytesIO(text.encode("utf-8", "replace"))
+
+    @contextmanager
+    def _on_disk(self, path: str, *, is_real: bool) -> Iterator[BinaryIO]:
         folders, name = self._file(path, is_real)
         with (
             self._failing(path, "read"),
@@ -100,6 +112,20 @@ class Workspace:
             regular.opened(name, folder) as file,
         ):
             yield file
+
+    def _in_editor(self, path: str, file: BinaryIO, is_real: bool) -> str | None:
+        """The text that the editor has; None where there is none, or the file is not plain UTF-8.
+
+        An editor gives text and no bytes: what they were, or would be, it does not say.
+        """
+        editor = buffers.get()
+        if editor is None or not editor.reads:
+            return None
+        data = file.read(MAX_FILE_BYTES + 1)
+        file.seek(0)
+        if len(data) > MAX_FILE_BYTES or not is_plain_utf8(data):
+            return None
+        return editor.read(self.root.joinpath(*self._real_names(path, is_real)))
 
     def write(
         self, path: str, text: str, *, is_real: bool = False, instead_of: str | None = None
@@ -116,15 +142,32 @@ class Workspace:
                 raise ToolFailedError(f"{path!r} is not a regular file")
             before = b"" if old is None else regular.to_replace(name, folder, MAX_FILE_BYTES)
             form = Form.of(before)
-            if instead_of is not None and form.decode(before) != instead_of:
+            if instead_of is not None and self._text_of(path, before, form) != instead_of:
                 raise ToolFailedError(f"{path!r} has changed meanwhile; read it again")
             data = form.encode(text)
             if len(data) > MAX_FILE_BYTES:
                 raise ToolFailedError(
                     f"{path!r} would have {len(data)} bytes; {MAX_FILE_BYTES} are the limit"
                 )
-            regular.replace(name, folder, data, old)
+            editor = buffers.get()
+            if editor is not None and editor.writes and is_plain_utf8(before + data):
+                editor.write(self.root.joinpath(*folders, name), data.decode())
+            else:
+                regular.replace(name, folder, data, old)
         return old is None
+
+    def _text_of(self, path: str, data: bytes, form: Form) -> str:
+        """The text that ``data`` of a file is, or that the editor has in its stead."""
+        on_disk = form.decode(data)
+        text = self._in_editor(path, BytesIO(data), is_real=True)
+        if text is None or text == on_disk:
+            return on_disk
+        editor = buffers.get()
+        if editor is None or not editor.writes:
+            raise ToolFailedError(
+                f"{path!r} has changes in the editor that are not saved; ask the user to save it"
+            )
+        return text
 
     def entries(
         self,
@@ -180,7 +223,7 @@ class Workspace:
         try:
             folder = open_folder(self.root, names)
         except OSError:
-            with self.opened("/".join(names), is_real=True) as file:
+            with self._on_disk("/".join(names), is_real=True) as file:
                 yield file.fileno(), False
         else:
             try:
