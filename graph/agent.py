@@ -51,7 +51,8 @@ def build_agent(
     graph.add_node("switch_mode", switch_node(harness))
 
     graph.add_edge(START, "intake")
-    graph.add_conditional_edges("intake", route, ["review", *modes, END])
+    # All there are: what a host writes between two steps, it writes as ``intake``.
+    graph.add_conditional_edges("intake", route, ["review", "act", "switch_mode", *modes, END])
     for mode in modes:
         graph.add_conditional_edges(mode, route, ["review", "act", END])
     graph.add_conditional_edges("review", route, ["act", "switch_mode", *modes])

@@ -27,6 +27,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
 
     model: str = Field("offline", description="`provider:name`, `replay:cassette`, or `offline`")
+    models: str = Field("", description="more models to choose from in an editor, with commas")
     workspace: Path = Field(
         DEFAULT_WORKSPACE, description="the folder that the agent works in; it must exist"
     )
@@ -68,6 +69,10 @@ class Settings(BaseSettings):
         DATA / "checkpoints.sqlite",
         description="the SQLite file in which the dev server keeps threads",
     )
+    sessions: Path = Field(
+        DATA / "sessions.sqlite",
+        description="the SQLite file in which the sessions of editors are kept",
+    )
     allowed_origins: str = Field(
         "https://smith.langchain.com,http://localhost:3000,http://127.0.0.1:3000",
         description="web pages that may use the dev server: Studio, Agent Chat UI on this machine",
@@ -91,6 +96,11 @@ class Settings(BaseSettings):
             if not is_web or origin != f"{parsed.scheme}://{parsed.netloc}":
                 raise ValueError(f"{origin!r} is not of the form scheme://host[:port]")
         return given
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The models that an editor's user may choose from; ``model`` is the first."""
+        return tuple(dict.fromkeys((self.model, *_split(self.models))))
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -121,13 +131,18 @@ class Settings(BaseSettings):
     @property
     def own_files(self) -> tuple[Path, ...]:
         """What belongs to this project on the machine, and to no command that it runs."""
-        logs = (Path(f"{self.checkpoints}{end}") for end in ("", "-wal", "-shm"))
-        return (ENV_FILE, DATA, self.config_folder, self.trust_file, *logs)
+        databases = (*database(self.checkpoints), *database(self.sessions))
+        return (ENV_FILE, DATA, self.config_folder, self.trust_file, *databases)
 
-    @field_validator("workspace", "checkpoints", "config_folder", "trust_file")
+    @field_validator("workspace", "checkpoints", "sessions", "config_folder", "trust_file")
     @classmethod
     def _whole(cls, path: Path) -> Path:
         return path.expanduser().absolute()
+
+
+def database(file: Path) -> tuple[Path, ...]:
+    """An SQLite file with those that SQLite puts beside it."""
+    return tuple(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
 
 
 def _split(given: str) -> tuple[str, ...]:

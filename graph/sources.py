@@ -91,7 +91,12 @@ class Sources:
     def _own_files(self) -> list[UserRules]:
         """Where the workspace holds them: what tells the agent what it may do, and its memory."""
         settings, root = self._settings, self._workspace.root
-        files = [settings.config_folder, settings.trust_file, settings.checkpoints]
+        files = [
+            settings.config_folder,
+            settings.trust_file,
+            settings.checkpoints,
+            settings.sessions,
+        ]
         real = [file.resolve() for file in files]
         inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
         denied: dict[str, Kind] = {f"/{name}": "deny" for name in inside}
