@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev doctor modes trust clean-data diagram test record snapshots check readme bench lock format clean
+.PHONY: help dev acp doctor modes trust clean-data diagram test record snapshots check readme bench lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -13,6 +13,9 @@ help: ## list the targets
 
 dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1
 	@exec $(BIN)/python -m doors.dev
+
+acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
+	@$(BIN)/python -m doors.acp
 
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
 	@$(BIN)/python -m doors.doctor

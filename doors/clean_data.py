@@ -1,10 +1,13 @@
-"""``make clean-data``: remove the threads and waiting approvals that the dev server keeps."""
+"""``make clean-data``: remove the threads and waiting approvals that are kept.
+
+Those of the dev server (CHECKPOINTS), and the sessions of editors (SESSIONS).
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from doors.command_line import run
-from graph.settings import load_settings
+from graph.settings import database, load_settings
 from modes.errors import ConfigurationError
 
 SIGNATURE = b"SQLite format 3\0"
@@ -12,18 +15,26 @@ SIGNATURE = b"SQLite format 3\0"
 
 def main() -> Iterator[str]:
     """What was removed; raises ``UserError`` for a file that is no database."""
-    file = load_settings().checkpoints
+    settings = load_settings()
+    files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
+    for name, file in files.items():
+        _check(name, file)
+    for file in files.values():
+        parts = [part for part in (*database(file), Path(f"{file}.lock")) if part.exists()]
+        if not file.exists():
+            yield f"{file} is not there; nothing to remove"
+        for part in parts:
+            part.unlink()
+            yield f"{part}: removed"
+
+
+def _check(name: str, file: Path) -> None:
     if not file.exists():
-        yield f"{file} is not there; nothing to remove"
         return
     with file.open("rb") as stream:
         start = stream.read(len(SIGNATURE))
     if start not in (b"", SIGNATURE):
-        raise ConfigurationError(f"CHECKPOINTS={str(file)!r} is no SQLite database; left alone")
-    for part in (file, *(Path(f"{file}{suffix}") for suffix in ("-wal", "-shm"))):
-        if part.exists():
-            part.unlink()
-            yield f"{part}: removed"
+        raise ConfigurationError(f"{name}={str(file)!r} is no SQLite database; left alone")
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ class Place:
             "config_folder": self.home,
             "trust_file": self.root / "trusted.json",
             "checkpoints": self.root / "checkpoints.sqlite",
+            "sessions": self.root / "sessions.sqlite",
         }
         return Settings(**{**folders, **given})
 

@@ -41,6 +41,7 @@ def environment(place: Place) -> dict[str, str]:
         "CONFIG_FOLDER": str(place.home),
         "TRUST_FILE": str(place.root / "trusted.json"),
         "CHECKPOINTS": str(place.root / "checkpoints.sqlite"),
+        "SESSIONS": str(place.root / "sessions.sqlite"),
         "MODEL": "offline",
     }
 
@@ -245,15 +246,20 @@ def test_what_stops_them(place: Place, run: Run, target: str) -> None:
 
 def test_clean_data_removes_a_database_and_nothing_else(place: Place, run: Run) -> None:
     file = place.root / "checkpoints.sqlite"
-    assert "nothing to remove" in run("clean-data").stdout
+    assert run("clean-data").stdout.count("nothing to remove") == 2
     file.write_text("my only copy of something")
     assert "is no SQLite database; left alone" in run("clean-data").stderr
     assert file.exists()
     file.unlink()
+    sessions = place.root / "sessions.sqlite"
+    sessions.write_text("something else")
+    assert f"SESSIONS='{sessions}' is no SQLite database" in run("clean-data").stderr
+    sessions.unlink()
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("create table a (b)")
     Path(f"{file}-wal").write_text("")
-    assert run("clean-data").stdout == f"{file}: removed\n{file}-wal: removed\n"
+    said = f"{file}: removed\n{file}-wal: removed\n{sessions} is not there; nothing to remove\n"
+    assert run("clean-data").stdout == said
     assert not list(place.root.glob("checkpoints*"))
 
 

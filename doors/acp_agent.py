@@ -1,0 +1,79 @@
+"""The agent for editors: the Agent Client Protocol on standard input and output.
+
+An editor starts it; `make acp` prints what to put in the editor's settings. Settings come
+from .env in the clone; the editor's folder is the workspace. Logs go to standard error.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
+
+from acp import Agent, run_agent
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from doors.editor.agent import EditorAgent
+from doors.editor.shops import Shops
+from doors.editor.store import Sessions
+from doors.editor.wire import own_pipes, stdio
+from graph.settings import Settings, load_settings
+from modes.errors import UserError
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until the editor closes the connection; end with a message where it cannot start."""
+    parser = argparse.ArgumentParser(
+        prog="modeshift-acp",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.parse_args(arguments)
+    if not all(map(_is_pipe, (0, 1))):
+        sys.exit(
+            "modeshift-acp: it talks JSON-RPC to an editor, over pipes; `make acp` in the clone "
+            "prints what to put in the editor's settings"
+        )
+    logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
+    # No network call that nobody asked for; what the user has set wins.
+    os.environ.setdefault("LANGSMITH_TRACING", "false")
+    try:
+        settings = load_settings()
+        settings.sessions.parent.mkdir(parents=True, exist_ok=True)
+    except UserError as error:
+        sys.exit(f"modeshift-acp: {error}")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(settings))
+
+
+def _is_pipe(descriptor: int) -> bool:
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+async def _serve(settings: Settings) -> None:
+    wire = await stdio(*own_pipes())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, wire.hang_up)
+    async with (
+        AsyncSqliteSaver.from_conn_string(str(settings.sessions)) as saver,
+        Sessions.opened(settings.sessions) as sessions,
+    ):
+        agent = EditorAgent(Shops(settings, saver), sessions)
+        try:
+            await run_agent(
+                cast("Agent", agent), wire, use_unstable_protocol=True
+            )  # close and resume are
+        finally:
+            await agent.leave()
+
+
+if __name__ == "__main__":
+    main()

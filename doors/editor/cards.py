@@ -1,0 +1,184 @@
+"""``Card``: a tool call as an editor shows it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from acp.schema import (
+    ContentToolCallContent,
+    FileEditToolCallContent,
+    ToolCallLocation,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallStatus,
+    ToolCallUpdate,
+    ToolKind,
+)
+from langchain_core.messages import ToolCall, ToolMessage
+
+from doors.editor.content import as_output, as_text
+from graph.data_marks import unmarked
+from graph.harness import Harness
+from graph.history import call_id
+from modes.errors import InvalidCallError, ToolFailedError
+from modes.plain_text import plain
+from modes.toolspec import Effect
+from tools.arguments import BROKEN
+from tools.tool import Tool
+
+MAX_TITLE = 200
+MAX_DIFF = 1_000_000
+KINDS: Mapping[Effect, ToolKind] = {
+    Effect.READ: "read",
+    Effect.EDIT: "edit",
+    Effect.COMMAND: "execute",
+    Effect.NOTE: "think",
+    Effect.QUESTION: "other",
+    Effect.SWITCH: "switch_mode",
+    Effect.COMPLETE: "other",
+}
+Content = ContentToolCallContent | FileEditToolCallContent
+
+
+@dataclass(frozen=True)
+class Card:
+    """What does not change about it, but for a diff that is known once it is about to run."""
+
+    id: str
+    title: str
+    kind: ToolKind = "other"
+    effect: Effect | None = None
+    """None for a tool that does not exist."""
+    files: tuple[Path, ...] = ()
+    given: Any = None
+    """The arguments as the model gave them."""
+    diff: FileEditToolCallContent | None = None
+
+    @classmethod
+    async def of(cls, harness: Harness, call: ToolCall, *, is_due: bool = False) -> Self:
+        """Of a call; one that ``is_due`` has yet to run, so that the old text is there."""
+        return await asyncio.to_thread(cls.at_once, harness, call, is_due=is_due)
+
+    @classmethod
+    def at_once(cls, harness: Harness, call: ToolCall, *, is_due: bool = False) -> Self:
+        """As ``of``; blocks."""
+        try:
+            tool = harness.toolbox[call["name"]]
+        except InvalidCallError:
+            return cls(call_id(call), plain(call["name"], MAX_TITLE), given=call["args"])
+        files, diff = tuple[Path, ...](), None
+        try:
+            args = harness.toolbox.check(tool, call["args"])
+        except InvalidCallError:
+            args = {name: value for name, value in call["args"].items() if name != BROKEN}
+        else:
+            names = [args[name] for name in tool.spec.paths if args.get(name) is not None]
+            files = tuple(harness.toolbox.workspace.root / name for name in names)
+            if tool.spec.effect is Effect.EDIT and files:
+                diff = _diff(harness, args, files[0], is_due=is_due)
+        effect = tool.spec.effect
+        looks_around = effect is Effect.READ and tool.spec.reads_below
+        return cls(
+            call_id(call),
+            plain(_title(harness, tool, args), MAX_TITLE) or call["name"],
+            "search" if looks_around else KINDS[effect],
+            effect,
+            files if effect in (Effect.READ, Effect.EDIT) else (),
+            call["args"],
+            diff,
+        )
+
+    def start(self, status: ToolCallStatus = "pending") -> ToolCallStart:
+        """The first that the editor hears of it."""
+        return ToolCallStart(session_update="tool_call", **self._whole(status))
+
+    def progress(self, status: ToolCallStatus) -> ToolCallProgress:
+        """All that is known of it, again."""
+        return ToolCallProgress(session_update="tool_call_update", **self._whole(status))
+
+    def question(self, content: list[Content]) -> ToolCallUpdate:
+        """What a permission is asked for."""
+        return ToolCallUpdate(**self._whole("pending") | {"content": content})
+
+    def ended(self, message: ToolMessage) -> ToolCallProgress:
+        """How it ended, and what came of it."""
+        return ToolCallProgress(
+            session_update="tool_call_update",
+            tool_call_id=self.id,
+            status="failed" if message.status == "error" else "completed",
+            content=self.result(message),
+        )
+
+    def failed(self, why: str) -> ToolCallProgress:
+        """It does not run."""
+        return ToolCallProgress(
+            session_update="tool_call_update",
+            tool_call_id=self.id,
+            status="failed",
+            content=[as_text(why)],
+        )
+
+    def result(self, message: ToolMessage) -> list[Content]:
+        """The content of an answer."""
+        text = unmarked(message.text)
+        if message.status != "error" and self.diff is not None:
+            return [self.diff]
+        is_raw = self.effect in (Effect.READ, Effect.COMMAND)
+        return [as_output(text) if is_raw else as_text(text)]
+
+    def _whole(self, status: ToolCallStatus) -> dict[str, Any]:
+        return {
+            "tool_call_id": self.id,
+            "title": self.title,
+            "kind": self.kind,
+            "status": status,
+            "locations": [ToolCallLocation(path=str(file)) for file in self.files],
+            "raw_input": self.given,
+            "content": None if self.diff is None else [self.diff],
+        }
+
+
+def _title(harness: Harness, tool: Tool, args: Mapping[str, Any]) -> str:
+    spec = tool.spec
+    match spec.effect:
+        case Effect.SWITCH:
+            slug = args.get("mode_slug")
+            name = harness.catalog[slug].name if slug in harness.catalog else slug
+            return f"Switch to {name} mode"
+        case Effect.QUESTION:
+            return str(args.get("question"))
+        case Effect.NOTE:
+            return "Update the todo list"
+        case Effect.COMMAND if spec.command is not None:
+            return str(args.get(spec.command))
+        case _:
+            values = [args.get(name) for name in spec.paths]
+            words = [str(value) for value in values if value not in (None, ".")]
+            return " ".join([spec.name, *words])
+
+
+def _diff(
+    harness: Harness, args: Mapping[str, Any], file: Path, *, is_due: bool
+) -> FileEditToolCallContent | None:
+    """Of the tools that give the whole text of a file, or a piece of it and another for it."""
+    match args:
+        case {"content": str(new)}:
+            old = _text(harness, file) if is_due else None
+        case {"old": str(old), "new": str(new)}:
+            pass
+        case _:
+            return None
+    if len(new) + len(old or "") > MAX_DIFF:
+        return None
+    return FileEditToolCallContent(type="diff", path=str(file), old_text=old, new_text=new)
+
+
+def _text(harness: Harness, file: Path) -> str | None:
+    """The text of a file; None where there is none."""
+    workspace = harness.toolbox.workspace
+    try:
+        return workspace.read(file.relative_to(workspace.root).as_posix(), is_real=True)
+    except ToolFailedError:
+        return None

@@ -1,0 +1,198 @@
+"""``Narrator``: tells an editor what the graph does, as it does it, or what it has done."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from acp.interfaces import Client
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    PlanEntry,
+    ToolCallProgress,
+    ToolCallStart,
+    UserMessageChunk,
+)
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    HumanMessage,
+    ToolCall,
+    ToolMessage,
+)
+from langgraph.types import Overwrite
+
+from doors.editor.cards import KINDS, Card
+from doors.editor.content import as_output, shown, text_block
+from graph.harness import Harness
+from graph.history import call_id
+from graph.state import Planned
+from modes.errors import InvalidCallError
+from modes.plain_text import plain
+
+OUTPUT_SECONDS = 0.2
+"""Between two updates of what a command has printed so far."""
+MAX_OUTPUT = 20_000
+STOPPED = "Stopped."
+
+
+class Narrator:
+    """Of one session; mutable."""
+
+    def __init__(self, client: Client, session_id: str) -> None:
+        self._client = client
+        self._id = session_id
+        self._open: dict[str, Card] = {}
+        """The calls that have not ended, by id."""
+        self._output: dict[str, str] = {}
+        self._shown_at = 0.0
+        self._heard = set[str | None]()
+        """Ids of messages whose text was heard."""
+
+    async def send(self, update: Any) -> None:
+        """One update."""
+        await self._client.session_update(session_id=self._id, update=update)
+
+    async def say(self, text: str) -> None:
+        """Words of the agent's."""
+        chunk = AgentMessageChunk(session_update="agent_message_chunk", content=text_block(text))
+        await self.send(chunk)
+
+    async def message(self, harness: Harness, message: AnyMessage) -> None:
+        """A message of the model's, or a piece of one, from the stream ``messages``."""
+        if not isinstance(message, AIMessage):
+            return
+        if not isinstance(message, AIMessageChunk) and message.id in self._heard:
+            return  # it was told piece by piece
+        self._heard.add(message.id)
+        await self._words(message)
+        if isinstance(message, AIMessageChunk):
+            for piece in message.tool_call_chunks:
+                if piece["id"] and piece["name"]:
+                    await self._announce(harness, piece["id"], piece["name"])
+
+    async def _words(self, message: AIMessage) -> None:
+        for block in message.content_blocks:
+            if block["type"] == "reasoning" and (thought := block.get("reasoning")):
+                content = text_block(thought)
+                await self.send(
+                    AgentThoughtChunk(session_update="agent_thought_chunk", content=content)
+                )
+            elif block["type"] == "text" and (text := block["text"]):
+                await self.say(text)
+
+    async def _announce(self, harness: Harness, id: str, name: str) -> None:
+        """A call of which the arguments are still on their way."""
+        if id in self._open:
+            return
+        try:
+            kind = KINDS[harness.toolbox[name].spec.effect]
+        except InvalidCallError:
+            kind = "other"
+        card = self._open[id] = Card(id, plain(name), kind)
+        await self.send(card.start())
+
+    async def update(self, harness: Harness, node: str, update: Mapping[str, Any]) -> None:
+        """What a node has changed, from the stream ``updates``."""
+        messages = update.get("messages") or []
+        messages = messages.value if isinstance(messages, Overwrite) else messages
+        calls = [
+            call for message in messages if isinstance(message, AIMessage)
+            for call in message.tool_calls
+        ]  # fmt: skip
+        is_answer = node.startswith("mode_") or any(isinstance(one, AIMessage) for one in messages)
+        if is_answer and node not in ("intake", "review", "act"):
+            await self._calls(harness, calls)
+        for message in messages:
+            if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
+                await self._ended(message)
+        if (todos := update.get("todos")) is not None:
+            await self.plan(todos)
+
+    async def _calls(self, harness: Harness, calls: Sequence[ToolCall]) -> None:
+        """The calls of an answer, whole; announced ones that are not among them are none."""
+        ids = {call_id(call) for call in calls}
+        for id in [id for id in self._open if id not in ids]:
+            await self.send(self._open.pop(id).failed("The model did not finish this call."))
+        for call in calls:
+            card = await Card.of(harness, call)
+            is_new = card.id not in self._open
+            self._open[card.id] = card
+            await self.send(card.start() if is_new else card.progress("pending"))
+
+    async def begins(self, harness: Harness, planned: Planned) -> None:
+        """A call that is about to run, from the stream ``tasks``."""
+        call, approved = planned["call"], planned["approved"]
+        if approved is not None:
+            call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
+        card = self._open[call_id(call)] = await Card.of(harness, call, is_due=True)
+        await self.send(card.progress("in_progress"))
+
+    async def output(self, id: str, text: str) -> None:
+        """What a call prints, from the stream ``custom``."""
+        if id not in self._open:
+            return
+        self._output[id] = (self._output.get(id, "") + text)[-MAX_OUTPUT:]
+        now = time.monotonic()
+        if now - self._shown_at < OUTPUT_SECONDS:
+            return
+        self._shown_at = now
+        await self.send(
+            ToolCallProgress(
+                session_update="tool_call_update",
+                tool_call_id=id,
+                status="in_progress",
+                content=[as_output(self._output[id])],
+            )
+        )
+
+    async def _ended(self, message: ToolMessage) -> None:
+        card = self._open.pop(message.tool_call_id)
+        self._output.pop(card.id, None)
+        await self.send(card.ended(message))
+
+    async def stopped(self, why: str = STOPPED) -> None:
+        """No call is under way any more."""
+        while self._open:
+            _, card = self._open.popitem()
+            await self.send(card.failed(why))
+
+    async def plan(self, todos: Sequence[Mapping[str, str]]) -> None:
+        """The todo list, whole."""
+        entries = [
+            PlanEntry(content=todo["content"], priority="medium", status=todo["status"])
+            for todo in todos
+        ]
+        await self.send(AgentPlanUpdate(session_update="plan", entries=entries))
+
+    async def replay(
+        self, harness: Harness, messages: Sequence[AnyMessage], waiting: set[str]
+    ) -> None:
+        """The whole history; ``waiting`` are the calls that wait for a person."""
+        answers = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
+        for message in messages:
+            if isinstance(message, HumanMessage):
+                for block in shown(message):
+                    await self.send(
+                        UserMessageChunk(session_update="user_message_chunk", content=block)
+                    )
+            elif isinstance(message, AIMessage):
+                await self._words(message)
+                for call in message.tool_calls:
+                    await self._retold(harness, call, answers.get(call_id(call)), waiting)
+
+    async def _retold(
+        self, harness: Harness, call: ToolCall, answer: ToolMessage | None, waiting: set[str]
+    ) -> None:
+        card = await Card.of(harness, call)
+        if answer is None and card.id in waiting:
+            self._open[card.id] = card
+            await self.send(card.start())
+            return
+        has_failed = answer is None or answer.status == "error"
+        start: ToolCallStart = card.start("failed" if has_failed else "completed")
+        if answer is not None:
+            start = start.model_copy(update={"content": card.result(answer)})
+        await self.send(start)

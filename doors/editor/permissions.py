@@ -1,0 +1,151 @@
+"""The questions to a person: what an editor asks, and which decision an answer is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from acp.schema import (
+    AllowedOutcome,
+    PermissionOption,
+    PermissionOptionKind,
+    RequestPermissionResponse,
+    ToolCallUpdate,
+)
+from langchain_core.messages import ToolCall
+
+from doors.editor.cards import Card, Content
+from doors.editor.content import as_text
+from graph.decisions import ActionRequest
+from graph.harness import Harness
+from graph.suggestions import suggestions
+from modes.errors import ToolFailedError
+from modes.plain_text import plain
+from modes.toolspec import Effect
+
+MAX_TARGETS = 4
+MAX_PLAN = 20_000
+MAX_LABEL = 80
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to answer; ``decision`` is None for an answer in the chat."""
+
+    id: str
+    name: str
+    kind: PermissionOptionKind
+    decision: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """One call that needs a person."""
+
+    card: Card
+    content: tuple[Content, ...]
+    options: tuple[Option, ...]
+
+    @classmethod
+    def of(
+        cls, harness: Harness, asked: ActionRequest, mode: str, plans: tuple[Content, ...]
+    ) -> "Question":
+        """What is asked in ``mode``; ``plans`` are what it has written so far. Blocks."""
+        call = ToolCall(name=asked["name"], args=asked["args"], id=asked["id"])
+        card = Card.at_once(harness, call, is_due=True)
+        told = as_text(asked["description"])
+        match card.effect:
+            case Effect.SWITCH:
+                content = (*plans, told)
+                options = (*_switch(), *_others(harness, asked, mode), _reject("No, stay"))
+            case Effect.QUESTION:
+                content = (told,)
+                options = (*_answers(asked), _in_the_chat())
+            case _:
+                diff = () if card.diff is None else (card.diff,)
+                content = (*diff, told)
+                options = (*_tool(asked), _reject("Reject"))
+        return cls(card, content, options)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is nothing to choose from: it can only be answered in words."""
+        return len(self.options) == 1
+
+    def tool_call(self) -> ToolCallUpdate:
+        """The card to ask on."""
+        return self.card.question(list(self.content))
+
+    def choices(self) -> list[PermissionOption]:
+        """The options, the safest last."""
+        return [
+            PermissionOption(option_id=one.id, name=one.name, kind=one.kind) for one in self.options
+        ]
+
+    def decision(self, response: RequestPermissionResponse) -> Option | None:
+        """What was chosen; None where nothing was that was offered."""
+        outcome = response.outcome
+        if not isinstance(outcome, AllowedOutcome):
+            return None
+        return next((one for one in self.options if one.id == outcome.option_id), None)
+
+
+def plans_of(harness: Harness, written: list[str]) -> tuple[Content, ...]:
+    """The Markdown files that a mode has written, for whoever decides on leaving it. Blocks."""
+    found = []
+    for path in written:
+        if path.endswith(".md"):
+            try:
+                text = harness.toolbox.workspace.read(path, MAX_PLAN, is_real=True)
+            except ToolFailedError:
+                continue
+            found.append(as_text(f"{plain(path)}\n\n{text}"))
+    return tuple(found)
+
+
+def _reject(name: str) -> Option:
+    return Option("reject", name, "reject_once", {"type": "reject"})
+
+
+def _switch() -> Iterator[Option]:
+    yield Option(
+        "auto", "Yes, and auto-accept", "allow_always", {"type": "approve", "approvals": "auto"}
+    )
+    yield Option(
+        "manual",
+        "Yes, and approve each action",
+        "allow_once",
+        {"type": "approve", "approvals": "manual"},
+    )
+
+
+def _others(harness: Harness, asked: ActionRequest, mode: str) -> Iterator[Option]:
+    """Other modes to go to; not those whose model cannot be had."""
+    left = [slug for slug in harness.catalog if slug not in (mode, asked["args"].get("mode_slug"))]
+    for slug in left[:MAX_TARGETS]:
+        target = harness.catalog[slug]
+        if harness.models.problem(target.model) is None:
+            args: dict[str, Any] = {**asked["args"], "mode_slug": slug}
+            action = {"name": asked["name"], "args": args}
+            decision = {"type": "edit", "edited_action": action}
+            yield Option(f"to-{slug}", f"Yes, but to {target.name} mode", "allow_once", decision)
+
+
+def _tool(asked: ActionRequest) -> Iterator[Option]:
+    yield Option("once", "Allow once", "allow_once", {"type": "approve"})
+    if "remember" in asked:
+        what = plain(asked["remember"], MAX_LABEL)
+        yield Option(
+            "always",
+            f"Always in this session: {asked['name']} {what}",
+            "allow_always",
+            {"type": "approve", "remember": True},
+        )
+
+
+def _answers(asked: ActionRequest) -> Iterator[Option]:
+    for number, label in enumerate(suggestions(asked["args"])):
+        yield Option(f"answer-{number}", label, "allow_once", {"type": "respond", "message": label})
+
+
+def _in_the_chat() -> Option:
+    return Option("chat", "Answer in the chat", "reject_once", None)

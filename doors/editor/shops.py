@@ -1,0 +1,63 @@
+"""``Shops``: an agent for each folder and model, made once and renewed when its files change."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from graph.agent import Agent, build_agent
+from graph.harness import Harness
+from graph.settings import Settings
+from graph.workshop import Workshop
+from tools.buffers import buffers
+
+log = logging.getLogger("modeshift")
+
+
+@dataclass(frozen=True)
+class Shop:
+    """An agent, and the harness that it was built from."""
+
+    harness: Harness
+    agent: Agent
+
+
+class Shops:
+    """One to a process."""
+
+    def __init__(self, settings: Settings, saver: BaseCheckpointSaver[str]) -> None:
+        self.settings = settings
+        self._saver = saver
+        self._workshops: dict[tuple[Path, str], Workshop] = {}
+        self._shops: dict[tuple[Path, str], Shop] = {}
+        self._lock = asyncio.Lock()
+
+    async def get(self, cwd: Path, model: str) -> Shop:
+        """For the folder as its files are now; raises ``UserError``."""
+        async with self._lock:
+            return await asyncio.to_thread(_on_disk, lambda: self._get(cwd, model))
+
+    def _get(self, cwd: Path, model: str) -> Shop:
+        key = cwd, model
+        workshop = self._workshops.get(key)
+        if workshop is None:
+            settings = self.settings.model_copy(update={"workspace": cwd, "model": model})
+            workshop = Workshop(settings)
+        elif key in self._shops and not workshop.is_outdated():
+            return self._shops[key]
+        harness = workshop.harness()
+        agent = build_agent(harness, self._saver, self.settings.max_steps)
+        self._workshops[key] = workshop
+        shop = self._shops[key] = Shop(harness, agent)
+        for notice in harness.notices:
+            log.warning(notice)
+        return shop
+
+
+def _on_disk(make: Callable[[], Shop]) -> Shop:
+    """What is trusted is what is on disk, not what an editor has open."""
+    buffers.set(None)
+    return make()

@@ -1,0 +1,111 @@
+"""``Sessions``: which sessions there are, in the SQLite file that holds their threads too."""
+
+import fcntl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+from uuid import UUID, uuid4
+
+import aiosqlite
+
+from modes.errors import InvalidInputError
+
+PAGE = 100
+
+
+@dataclass
+class Record:
+    """What is kept of a session beside its thread, which has the same id."""
+
+    id: str
+    cwd: str
+    title: str | None = None
+    updated: str = ""
+    """ISO 8601, in UTC."""
+    model: str | None = None
+    """Chosen by the user; None for the one in the settings."""
+    mode: str | None = None
+    """Set by the user, and not yet in the thread."""
+    approvals: str | None = None
+    """As ``mode``."""
+
+    @classmethod
+    def new(cls, cwd: str) -> "Record":
+        """A session that begins now."""
+        return cls(str(uuid4()), cwd)
+
+
+_COLUMNS = [field.name for field in fields(Record)]
+_TABLE = f"""CREATE TABLE IF NOT EXISTS sessions (
+    {" TEXT, ".join(_COLUMNS)} TEXT, PRIMARY KEY (id))"""
+_PLACES = ", ".join(f":{name}" for name in _COLUMNS)
+
+
+class Sessions:
+    """The table of sessions, and who works on which."""
+
+    def __init__(self, database: aiosqlite.Connection, claims: BinaryIO) -> None:
+        self._database = database
+        self._claims = claims
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, file: Path) -> AsyncIterator["Sessions"]:
+        """Those in the file, which is made if it is not there."""
+        with Path(f"{file}.lock").open("wb") as claims:  # noqa: ASYNC230  # once, at the start
+            async with aiosqlite.connect(file) as database:
+                await database.execute(_TABLE)
+                await database.commit()
+                yield cls(database, claims)
+
+    async def save(self, record: Record) -> None:
+        """Keep it as it is now."""
+        record.updated = datetime.now(UTC).isoformat(timespec="milliseconds")
+        await self._database.execute(
+            f"INSERT OR REPLACE INTO sessions VALUES ({_PLACES})",  # noqa: S608  # names of fields
+            asdict(record),
+        )
+        await self._database.commit()
+
+    async def find(self, id: str) -> Record | None:
+        """The session of this id."""
+        found = await self._database.execute_fetchall("SELECT * FROM sessions WHERE id = ?", (id,))
+        return next((Record(*row) for row in found), None)
+
+    async def page(self, cwd: str | None, cursor: str | None) -> tuple[list[Record], str | None]:
+        """The sessions of a folder, or all, latest first; and where the next page begins.
+
+        Raises ``InvalidInputError`` for a cursor that is none of ours.
+        """
+        start = 0 if cursor is None else _start(cursor)
+        found = await self._database.execute_fetchall(
+            "SELECT * FROM sessions WHERE :cwd IS NULL OR cwd = :cwd "
+            "ORDER BY updated DESC, id LIMIT :limit OFFSET :start",
+            {"cwd": cwd, "limit": PAGE + 1, "start": start},
+        )
+        records = [Record(*row) for row in found]
+        return records[:PAGE], str(start + PAGE) if len(records) > PAGE else None
+
+    @contextmanager
+    def claimed(self, id: str) -> Iterator[None]:
+        """Keeps other processes off the session; raises ``InvalidInputError`` if one is on it."""
+        place = UUID(id).int >> 66  # a lock on one byte far out, of which nothing is left behind
+        try:
+            fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except OSError as error:
+            raise InvalidInputError(
+                "another process is at work on this session; close it there, or wait"
+            ) from error
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, place)
+
+
+def _start(cursor: str) -> int:
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
+        raise InvalidInputError(f"cursor {cursor[:100]!r} is none of this agent's")
+    return int(cursor)
