@@ -1,0 +1,419 @@
+"""Sessions that outlive the process, and what an editor may ask for."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from acp import RequestError
+from acp.schema import McpServerStdio
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from tests.conversation import APPROVE, Conversation, make_agent
+from tests.editor.editor import Editor, choosing, editing, never
+from tests.place import Place, modes_file
+from tests.server import Thread, running
+
+SLEEP = "run echo begun; sleep 60; touch too-late"
+
+
+async def begun(editor: Editor, workspace: Path, mode: str = "code") -> str:
+    id = (await editor.new(workspace)).session_id
+    await editor.agent.set_session_mode(session_id=id, mode_id=mode)
+    return id
+
+
+def has_begun(editor: Editor) -> bool:
+    """Whether the command has printed."""
+    shown = [one.content[0] for one in editor.of("tool_call_update") if one.content]
+    return any(one.type == "content" and one.content.text.startswith("```\nbegun") for one in shown)
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it is there, and no zombie that nobody has looked after."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def current(opened: Any) -> dict[str, str]:
+    found = {option.id: option.current_value for option in opened.config_options}
+    assert opened.modes is None or opened.modes.current_mode_id == found["mode"]
+    return found
+
+
+def kinds(editor: Editor) -> list[str]:
+    """Of the updates, each once in a row; without those that come with every session."""
+    found = [update.session_update for _, update in editor.updates]
+    return [
+        kind for kind, before in zip(found, [None, *found], strict=False)
+        if kind not in (before, "available_commands_update", "session_info_update")
+    ]  # fmt: skip
+
+
+async def reopened(editor: Editor, workspace: Path, id: str, *, resume: bool = False) -> Any:
+    method = editor.agent.resume_session if resume else editor.agent.load_session
+    return await method(cwd=str(workspace), session_id=id, mcp_servers=[])
+
+
+# What is kept.
+
+
+async def test_a_session_is_loaded_in_another_process(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path, answer=choosing("manual", "once")) as editor:
+        id = (await editor.new(workspace)).session_id
+        await editor.say(id, "write a.txt: hello\nrun exit 3\ntodo: one; two\nread missing")
+        before = editor.said(id)
+        lived = {
+            c.tool_call_id: editor.statuses(c.tool_call_id)[-1] for c in editor.of("tool_call")
+        }
+        await editor.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+    async with editing(tmp_path) as editor:
+        opened = await reopened(editor, workspace, id)
+        assert current(opened) == {"mode": "code", "model": "offline", "approvals": "auto"}
+        assert kinds(editor) == ["user_message_chunk", "tool_call", "agent_message_chunk", "plan"]
+        assert editor.said(id) == before
+        cards = editor.of("tool_call", id)
+        assert {card.tool_call_id: card.status for card in cards} == lived
+        assert [(card.kind, card.status) for card in cards] == [
+            ("switch_mode", "completed"),
+            ("edit", "completed"),
+            ("execute", "completed"),
+            ("think", "completed"),
+            ("read", "failed"),
+        ]
+        assert cards[1].content[0].new_text == "hello"
+        assert "[exit code 3]" in cards[2].content[0].content.text
+        await editor.until(lambda: editor.of("available_commands_update", id))
+        count = len(editor.updates)
+        opened = await reopened(editor, workspace, id, resume=True)
+        assert current(opened)["mode"] == "code"
+        await asyncio.sleep(0.3)
+        assert len(editor.updates) == count
+        await editor.say(id, "write b.txt: b")  # with approvals as they were
+        assert not editor.asked
+        assert (workspace / "b.txt").exists()
+
+
+@pytest.mark.parametrize("end", ["kill", "close"])
+@pytest.mark.parametrize("resume", [True, False])
+async def test_a_permission_that_waits_outlives_the_process(
+    tmp_path: Path, workspace: Path, end: str, resume: bool
+) -> None:
+    async with editing(tmp_path, answer=never) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
+        await editor.until(lambda: editor.asked)
+        if end == "kill":
+            os.kill(editor.process.pid, signal.SIGKILL)
+    with pytest.raises(ConnectionError):
+        await turn
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        opened = await reopened(editor, workspace, id, resume=resume)
+        assert current(opened)["mode"] == "code"
+        await editor.until(lambda: "Here is how it went" in editor.said(id))
+        (_, call, _) = editor.asked[0]
+        assert (call.title, len(editor.asked)) == ("write_file a.txt", 1)
+        assert (workspace / "a.txt").read_text() == "a"
+        if not resume:
+            assert editor.statuses(call.tool_call_id) == ["pending", "in_progress", "completed"]
+        assert await editor.say(id, "hello") == "end_turn"
+
+
+async def test_who_says_something_else_is_not_held_to_the_old_question(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path, answer=never) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
+        await editor.until(lambda: editor.asked)
+    with pytest.raises(ConnectionError):
+        await turn
+    async with editing(tmp_path, answer=never) as editor:
+        await reopened(editor, workspace, id)
+        await editor.until(lambda: editor.asked)
+        editor.answer = choosing("once")
+        assert await editor.say(id, "write b.txt: b") == "end_turn"
+        assert [path.name for path in workspace.iterdir()] == ["b.txt"]
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        await reopened(editor, workspace, id)
+        assert await editor.say(id, "hello") == "end_turn"
+        assert not editor.asked
+
+
+async def test_a_mode_that_was_set_outlives_the_process(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path, answer=never) as editor:
+        fresh = await begun(editor, workspace, "debug")
+        asking = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(asking, "write a.txt: a"))
+        await editor.until(lambda: editor.asked)
+        os.kill(editor.process.pid, signal.SIGKILL)
+    with pytest.raises(ConnectionError):
+        await turn
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        assert current(await reopened(editor, workspace, fresh))["mode"] == "debug"
+        await editor.say(fresh, "write b.txt: b")
+        assert [call.kind for _, call, _ in editor.asked] == ["edit"]
+        # A mode that is set takes the question back that was asked in another.
+        await reopened(editor, workspace, asking, resume=True)
+        editor.answer = never
+        await editor.until(lambda: len(editor.asked) == 2)
+        await editor.agent.set_session_mode(session_id=asking, mode_id="ask")
+        await editor.until(lambda: len(editor.asked) == 3)
+        assert editor.asked[-1][1].kind == "switch_mode"
+    assert not (workspace / "a.txt").exists()
+
+
+async def test_sessions_are_listed(tmp_path: Path, workspace: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    async with editing(tmp_path) as editor:
+        first = await begun(editor, workspace)
+        second = await begun(editor, other)
+        await editor.say(first, "hello\nthere")
+        listed = (await editor.agent.list_sessions()).sessions
+        assert [(one.session_id, one.cwd, one.title) for one in listed] == [
+            (first, str(workspace), "hello there"),
+            (second, str(other), None),
+        ]
+        assert listed[0].updated_at is not None
+        mine = await editor.agent.list_sessions(cwd=str(other))
+        assert [one.session_id for one in mine.sessions] == [second]
+        assert (await editor.agent.list_sessions(cwd=str(tmp_path))).sessions == []
+        for wrong in ({"cwd": "here"}, {"cursor": "-1"}, {"cursor": "x"}):
+            with pytest.raises(RequestError) as refused:
+                await editor.agent.list_sessions(**wrong)
+            assert refused.value.code == -32602
+
+
+async def test_many_sessions_are_listed_in_pages(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path) as editor:
+        ids = {(await editor.new(workspace)).session_id for _ in range(120)}
+        page = await editor.agent.list_sessions(cwd=str(workspace))
+        assert len(page.sessions) == 100
+        rest = await editor.agent.list_sessions(cwd=str(workspace), cursor=page.next_cursor)
+        assert (len(rest.sessions), rest.next_cursor) == (20, None)
+        assert {one.session_id for one in [*page.sessions, *rest.sessions]} == ids
+
+
+async def test_a_closed_session_ends_what_it_does(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, SLEEP))
+        await editor.until(lambda: has_begun(editor))
+        await editor.agent.close_session(session_id=id)
+        assert await turn == "cancelled"
+        with pytest.raises(RequestError) as refused:
+            await editor.say(id, "hello")
+        assert refused.value.code == -32002
+        await reopened(editor, workspace, id)
+        assert await editor.say(id, "hello") == "end_turn"
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize("cwd", ["relative", "", "/no/such/folder", "{workspace}/file", "/"])
+async def test_a_workspace_is_a_folder_that_exists(
+    tmp_path: Path, workspace: Path, cwd: str
+) -> None:
+    (workspace / "file").touch()
+    async with editing(tmp_path) as editor:
+        with pytest.raises(RequestError) as refused:
+            await editor.agent.new_session(cwd=cwd.format(workspace=workspace), mcp_servers=[])
+        assert refused.value.code == -32602
+        assert (await editor.agent.list_sessions()).sessions == []
+
+
+async def test_what_is_not_there_is_not_found(tmp_path: Path, workspace: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    async with editing(tmp_path) as editor:
+        id = (await editor.new(workspace)).session_id
+        agent = editor.agent
+        unknown: list[Callable[[str], Any]] = [
+            lambda it: reopened(editor, workspace, it),
+            lambda it: reopened(editor, workspace, it, resume=True),
+            lambda it: agent.close_session(session_id=it),
+            lambda it: agent.set_session_mode(session_id=it, mode_id="code"),
+            lambda it: editor.say(it, "hello"),
+        ]
+        for ask in unknown:
+            for wrong in ("nobody", "", "../../etc", "00000000-0000-0000-0000-000000000000"):
+                with pytest.raises(RequestError) as refused:
+                    await ask(wrong)
+                assert refused.value.code == -32002
+        await agent.cancel(session_id="nobody")
+        with pytest.raises(RequestError, match="is of the folder"):
+            await agent.load_session(cwd=str(other), session_id=id, mcp_servers=[])
+        with pytest.raises(RequestError):
+            await agent.authenticate(method_id="password")
+        assert len((await agent.list_sessions()).sessions) == 1
+
+
+async def test_mcp_servers_and_other_folders_are_refused(tmp_path: Path, workspace: Path) -> None:
+    server = McpServerStdio(name="files", command="/bin/false", args=[], env=[])
+    async with editing(tmp_path) as editor:
+        with pytest.raises(RequestError, match="not supported yet") as it:
+            await editor.agent.new_session(cwd=str(workspace), mcp_servers=[server])
+        assert it.value.code == -32602
+        assert "'files'" in str(it.value)
+        with pytest.raises(RequestError, match="additional directories"):
+            await editor.agent.new_session(
+                cwd=str(workspace), additional_directories=["/"], mcp_servers=[]
+            )
+        id = (await editor.new(workspace)).session_id
+        with pytest.raises(RequestError, match="MCP"):
+            await editor.agent.load_session(cwd=str(workspace), session_id=id, mcp_servers=[server])
+
+
+async def test_a_session_is_one_processs_at_a_time(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path, answer=never) as one, editing(tmp_path) as other:
+        id = await begun(one, workspace)
+        turn = asyncio.create_task(one.say(id, "write a.txt: a"))
+        await one.until(lambda: one.asked)
+        await reopened(other, workspace, id, resume=True)
+        with pytest.raises(RequestError, match="another process is at work"):
+            await other.say(id, "hello")
+        await one.agent.cancel(session_id=id)
+        assert await turn == "cancelled"
+        assert await other.say(id, "hello") == "end_turn"
+
+
+# Modes of the workspace's own.
+
+
+async def test_modes_of_the_workspace_are_listed_when_it_is_trusted(place: Place) -> None:
+    place.project_modes.write_text(modes_file("surgeon", groups="read, edit"))
+    async with editing(place.root) as editor:
+        opened = await editor.new(place.workspace)
+        assert opened.modes is not None
+        assert "surgeon" not in [mode.id for mode in opened.modes.available_modes]
+        await editor.say(opened.session_id, "hello")
+        assert "rules of its own" in editor.said(opened.session_id)
+        place.trust()
+        assert "Notice" not in await said_anew(editor, opened.session_id, "hello")
+        update = editor.of("config_option_update")[-1]
+        assert "surgeon" in [option.value for option in update.config_options[0].options]
+        commands = editor.of("available_commands_update")[-1].available_commands
+        assert "surgeon" in [command.name for command in commands]
+        assert await editor.say(opened.session_id, "/surgeon write a.txt: a") == "cancelled"
+        assert [call.kind for _, call, _ in editor.asked] == ["edit"]
+        # It is taken away again.
+        place.project_modes.unlink()
+        assert await editor.say(opened.session_id, "hello") == "end_turn"
+        assert editor.of("current_mode_update")[-1].current_mode_id == "ask"
+
+
+async def said_anew(editor: Editor, id: str, text: str) -> str:
+    before = len(editor.said(id))
+    await editor.say(id, text)
+    return editor.said(id)[before:]
+
+
+async def test_a_setting_that_is_wrong_is_told(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path, {"MODEL": "anthropic:claude"}) as editor:
+        with pytest.raises(RequestError, match="ANTHROPIC_API_KEY"):
+            await editor.new(workspace)
+        assert (await editor.agent.list_sessions()).sessions == []
+
+
+# The process.
+
+
+@pytest.mark.parametrize("how", ["stdin", "SIGTERM"])
+async def test_an_editor_that_vanishes_leaves_nothing_running(
+    tmp_path: Path, workspace: Path, how: str
+) -> None:
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, SLEEP))
+        await editor.until(lambda: has_begun(editor))
+        children = psutil.Process(editor.process.pid).children(recursive=True)
+        assert children
+        if how == "SIGTERM":
+            editor.process.terminate()
+        else:
+            assert editor.process.stdin is not None
+            editor.process.stdin.close()
+        async with asyncio.timeout(5):
+            assert await editor.process.wait() == 0
+        assert not any(map(runs, children))
+        with pytest.raises(ConnectionError):
+            await turn
+    assert "Traceback" not in editor.log.read_text()
+    async with editing(tmp_path) as editor:
+        await reopened(editor, workspace, id)
+        assert editor.of("tool_call", id)[-1].status == "failed"
+        assert await editor.say(id, "hello") == "end_turn"
+
+
+async def test_an_editor_that_stops_reading_is_not_waited_for(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path) as editor:
+        id = (await editor.new(workspace)).session_id
+        await editor.say(id, "hello " + "x" * 5_000_000)
+        transport: Any = editor.process._transport.get_pipe_transport(1)  # type: ignore[attr-defined]
+        transport.pause_reading()
+        loading = asyncio.create_task(reopened(editor, workspace, id))
+        await asyncio.sleep(1)
+        it = psutil.Process(editor.process.pid)
+        assert editor.process.stdin is not None
+        editor.process.stdin.close()
+        async with asyncio.timeout(5):
+            while runs(it):  # asyncio's wait() would wait for what nobody reads
+                await asyncio.sleep(0.1)
+        transport.resume_reading()
+        with pytest.raises(ConnectionError):
+            await loading
+
+
+# The same agent as behind the other doors.
+
+
+def told(messages: list[Any]) -> list[Any]:
+    """A history without what differs from one run to another."""
+    found = []
+    for one in messages:
+        data = one if isinstance(one, dict) else one.model_dump()
+        calls = [(call["name"], call["args"], call["id"]) for call in data.get("tool_calls") or []]
+        found.append((data["type"], data["content"], calls, data.get("tool_call_id")))
+    return found
+
+
+async def test_the_transcript_is_the_same_as_through_the_dev_server(tmp_path: Path) -> None:
+    """README's first conversation."""
+    text = "write notes.txt: hello"
+    (tmp_path / "editor" / "w").mkdir(parents=True)
+    async with editing(tmp_path / "editor", answer=choosing("manual", "once")) as editor:
+        id = (await editor.new(tmp_path / "editor" / "w")).session_id
+        await editor.say(id, text)
+    file = str(tmp_path / "editor" / "sessions.sqlite")
+    async with AsyncSqliteSaver.from_conn_string(file) as saver:
+        talk = Conversation(make_agent(tmp_path / "editor" / "w", saver=saver))
+        talk.config = {"configurable": {"thread_id": id}}
+        here = await talk.values()
+    (tmp_path / "server").mkdir()
+    with running(tmp_path / "server") as server:
+        async with server.client as client:
+            thread = await Thread.new(client)
+            await thread.say(text)
+            while await thread.waiting():
+                await thread.decide(APPROVE)
+            there = await thread.values()
+        files = {path.name: path.read_text() for path in server.workspace.iterdir()}
+    assert {p.name: p.read_text() for p in (tmp_path / "editor" / "w").iterdir()} == files
+    for key in ("mode", "approvals", "first_mode", "todos", "written", "phase"):
+        assert here.get(key) == there.get(key), key
+    changes = [
+        [{k: v for k, v in change.items() if k != "when"} for change in one["mode_changes"]]
+        for one in (here, there)
+    ]
+    assert changes[0] == changes[1]
+    assert told(here["messages"]) == told(there["messages"])

@@ -1,0 +1,196 @@
+"""The pipes to an editor: what is on them, whatever comes in."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.settings import ROOT
+from tests.editor.editor import editing, environment
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+STRAY = """
+import os, subprocess, threading
+from doors import acp_agent
+
+def print_now():
+    print("stray")
+    os.write(1, b"stray\\n")
+    subprocess.run(["echo", "stray"])
+
+threading.Timer(0.5, print_now).start()
+acp_agent.main([])
+"""
+
+
+@asynccontextmanager
+async def raw(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "doors.acp_agent",
+        stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=ROOT, env=environment(folder, {}),
+        limit=100_000_000,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        async with asyncio.timeout(10):
+            await process.wait()
+
+
+async def asked(process: asyncio.subprocess.Process, line: bytes) -> dict[str, Any]:
+    """What is answered to a line."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(line + b"\n")
+    async with asyncio.timeout(20):
+        return dict(json.loads(await process.stdout.readline()))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 65535])
+async def test_the_version_is_one(tmp_path: Path, version: int) -> None:
+    async with raw(tmp_path) as process:
+        request = {**INITIALIZE, "params": {"protocolVersion": version}}
+        answer = await asked(process, json.dumps(request).encode())
+    result = answer["result"]
+    assert result["protocolVersion"] == 1
+    assert result["agentCapabilities"] == {
+        "loadSession": True,
+        "promptCapabilities": {"image": True, "embeddedContext": True},
+        "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+    }
+    assert result["agentInfo"]["name"] == "modeshift"
+
+
+GARBAGE = {
+    b"nonsense": -32700,
+    b"{": -32700,
+    b"\xff\xfe": -32700,
+    b"[" * 100_000: -32700,
+    b"42": -32600,
+    b"null": -32600,
+    b'"text"': -32600,
+    b"[]": -32600,
+    json.dumps([INITIALIZE]).encode(): -32600,
+    b"{}": -32600,
+    b'{"method": 5, "id": 3}': -32600,
+    b'{"method": {}, "id": {}}': -32600,
+    b'{"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": []}': -32600,
+    b'{"jsonrpc": "2.0", "id": 3, "method": "no/such"}': -32601,
+    b'{"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {}}': -32602,
+}
+
+
+async def test_garbage_is_answered_and_the_connection_goes_on(tmp_path: Path) -> None:
+    async with raw(tmp_path) as process:
+        for line, code in GARBAGE.items():
+            answer = await asked(process, line)
+            assert answer["error"]["code"] == code, line
+        assert process.stdin is not None
+        # Answers to questions that nobody has asked, or that are none, are not answered.
+        for line in (
+            b'{"id": [1], "result": {}}',
+            b'{"id": 5, "error": "x"}',
+            b'{"id": 5, "result": {}}',
+            b'{"method": "$/cancel_request", "params": {"id": 1}}',
+            b'{"method": "session/cancel", "params": {}}',
+            b'{"method": "no/such/notification"}',
+            b"",
+            b"   ",
+        ):
+            process.stdin.write(line + b"\n")
+        answer = await asked(process, json.dumps(INITIALIZE).encode())
+        assert answer["id"] == 1
+        assert "result" in answer
+
+
+async def test_what_is_beside_the_parameters_does_not_replace_them(
+    tmp_path: Path, workspace: Path
+) -> None:
+    """The SDK spreads ``_meta`` over the parameters that it has checked."""
+    params = {"cwd": str(workspace), "mcpServers": [], "_meta": {"cwd": "/", "sparkle": 1}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params}
+    async with raw(tmp_path) as process:
+        answer = await asked(process, json.dumps(request).encode())
+        params = {"_meta": {"cwd": str(workspace)}}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": params}
+        while "id" not in answer:
+            answer = await asked(process, json.dumps(request).encode())
+    assert "sessionId" in answer["result"]
+
+
+async def test_a_line_that_is_too_long_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with raw(tmp_path) as process:
+        answer = await asked(process, b'{"x": "' + b"y" * 70_000_000 + b'"}')
+        assert answer["error"]["code"] == -32700
+        assert "more than 67108864 bytes" in answer["error"]["message"]
+        assert "result" in await asked(process, json.dumps(INITIALIZE).encode())
+
+
+async def test_what_is_printed_does_not_reach_the_editor(tmp_path: Path, workspace: Path) -> None:
+    command = (sys.executable, "-c", STRAY)
+    async with editing(tmp_path, command=command) as editor:
+        id = (await editor.new(workspace)).session_id
+        await asyncio.sleep(1)
+        assert await editor.say(id, "hello") == "end_turn"
+    assert editor.log.read_text().count("stray") == 3
+    assert "parsing" not in editor.log.read_text()
+
+
+@pytest.mark.parametrize("stdin", [subprocess.DEVNULL, "file"])
+def test_without_an_editor_it_says_what_it_is(tmp_path: Path, stdin: Any) -> None:
+    (tmp_path / "file").touch()
+    with (tmp_path / "file").open() as file:
+        done = subprocess.run(
+            [sys.executable, "-m", "doors.acp_agent"],
+            cwd=ROOT, stdin=file if stdin == "file" else stdin,
+            capture_output=True, text=True, check=False, env=environment(tmp_path, {}),
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "talks JSON-RPC to an editor" in done.stderr
+    assert not done.stdout
+
+
+def test_help_and_unknown_options(tmp_path: Path) -> None:
+    script = Path(sys.executable).with_name("modeshift-acp")
+    done = subprocess.run(
+        [script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "make acp" in done.stdout
+    done = subprocess.run(
+        [script, "--port"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+
+
+def test_nothing_of_the_folder_is_imported(tmp_path: Path) -> None:
+    """The editor starts it in the project, which may hold anything."""
+    for name in ("modes", "doors", "acp", "graph"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the project')")
+    script = Path(sys.executable).with_name("modeshift-acp")
+    done = subprocess.run(
+        [script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "usage: modeshift-acp" in done.stdout
+
+
+def test_make_acp_says_what_to_put_in_an_editor(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "doors.acp"],
+        cwd=ROOT, capture_output=True, text=True, check=True, env=environment(tmp_path, {}),
+    )  # fmt: skip
+    command = Path(sys.executable).with_name("modeshift-acp")
+    assert f"command    {command}\n" in done.stdout
+    for found in done.stdout.split("\n{")[1:]:
+        snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
+        assert snippet["agent_servers"]["Modeshift"]["command"] == str(command)
