@@ -16,11 +16,10 @@ from contextlib import suppress
 from typing import cast
 
 from acp import Agent, run_agent
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.editor.agent import EditorAgent
 from doors.editor.shops import Shops
-from doors.editor.store import Sessions
+from doors.editor.store import Sessions, WholeWrites
 from doors.editor.wire import own_pipes, stdio
 from graph.settings import Settings, load_settings
 from modes.errors import UserError
@@ -63,7 +62,7 @@ async def _serve(settings: Settings) -> None:
     wire = await stdio(*own_pipes())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, wire.hang_up)
     async with (
-        AsyncSqliteSaver.from_conn_string(str(settings.sessions)) as saver,
+        WholeWrites.from_conn_string(str(settings.sessions)) as saver,
         Sessions.opened(settings.sessions) as sessions,
     ):
         agent = EditorAgent(Shops(settings, saver), sessions)

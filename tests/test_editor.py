@@ -647,6 +647,18 @@ async def test_cancel_while_a_command_runs(editor: Editor, workspace: Path) -> N
     assert [path.name for path in workspace.iterdir()] == ["after.txt"]
 
 
+async def test_cancel_at_any_moment(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once")
+    talk = await Talk.begun(editor, workspace, "code")
+    for number in range(25):
+        turn = asyncio.create_task(talk.say(f"write {number}: x\nwrite {number}: y"))
+        await asyncio.sleep(number / 250)
+        await talk.cancel()
+        assert await turn in ("cancelled", "end_turn")
+        await editor.new(workspace)  # no lock on the file is left behind
+    assert await talk.say("hello") == "end_turn"
+
+
 async def test_cancel_ends_what_waits_too(editor: Editor, workspace: Path) -> None:
     editor.answer = never
     talk = await Talk.begun(editor, workspace, "code")

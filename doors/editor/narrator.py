@@ -122,6 +122,10 @@ class Narrator:
             self._open[card.id] = card
             await self.send(card.start() if is_new else card.progress("pending"))
 
+    def waits(self, card: Card) -> None:
+        """A card that the editor is asked about, and so knows."""
+        self._open[card.id] = card
+
     async def begins(self, harness: Harness, planned: Planned) -> None:
         """A call that is about to run, from the stream ``tasks``."""
         call, approved = planned["call"], planned["approved"]

@@ -1,6 +1,6 @@
 """What an editor's user may choose in a session: the mode, the model, the approvals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from acp.schema import (
@@ -24,24 +24,24 @@ APPROVALS = {
 }
 
 
+Modes = tuple[tuple[str, str, str], ...]
+"""Slug, name and description of each."""
+
+
+def modes_of(catalog: Catalog) -> Modes:
+    """Those of a catalog."""
+    return tuple((slug, catalog[slug].name, about(catalog[slug])) for slug in catalog)
+
+
 @dataclass(frozen=True)
 class Options:
     """What there is to choose, and what is chosen; two that are equal look the same."""
 
-    modes: tuple[tuple[str, str, str], ...]
-    """Slug, name and description of each."""
+    modes: Modes
     models: tuple[str, ...]
     mode: str
     model: str
-    approvals: Approvals
-
-    @classmethod
-    def of(
-        cls, catalog: Catalog, models: Sequence[str], mode: str, model: str, approvals: str
-    ) -> "Options":
-        """The options of a session."""
-        modes = tuple((slug, catalog[slug].name, about(catalog[slug])) for slug in catalog)
-        return cls(modes, tuple(models), mode, model, Approvals(approvals))
+    approvals: str
 
     def check(self, option: str, value: object) -> str:
         """The value, if it is one to choose; raises ``InvalidInputError``, naming those there are.
@@ -102,7 +102,7 @@ class Options:
                 id="approvals",
                 name="Approvals",
                 description="What runs without asking",
-                current_value=self.approvals.value,
+                current_value=self.approvals,
                 options=_values(approvals),
             ),
         ]

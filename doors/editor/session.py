@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Durability, Interrupt, StreamMode
+from pydantic import ValidationError
 
 from doors.editor.content import PromptBlock, Said, said
 from doors.editor.files import EditorFiles
@@ -36,7 +38,7 @@ from modes.machine import Phase
 from modes.plain_text import plain
 from tools.buffers import buffers
 
-CLEANING_SECONDS = 5
+CLEANING_SECONDS = 2
 """How long a cancelled turn may take to end what it runs, before its end is told all the same."""
 MAX_TITLE = 80
 STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
@@ -72,11 +74,14 @@ class Session:
         self._config: RunnableConfig = {"configurable": {"thread_id": record.id}}
         self._narrator = Narrator(client, record.id)
         self._lock = asyncio.Lock()
-        self._turns = set[asyncio.Task[StopReason]]()
+        self._turns: dict[asyncio.Task[StopReason], asyncio.Event] = {}
+        """Each with whether its end may be told."""
         self._waiting_again: asyncio.Task[StopReason] | None = None
         """The turn that does nothing but ask once more what was open when the session was left."""
         self._control: RunControl | None = None
         self._mode_is_set = asyncio.Event()
+        self._on_the_way: dict[str, Any] = {}
+        """What is chosen, and in the input of the run that has just begun."""
         self._is_left = False
         self._notices = set[str]()
         self._shop: Shop
@@ -93,8 +98,8 @@ class Session:
     @property
     def options(self) -> Options:
         """What there is to choose; what the user has chosen counts as chosen at once."""
-        return Options.of(
-            self._shop.harness.catalog,
+        return Options(
+            self._shop.modes,
             self._shops.settings.choices,
             self.record.mode or self._mode,
             self._model,
@@ -183,27 +188,33 @@ class Session:
     def _ask_again(self) -> None:
         """Ask what was open when the session was left, and go on with the answer."""
         turn = self._waiting_again = asyncio.create_task(self._alone(None))
-        self._turns.add(turn)
+        self._turns[turn] = asyncio.Event()
         turn.add_done_callback(self._asked_again)
 
     def _asked_again(self, turn: asyncio.Task[StopReason]) -> None:
-        self._turns.discard(turn)
+        del self._turns[turn]
         if self._waiting_again is turn:
             self._waiting_again = None
         if not turn.cancelled() and (error := turn.exception()) is not None:
             log.error("the turn that went on could not: %s", error)
 
     async def _taken(self, turn: asyncio.Task[StopReason]) -> StopReason:
-        self._turns.add(turn)
-        turn.add_done_callback(self._turns.discard)
-        await asyncio.wait({turn})
+        may_be_told = self._turns[turn] = asyncio.Event()
+
+        def ended(_: asyncio.Task[StopReason]) -> None:
+            del self._turns[turn]
+            may_be_told.set()
+
+        turn.add_done_callback(ended)
+        await may_be_told.wait()
         # One that was cancelled before it began has had no say in it.
-        return "cancelled" if turn.cancelled() else turn.result()
+        return turn.result() if turn.done() and not turn.cancelled() else "cancelled"
 
     def cancel(self) -> None:
         """End the turn under way, and those behind it."""
-        for turn in self._turns:
+        for turn, may_be_told in self._turns.items():
             turn.cancel()
+            asyncio.get_running_loop().call_later(CLEANING_SECONDS, may_be_told.set)
 
     async def close(self) -> None:
         """End them, and wait until they have."""
@@ -237,17 +248,17 @@ class Session:
             given = await self._given(blocks)
             return "end_turn" if given is None else await self._run(given)
         except (asyncio.CancelledError, Stopped):
-            await asyncio.shield(self._clean_up())
+            await _to_the_end(self._clean_up())
             raise
         except GraphRecursionError:
             await self._narrator.stopped()
             return "max_turn_requests"
-        except RequestError:
-            await self._narrator.stopped()
-            raise
         except UserError as error:
             await self._narrator.stopped()
             raise RequestError(-32603, str(error)) from error
+        except Exception:
+            await self._narrator.stopped()
+            raise
         finally:
             files.close()
 
@@ -272,8 +283,7 @@ class Session:
         await self._call_it(content)
         if isinstance(content, str) and (answer := await self._answer(content)):
             return answer
-        wished = self._wished()
-        await self._granted(wished)
+        wished = self._on_the_way = self._wished()
         given: Any = {"messages": [HumanMessage(content)], **wished}
         return cast(Input, given)
 
@@ -333,7 +343,7 @@ class Session:
             async for stream, part in self._shop.agent.astream(
                 given, self._config, stream_mode=STREAMS, durability=DURABILITY, control=control
             ):
-                if self._wished() or self._model != self._shop.harness.models.default:
+                if self._has_chosen():
                     control.request_drain()
                 if stream == "updates" and "__interrupt__" in part:
                     (interrupt,) = part["__interrupt__"]
@@ -361,6 +371,8 @@ class Session:
         await self._narrator.update(self._shop.harness, node, update)
         self._mode = update.get("mode", self._mode)
         self._approvals = update.get("approvals", self._approvals)
+        if node == "intake":
+            await self._granted(self._on_the_way)
         for notice in update.get("notices", ()):
             if notice not in self._notices:
                 self._notices.add(notice)
@@ -374,9 +386,16 @@ class Session:
         wished = {"mode": self.record.mode, "approvals": self.record.approvals}
         return {name: value for name, value in wished.items() if value is not None}
 
+    def _has_chosen(self) -> bool:
+        """Whether the run goes on in another way than the user wants by now."""
+        is_due = self._wished().items() - self._on_the_way.items()
+        return bool(is_due) or self._model != self._shop.harness.models.default
+
     async def _granted(self, wished: dict[str, Any]) -> None:
-        """It is in the thread, or will be with the run's input."""
-        self._mode_is_set.clear()
+        """It is in the thread."""
+        self._on_the_way = {}
+        if "mode" in wished:
+            self._mode_is_set.clear()
         self._mode = wished.get("mode", self._mode)
         self._approvals = wished.get("approvals", self._approvals)
         for name, value in wished.items():
@@ -414,6 +433,7 @@ class Session:
             if question.is_open:
                 await self._narrator.say(asked["description"])
                 return None
+            self._narrator.waits(question.card)
             response = await self._answered(question)
             if response is None:
                 return None
@@ -437,6 +457,9 @@ class Session:
             chosen = question.decision(await asking)
         except ConnectionError:
             raise Stopped from None
+        except (RequestError, ValidationError) as error:
+            problem = f"the editor did not ask about {question.card.title!r}: {error}"
+            raise RequestError(-32603, problem) from error
         finally:
             asking.cancel()
             mode_set.cancel()
@@ -454,6 +477,14 @@ class Session:
         )
         if todos := values.get("todos"):
             await self._narrator.plan(todos)
+
+
+async def _to_the_end(doing: Coroutine[Any, Any, None]) -> None:
+    """See it through, however often the turn is cancelled: the next one waits for it."""
+    task = asyncio.ensure_future(doing)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
 
 
 def _resumed(interrupt: Interrupt, decisions: list[dict[str, Any]]) -> Command[Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
+from doors.editor.options import Modes, modes_of
 from graph.agent import Agent, build_agent
 from graph.harness import Harness
 from graph.settings import Settings
@@ -23,6 +24,8 @@ class Shop:
 
     harness: Harness
     agent: Agent
+    modes: Modes
+    """As an editor shows them; there may be many."""
 
 
 class Shops:
@@ -51,7 +54,7 @@ class Shops:
         harness = workshop.harness()
         agent = build_agent(harness, self._saver, self.settings.max_steps)
         self._workshops[key] = workshop
-        shop = self._shops[key] = Shop(harness, agent)
+        shop = self._shops[key] = Shop(harness, agent, modes_of(harness.catalog))
         for notice in harness.notices:
             log.warning(notice)
         return shop

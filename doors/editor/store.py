@@ -1,15 +1,20 @@
 """``Sessions``: which sessions there are, in the SQLite file that holds their threads too."""
 
+import asyncio
 import fcntl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from uuid import UUID, uuid4
 
 import aiosqlite
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from typing_extensions import override
 
 from modes.errors import InvalidInputError
 
@@ -44,6 +49,33 @@ _TABLE = f"""CREATE TABLE IF NOT EXISTS sessions (
 _PLACES = ", ".join(f":{name}" for name in _COLUMNS)
 
 
+class WholeWrites(AsyncSqliteSaver):
+    """A checkpointer of which a cancelled turn leaves no write half done.
+
+    One between a statement and its commit would keep the file locked, for every session.
+    """
+
+    @override
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await asyncio.shield(super().aput(config, checkpoint, metadata, new_versions))
+
+    @override
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        await asyncio.shield(super().aput_writes(config, writes, task_id, task_path))
+
+
 class Sessions:
     """The table of sessions, and who works on which."""
 
@@ -56,9 +88,9 @@ class Sessions:
     async def opened(cls, file: Path) -> AsyncIterator["Sessions"]:
         """Those in the file, which is made if it is not there."""
         with Path(f"{file}.lock").open("wb") as claims:  # noqa: ASYNC230  # once, at the start
-            async with aiosqlite.connect(file) as database:
+            # Each statement is whole by itself: one that is cancelled leaves no lock behind.
+            async with aiosqlite.connect(file, isolation_level=None) as database:
                 await database.execute(_TABLE)
-                await database.commit()
                 yield cls(database, claims)
 
     async def save(self, record: Record) -> None:
@@ -68,7 +100,6 @@ class Sessions:
             f"INSERT OR REPLACE INTO sessions VALUES ({_PLACES})",  # noqa: S608  # names of fields
             asdict(record),
         )
-        await self._database.commit()
 
     async def find(self, id: str) -> Record | None:
         """The session of this id."""
