@@ -26,7 +26,7 @@ modes: $(READY) ## print the modes as they hold: mode x tool -> verdict, and why
 trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path SHOW=1 REVOKE=1
 	@$(BIN)/python -m doors.trust
 
-clean-data: $(READY) ## remove the dev server's threads and waiting approvals
+clean-data: $(READY) ## remove the threads of the dev server and the sessions of editors
 	@$(BIN)/python -m doors.clean_data
 
 diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file

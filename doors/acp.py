@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from doors.command_line import run
+from graph.models import load_model
 from graph.settings import load_settings
 from modes.errors import ConfigurationError
 
@@ -15,6 +16,8 @@ NAME = "Modeshift"
 def main() -> Iterator[str]:
     """The command, and a snippet of settings; raises ``UserError`` where it would not start."""
     settings = load_settings()
+    for model in settings.choices:
+        load_model(model)
     command = Path(sys.executable).with_name("modeshift-acp")
     if not command.exists():
         raise ConfigurationError(f"{command} is not there; run `make clean`, then `make acp`")

@@ -9,10 +9,10 @@ import asyncio
 import logging
 import os
 import signal
+import sqlite3
 import stat
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import cast
 
 from acp import Agent, run_agent
@@ -44,10 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         settings = load_settings()
         settings.sessions.parent.mkdir(parents=True, exist_ok=True)
-    except UserError as error:
-        sys.exit(f"modeshift-acp: {error}")
-    with suppress(KeyboardInterrupt):
         asyncio.run(_serve(settings))
+    except (UserError, OSError) as error:
+        sys.exit(f"modeshift-acp: {error}")
+    except sqlite3.Error as error:
+        sys.exit(f"modeshift-acp: SESSIONS={str(settings.sessions)!r}: {error}")
+    except KeyboardInterrupt:
+        pass
 
 
 def _is_pipe(descriptor: int) -> bool:
@@ -67,9 +70,8 @@ async def _serve(settings: Settings) -> None:
     ):
         agent = EditorAgent(Shops(settings, saver), sessions)
         try:
-            await run_agent(
-                cast("Agent", agent), wire, use_unstable_protocol=True
-            )  # close and resume are
+            # To the SDK, close and resume are unstable; to the protocol they are not any more.
+            await run_agent(cast("Agent", agent), wire, use_unstable_protocol=True)
         finally:
             await agent.leave()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from doors.command_line import run
+from doors.editor.store import is_in_use
 from graph.settings import database, load_settings
 from modes.errors import ConfigurationError
 
@@ -19,6 +20,8 @@ def main() -> Iterator[str]:
     files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
     for name, file in files.items():
         _check(name, file)
+    if is_in_use(settings.sessions):
+        raise ConfigurationError(f"an editor is at work with {settings.sessions}; close it first")
     for file in files.values():
         parts = [part for part in (*database(file), Path(f"{file}.lock")) if part.exists()]
         if not file.exists():

@@ -157,7 +157,7 @@ async def test_a_command_switches_and_says_the_rest(editor: Editor, workspace: P
     talk = await Talk.begun(editor, workspace)
     assert await talk.say("/code write a.txt: one\nwrite b.txt: two") == "end_turn"
     assert (workspace / "a.txt").read_text() + (workspace / "b.txt").read_text() == "onetwo"
-    assert [call.title for _, call, _ in editor.asked] == ["write_file a.txt", "write_file b.txt"]
+    assert [call.title for _, call, _ in editor.asked] == ["Write file a.txt", "Write file b.txt"]
     assert await talk.say("/architect") == "end_turn"
     assert editor.of("current_mode_update", talk.id)[-1].current_mode_id == "architect"
     assert editor.said(talk.id).endswith("Architect mode.")
@@ -226,7 +226,7 @@ async def test_a_mode_set_while_the_model_writes_holds_for_what_it_wrote(
     await editor.agent.set_session_mode(session_id=talk.id, mode_id="ask")
     assert await turn == "end_turn"
     assert not (workspace / "a.txt").exists()
-    assert talk.calls()["write_file a.txt"][-1] == "failed"
+    assert talk.calls()["Write file a.txt"][-1] == "failed"
     assert "Ask mode has no 'edit' tools" in editor.said(talk.id)
     opened = await editor.agent.resume_session(cwd=str(workspace), session_id=talk.id)
     assert opened.modes is not None
@@ -334,11 +334,11 @@ async def test_always_is_for_this_session_and_this_file(editor: Editor, workspac
     await talk.say("write a.txt: a\nwrite a.txt: b\nwrite c.txt: c")
     assert [one.name for one in editor.asked[0][2]] == [
         "Allow once",
-        "Always in this session: write_file a.txt",
+        "Always in this session: Write file a.txt",
         "Reject",
     ]
     assert [one.kind for one in editor.asked[0][2]] == ["allow_once", "allow_always", "reject_once"]
-    assert [call.title for _, call, _ in editor.asked] == ["write_file a.txt", "write_file c.txt"]
+    assert [call.title for _, call, _ in editor.asked] == ["Write file a.txt", "Write file c.txt"]
     assert (workspace / "a.txt").read_text() == "b"
     assert not (workspace / "c.txt").exists()
     other = await Talk.begun(editor, workspace, "code")
@@ -353,8 +353,8 @@ async def test_each_call_is_asked_for(editor: Editor, workspace: Path) -> None:
     assert (workspace / "a.txt").exists()
     assert not (workspace / "b.txt").exists()
     assert talk.calls() == {
-        "write_file a.txt": ["pending", "pending", "in_progress", "completed"],
-        "write_file b.txt": ["pending", "pending", "failed"],
+        "Write file a.txt": ["pending", "pending", "in_progress", "completed"],
+        "Write file b.txt": ["pending", "pending", "failed"],
     }
 
 
@@ -364,7 +364,7 @@ async def test_a_dismissed_dialog_ends_the_turn_and_runs_nothing(
     talk = await Talk.begun(editor, workspace, "code")
     assert await talk.say("write a.txt: a") == "cancelled"
     assert not (workspace / "a.txt").exists()
-    assert talk.calls()["write_file a.txt"] == ["pending", "pending", "failed"]
+    assert talk.calls()["Write file a.txt"] == ["pending", "pending", "failed"]
     editor.answer = choosing("once")
     assert await talk.say("write b.txt: b") == "end_turn"
     assert [path.name for path in workspace.iterdir()] == ["b.txt"]
@@ -399,8 +399,8 @@ async def test_the_life_of_an_edit(editor: Editor, workspace: Path) -> None:
     talk = await Talk.begun(editor, workspace, "code")
     await talk.say("replace one with three in a.txt\nwrite a.txt: all")
     assert talk.calls() == {
-        "edit_file a.txt": ["pending", "pending", "in_progress", "completed"],
-        "write_file a.txt": ["pending", "pending", "in_progress", "completed"],
+        "Edit file a.txt": ["pending", "pending", "in_progress", "completed"],
+        "Write file a.txt": ["pending", "pending", "in_progress", "completed"],
     }
     ends = [one for one in editor.of("tool_call_update", talk.id) if one.status == "completed"]
     edits = [(e.content[0].path, e.content[0].old_text, e.content[0].new_text) for e in ends]
@@ -419,12 +419,12 @@ async def test_kinds(editor: Editor, workspace: Path) -> None:
     await talk.say("list\nread a.txt\nsearch needle\nrun echo hi\ntodo: one; two\ndone: All done.")
     kinds = {one.title: one.kind for one in editor.of("tool_call_update", talk.id) if one.title}
     assert kinds == {
-        "list_files": "search",
-        "read_file a.txt": "read",
-        "search_files": "search",
+        "List files": "search",
+        "Read file a.txt": "read",
+        "Search files needle": "search",
         "echo hi": "execute",
         "Update the todo list": "think",
-        "attempt_completion": "other",
+        "Done": "other",
     }
     assert {status for all in talk.calls().values() for status in all} == {
         "pending",
@@ -450,7 +450,7 @@ async def test_a_command_shows_its_output_as_it_comes(editor: Editor, workspace:
 async def test_a_failed_tool_is_failed(editor: Editor, workspace: Path) -> None:
     talk = await Talk.begun(editor, workspace)
     await talk.say("read missing.txt")
-    assert talk.calls()["read_file missing.txt"] == ["pending", "pending", "in_progress", "failed"]
+    assert talk.calls()["Read file missing.txt"] == ["pending", "pending", "in_progress", "failed"]
     end = editor.of("tool_call_update", talk.id)[-1]
     assert "No such file" in end.content[0].content.text
     assert "<data" not in end.content[0].content.text
@@ -514,7 +514,7 @@ async def test_files_that_are_named_or_attached(editor: Editor, workspace: Path)
         ResourceContentBlock(type="resource_link", uri=uri, name="my notes.txt"),
     ]
     await editor.agent.prompt(session_id=talk.id, prompt=blocks)
-    assert "read_file my notes.txt" in talk.calls()
+    assert "Read file my notes.txt" in talk.calls()
     resource = TextResourceContents(uri=uri, text="the text")
     blocks = [EmbeddedResourceContentBlock(type="resource", resource=resource)]
     assert (await editor.agent.prompt(session_id=talk.id, prompt=blocks)).stop_reason == "end_turn"

@@ -118,7 +118,7 @@ async def test_a_permission_that_waits_outlives_the_process(
         assert current(opened)["mode"] == "code"
         await editor.until(lambda: "Here is how it went" in editor.said(id))
         (_, call, _) = editor.asked[0]
-        assert (call.title, len(editor.asked)) == ("write_file a.txt", 1)
+        assert (call.title, len(editor.asked)) == ("Write file a.txt", 1)
         assert (workspace / "a.txt").read_text() == "a"
         if not resume:
             assert editor.statuses(call.tool_call_id) == ["pending", "in_progress", "completed"]

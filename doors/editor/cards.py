@@ -1,6 +1,7 @@
 """``Card``: a tool call as an editor shows it."""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,10 @@ class Card:
     files: tuple[Path, ...] = ()
     given: Any = None
     """The arguments as the model gave them."""
-    diff: FileEditToolCallContent | None = None
+    preview: tuple[Content, ...] = ()
+    """What it will do: a diff, where both texts are known."""
+    line: int | None = None
+    """In the first of the files, from 1."""
 
     @classmethod
     async def of(cls, harness: Harness, call: ToolCall, *, is_due: bool = False) -> Self:
@@ -68,7 +72,8 @@ class Card:
             tool = harness.toolbox[call["name"]]
         except InvalidCallError:
             return cls(call_id(call), plain(call["name"], MAX_TITLE), given=call["args"])
-        files, diff = tuple[Path, ...](), None
+        files = tuple[Path, ...]()
+        preview, line = tuple[Content, ...](), None
         try:
             args = harness.toolbox.check(tool, call["args"])
         except InvalidCallError:
@@ -77,7 +82,7 @@ class Card:
             names = [args[name] for name in tool.spec.paths if args.get(name) is not None]
             files = tuple(harness.toolbox.workspace.root / name for name in names)
             if tool.spec.effect is Effect.EDIT and files:
-                diff = _diff(harness, args, files[0], is_due=is_due)
+                preview, line = _preview(harness, args, files[0], is_due=is_due)
         effect = tool.spec.effect
         looks_around = effect is Effect.READ and tool.spec.reads_below
         return cls(
@@ -87,7 +92,8 @@ class Card:
             effect,
             files if effect in (Effect.READ, Effect.EDIT) else (),
             call["args"],
-            diff,
+            preview,
+            line,
         )
 
     def start(self, status: ToolCallStatus = "pending") -> ToolCallStart:
@@ -111,20 +117,20 @@ class Card:
             content=self.result(message),
         )
 
-    def failed(self, why: str) -> ToolCallProgress:
-        """It does not run."""
+    def failed(self, why: str, output: str = "") -> ToolCallProgress:
+        """It does not run, or not to its end."""
         return ToolCallProgress(
             session_update="tool_call_update",
             tool_call_id=self.id,
             status="failed",
-            content=[as_text(why)],
+            content=[*([as_output(output)] if output else []), as_text(why)],
         )
 
     def result(self, message: ToolMessage) -> list[Content]:
         """The content of an answer."""
         text = unmarked(message.text)
-        if message.status != "error" and self.diff is not None:
-            return [self.diff]
+        if message.status != "error" and self.preview:
+            return list(self.preview)
         is_raw = self.effect in (Effect.READ, Effect.COMMAND)
         return [as_output(text) if is_raw else as_text(text)]
 
@@ -134,9 +140,12 @@ class Card:
             "title": self.title,
             "kind": self.kind,
             "status": status,
-            "locations": [ToolCallLocation(path=str(file)) for file in self.files],
+            "locations": [
+                ToolCallLocation(path=str(file), line=None if number else self.line)
+                for number, file in enumerate(self.files)
+            ],
             "raw_input": self.given,
-            "content": None if self.diff is None else [self.diff],
+            "content": list(self.preview) or None,
         }
 
 
@@ -151,34 +160,54 @@ def _title(harness: Harness, tool: Tool, args: Mapping[str, Any]) -> str:
             return str(args.get("question"))
         case Effect.NOTE:
             return "Update the todo list"
+        case Effect.COMPLETE:
+            return "Done"
         case Effect.COMMAND if spec.command is not None:
             return str(args.get(spec.command))
+        case Effect.READ:
+            values = list(args.values())
         case _:
             values = [args.get(name) for name in spec.paths]
-            words = [str(value) for value in values if value not in (None, ".")]
-            return " ".join([spec.name, *words])
+    words = [value for value in values if isinstance(value, str) and value != "."]
+    return " ".join([spec.name.replace("_", " ").capitalize(), *words])
 
 
-def _diff(
+def _preview(
     harness: Harness, args: Mapping[str, Any], file: Path, *, is_due: bool
-) -> FileEditToolCallContent | None:
+) -> tuple[tuple[Content, ...], int | None]:
     """Of the tools that give the whole text of a file, or a piece of it and another for it."""
     match args:
+        case {"content": str(new)} if not is_due:
+            return (as_output(new),), None  # whether it was new is not known any more, or yet
         case {"content": str(new)}:
-            old = _text(harness, file) if is_due else None
+            try:
+                return _diff(file, _text(harness, file), new), None
+            except ToolFailedError as error:
+                told = f"The file is there, and what is in it cannot be shown: {plain(str(error))}"
+                return (as_output(new), as_text(told)), None
         case {"old": str(old), "new": str(new)}:
-            pass
-        case _:
-            return None
+            return _diff(file, old, new), _line(harness, file, old) if is_due else None
+    return (), None
+
+
+def _diff(file: Path, old: str | None, new: str) -> tuple[Content, ...]:
     if len(new) + len(old or "") > MAX_DIFF:
+        return (as_output(new),)
+    return (FileEditToolCallContent(type="diff", path=str(file), old_text=old, new_text=new),)
+
+
+def _line(harness: Harness, file: Path, old: str) -> int | None:
+    """Where the text stands in the file."""
+    try:
+        before, found, _ = (_text(harness, file) or "").partition(old)
+    except (ToolFailedError, ValueError):  # it is not to be read, or old is empty
         return None
-    return FileEditToolCallContent(type="diff", path=str(file), old_text=old, new_text=new)
+    return before.count("\n") + 1 if found else None
 
 
 def _text(harness: Harness, file: Path) -> str | None:
-    """The text of a file; None where there is none."""
-    workspace = harness.toolbox.workspace
-    try:
-        return workspace.read(file.relative_to(workspace.root).as_posix(), is_real=True)
-    except ToolFailedError:
+    """The text of a file; None where there is none. Raises ``ToolFailedError``."""
+    if not os.path.lexists(file):
         return None
+    workspace = harness.toolbox.workspace
+    return workspace.read(file.relative_to(workspace.root).as_posix(), is_real=True)

@@ -17,7 +17,7 @@ from acp.schema import (
 )
 from langchain_core.messages import BaseMessage
 
-from graph.data_marks import marked
+from graph.data_marks import marked, unmarked
 from modes.errors import InvalidInputError
 
 PromptBlock = (
@@ -80,7 +80,7 @@ def shown(message: BaseMessage) -> Iterator[TextContentBlock | ImageContentBlock
     for block in [content] if isinstance(content, str) else content:
         match block:
             case str(text) | {"type": "text", "text": str(text)} if text:
-                yield text_block(text)
+                yield text_block(unmarked(text))
             case {"type": "image_url", "image_url": {"url": str(url)}}:
                 found = _DATA_URL.fullmatch(url)
                 if found is None:

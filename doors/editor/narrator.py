@@ -25,17 +25,19 @@ from langchain_core.messages import (
 from langgraph.types import Overwrite
 
 from doors.editor.cards import KINDS, Card
-from doors.editor.content import as_output, shown, text_block
+from doors.editor.content import as_output, as_text, shown, text_block
 from graph.harness import Harness
 from graph.history import call_id
 from graph.state import Planned
 from modes.errors import InvalidCallError
 from modes.plain_text import plain
+from modes.toolspec import Effect
 
 OUTPUT_SECONDS = 0.2
 """Between two updates of what a command has printed so far."""
 MAX_OUTPUT = 20_000
 STOPPED = "Stopped."
+STOPPED_IN_IT = "Stopped while it ran: it may have taken effect, in whole or in part."
 
 
 class Narrator:
@@ -46,6 +48,7 @@ class Narrator:
         self._id = session_id
         self._open: dict[str, Card] = {}
         """The calls that have not ended, by id."""
+        self._running = set[str]()
         self._output: dict[str, str] = {}
         self._shown_at = 0.0
         self._heard = set[str | None]()
@@ -131,6 +134,7 @@ class Narrator:
         call, approved = planned["call"], planned["approved"]
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
+        self._running.add(call_id(call))
         card = self._open[call_id(call)] = await Card.of(harness, call, is_due=True)
         await self.send(card.progress("in_progress"))
 
@@ -155,13 +159,17 @@ class Narrator:
     async def _ended(self, message: ToolMessage) -> None:
         card = self._open.pop(message.tool_call_id)
         self._output.pop(card.id, None)
+        self._running.discard(card.id)
         await self.send(card.ended(message))
 
     async def stopped(self, why: str = STOPPED) -> None:
         """No call is under way any more."""
         while self._open:
-            _, card = self._open.popitem()
-            await self.send(card.failed(why))
+            id, card = self._open.popitem()
+            output = self._output.pop(id, "")
+            is_begun = id in self._running and card.effect in (Effect.EDIT, Effect.COMMAND)
+            await self.send(card.failed(STOPPED_IN_IT if is_begun else why, output))
+        self._running.clear()
 
     async def plan(self, todos: Sequence[Mapping[str, str]]) -> None:
         """The todo list, whole."""
@@ -197,6 +205,6 @@ class Narrator:
             return
         has_failed = answer is None or answer.status == "error"
         start: ToolCallStart = card.start("failed" if has_failed else "completed")
-        if answer is not None:
-            start = start.model_copy(update={"content": card.result(answer)})
+        content = [as_text(STOPPED)] if answer is None else card.result(answer)
+        start = start.model_copy(update={"content": content})
         await self.send(start)

@@ -61,9 +61,8 @@ class Question:
                 content = (told,)
                 options = (*_answers(asked), _in_the_chat())
             case _:
-                diff = () if card.diff is None else (card.diff,)
-                content = (*diff, told)
-                options = (*_tool(asked), _reject("Reject"))
+                content = (*card.preview, told)
+                options = (*_tool(asked, card), _reject("Reject"))
         return cls(card, content, options)
 
     @property
@@ -130,13 +129,12 @@ def _others(harness: Harness, asked: ActionRequest, mode: str) -> Iterator[Optio
             yield Option(f"to-{slug}", f"Yes, but to {target.name} mode", "allow_once", decision)
 
 
-def _tool(asked: ActionRequest) -> Iterator[Option]:
+def _tool(asked: ActionRequest, card: Card) -> Iterator[Option]:
     yield Option("once", "Allow once", "allow_once", {"type": "approve"})
     if "remember" in asked:
-        what = plain(asked["remember"], MAX_LABEL)
         yield Option(
             "always",
-            f"Always in this session: {asked['name']} {what}",
+            f"Always in this session: {plain(card.title, MAX_LABEL)}",
             "allow_always",
             {"type": "approve", "remember": True},
         )

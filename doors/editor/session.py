@@ -32,8 +32,9 @@ from doors.editor.permissions import Question, plans_of
 from doors.editor.shops import Shop, Shops
 from doors.editor.store import Record, Sessions
 from graph.decisions import Request
+from graph.history import VOID
 from graph.state import Input
-from modes.errors import UserError
+from modes.errors import ConfigurationError, InvalidInputError, ProviderError
 from modes.machine import Phase
 from modes.plain_text import plain
 from tools.buffers import buffers
@@ -41,6 +42,7 @@ from tools.buffers import buffers
 CLEANING_SECONDS = 2
 """How long a cancelled turn may take to end what it runs, before its end is told all the same."""
 MAX_TITLE = 80
+TAKEN_BACK = "Taken back: you have set another mode."
 STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
 DURABILITY: Durability = "sync"
 """An approval is stored before the call begins."""
@@ -113,6 +115,10 @@ class Session:
 
     async def read(self) -> dict[str, Any]:
         """The thread's state, and the agent as its files are now; raises ``UserError``."""
+        if not await asyncio.to_thread(self.cwd.is_dir):
+            raise InvalidInputError(f"the folder {self.record.cwd!r} is not there any more")
+        # Another process may have written it since.
+        self.record = await self._sessions.find(self.record.id) or self.record
         self._shop = await self._shops.get(self.cwd, self._model)
         harness = self._shop.harness
         values = (await self._shop.agent.aget_state(self._config)).values
@@ -132,26 +138,43 @@ class Session:
 
     def opened(self) -> Options:
         """The options for the answer to new, load and resume: told with it."""
-        self._told = self.options
+        self._told, self._told_commands = self.options, None
         return self._told
 
     # What the user chooses.
 
     async def choose(self, option: str, value: object) -> Options:
         """Take it from the next step on; raises ``UserError`` for what there is not to choose."""
+        if self._turns:
+            await self._choose(option, value)
+        else:
+            with self._sessions.claimed(self.record.id):
+                await self.read()
+                await self._choose(option, value)
+        return self.options
+
+    async def _choose(self, option: str, value: object) -> None:
         chosen = self.options.check(option, value)
         if option == "model":
             await self._shops.get(self.cwd, chosen)  # it may lack its key, say
-        elif getattr(self.options, option) == chosen:
-            return self.options
+        if getattr(self.options, option) == chosen:
+            return
+        if option == "mode":
+            await self._check_model_of(chosen)
         setattr(self.record, option, chosen)
         await self._sessions.save(self.record)
         if self._control is not None:
             self._control.request_drain()
         if option == "mode":
             self._mode_is_set.set()
+            if not self._turns:
+                await self._narrator.stopped(TAKEN_BACK)
         await self.tell()
-        return self.options
+
+    async def _check_model_of(self, mode: str) -> None:
+        harness = self._shop.harness
+        if problem := await asyncio.to_thread(harness.models.problem, harness.catalog[mode].model):
+            raise InvalidInputError(problem)
 
     async def tell(self) -> None:
         """Tell the editor what has changed of the options, whoever changed it."""
@@ -253,7 +276,7 @@ class Session:
         except GraphRecursionError:
             await self._narrator.stopped()
             return "max_turn_requests"
-        except UserError as error:
+        except (ProviderError, ConfigurationError) as error:
             await self._narrator.stopped()
             raise RequestError(-32603, str(error)) from error
         except Exception:
@@ -374,7 +397,7 @@ class Session:
         if node == "intake":
             await self._granted(self._on_the_way)
         for notice in update.get("notices", ()):
-            if notice not in self._notices:
+            if notice not in self._notices and notice != VOID:  # the cards say that
                 self._notices.add(notice)
                 await self._narrator.say(f"> Notice: {notice}\n\n")
         await self.tell()

@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -19,6 +20,8 @@ from typing_extensions import override
 from modes.errors import InvalidInputError
 
 PAGE = 100
+IN_USE = 1 << 62
+"""The byte on which every process that has the file open holds a lock."""
 
 
 @dataclass
@@ -82,12 +85,14 @@ class Sessions:
     def __init__(self, database: aiosqlite.Connection, claims: BinaryIO) -> None:
         self._database = database
         self._claims = claims
+        self._claimed = Counter[str]()
 
     @classmethod
     @asynccontextmanager
     async def opened(cls, file: Path) -> AsyncIterator["Sessions"]:
         """Those in the file, which is made if it is not there."""
-        with Path(f"{file}.lock").open("wb") as claims:  # noqa: ASYNC230  # once, at the start
+        with Path(f"{file}.lock").open("a+b") as claims:  # noqa: ASYNC230  # once, at the start
+            fcntl.lockf(claims, fcntl.LOCK_SH, 1, IN_USE)
             # Each statement is whole by itself: one that is cancelled leaves no lock behind.
             async with aiosqlite.connect(file, isolation_level=None) as database:
                 await database.execute(_TABLE)
@@ -122,18 +127,37 @@ class Sessions:
 
     @contextmanager
     def claimed(self, id: str) -> Iterator[None]:
-        """Keeps other processes off the session; raises ``InvalidInputError`` if one is on it."""
+        """Keeps other processes off the session; raises ``InvalidInputError`` if one is on it.
+
+        In this process it may be claimed more than once.
+        """
         place = UUID(id).int >> 66  # a lock on one byte far out, of which nothing is left behind
         try:
-            fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            if not self._claimed[id]:
+                fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
         except OSError as error:
             raise InvalidInputError(
                 "another process is at work on this session; close it there, or wait"
             ) from error
+        self._claimed[id] += 1
         try:
             yield
         finally:
-            fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, place)
+            self._claimed[id] -= 1
+            if not self._claimed[id]:
+                fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, place)
+
+
+def is_in_use(file: Path) -> bool:
+    """Whether an editor's agent has the sessions in the file open."""
+    try:
+        with Path(f"{file}.lock").open("r+b") as claims:
+            fcntl.lockf(claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, IN_USE)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _start(cursor: str) -> int:
