@@ -13,6 +13,7 @@ import sqlite3
 import stat
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 from acp import Agent, run_agent
@@ -23,6 +24,9 @@ from doors.editor.store import Sessions, WholeWrites
 from doors.editor.wire import own_pipes, stdio
 from graph.settings import Settings, load_settings
 from modes.errors import UserError
+
+THREADS = 128
+"""Each waits for the editor to show a file, say; a session keeps no other from its own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -63,7 +67,9 @@ def _is_pipe(descriptor: int) -> bool:
 
 async def _serve(settings: Settings) -> None:
     wire = await stdio(*own_pipes())
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, wire.hang_up)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, wire.hang_up)
+    loop.set_default_executor(ThreadPoolExecutor(THREADS))
     async with (
         WholeWrites.from_conn_string(str(settings.sessions)) as saver,
         Sessions.opened(settings.sessions) as sessions,
@@ -74,6 +80,7 @@ async def _serve(settings: Settings) -> None:
             await run_agent(cast("Agent", agent), wire, use_unstable_protocol=True)
         finally:
             await agent.leave()
+            await cast("WholeWrites", saver).written()
 
 
 if __name__ == "__main__":

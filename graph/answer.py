@@ -76,21 +76,16 @@ def _with_own_ids(answer: AIMessage, earlier: Sequence[AnyMessage]) -> AIMessage
     if answer.id in {message.id for message in earlier}:
         # The reducer would put it in the earlier message's place.
         answer = answer.model_copy(update={"id": str(uuid4())})
-    ids = [call["id"] or "" for call in (*answer.tool_calls, *answer.invalid_tool_calls)]
-    taken: set[str | None] = set()
-    if any(len(id) < MIN_RANDOM for id in ids):
-        # Small servers count their calls anew in every answer; Anthropic wants each id once.
-        taken = {
-            call["id"]
-            for message in earlier
-            if isinstance(message, AIMessage)
-            for call in message.tool_calls
-        }
+    if not answer.tool_calls and not answer.invalid_tool_calls:
+        return normalised(answer)
+    # Small servers count their calls anew in every answer; Anthropic wants each id once.
+    taken = {
+        call["id"]
+        for message in earlier
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }
     return normalised(answer, taken)
-
-
-MIN_RANDOM = 20
-"""Characters from which on an id is random, and not a number that somebody counts."""
 
 
 def _stop_reason(answer: AIMessage) -> str:

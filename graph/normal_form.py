@@ -38,7 +38,7 @@ def normalised(message: AIMessage, taken: Collection[str | None] = ()) -> AIMess
     unread = [broken(call, no_json(call["args"])) for call in message.invalid_tool_calls]
     for call in (*message.tool_calls, *unread):
         id: str | None = call["id"]
-        if not id or id in seen or not _ID.fullmatch(id):
+        if not id or id in seen or not is_sound_id(id):
             id = f"call_{uuid4().hex}"
         seen.add(id)
         found = misfit(call["args"])
@@ -53,6 +53,11 @@ def normalised(message: AIMessage, taken: Collection[str | None] = ()) -> AIMess
         kept = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
         update |= {"content": _content(message.text), "response_metadata": kept}
     return message.model_copy(update=update)
+
+
+def is_sound_id(id: str) -> bool:
+    """Whether every provider takes the id of a call back."""
+    return _ID.fullmatch(id) is not None
 
 
 def broken(call: AnyCall, why: str) -> ToolCall:

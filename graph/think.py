@@ -26,7 +26,7 @@ def mode_node(harness: Harness, slug: str) -> Node:
         message = await answered(voice.model, voice.name, sent, messages, config)
         update: dict[str, Any] = {"messages": [message]}
         if change:
-            update["mode_changes"] = change
+            update |= {"mode_changes": change, "written": []}
         if not message.tool_calls:
             return update | {"phase": harness.machine.send(now, Event.ANSWER).phase.value}
         moment = Moment.of(harness, state, len(message.tool_calls) == 1, state["refused"])

@@ -28,6 +28,12 @@ STORY = "Once upon a time there was an agent that worked in modes."
 WRITE = Call("write_file", {"path": "a.txt", "content": "a"})
 COLOUR = {"question": "Which colour?"}
 COLOURS = {**COLOUR, "follow_up": [{"text": "Red"}, {"text": "Blue"}]}
+TWO_LINES = f"ls # {'the files ' * 30}, then\ntouch too-much"
+EVERYWHERE = {"path": "a.txt", "old": "x", "new": "y", "replace_all": True}
+PICTURE = {
+    "question": "![a picture](http://127.0.0.1/leak)",
+    "follow_up": [{"text": f"Reject {n}", "mode": "code" if n == 1 else None} for n in range(9)],
+}
 STEPS: dict[str, Step] = {
     "story": Answer(STORY, pause=0.2),
     "think": Answer("Done.", thinking="Let me see."),
@@ -37,6 +43,15 @@ STEPS: dict[str, Step] = {
     "open question": Answer("", (Call("ask_followup_question", COLOUR),)),
     "broken call": Answer("", (Call("write_file", '{"path": "a'),)),
     "unknown tool": Answer("", (Call("launch_rocket", {"to": "Mars"}),)),
+    "declined": Answer("Half a", reason="content_filter"),
+    "cut off": Answer("Half a", is_truncated=True),
+    "same id": Answer("", (Call("list_files", {}, "call_0"),)),
+    "same id again": Answer("", (Call("read_file", {"path": "a.txt"}, "call_0"),)),
+    "long id": Answer("", (Call("list_files", {}, "call_" + "x" * 30),)),
+    "long id again": Answer("", (Call("read_file", {"path": "a.txt"}, "call_" + "x" * 30),)),
+    "two lines": Answer("", (Call("execute_command", {"command": TWO_LINES}),)),
+    "everywhere": Answer("", (Call("edit_file", EVERYWHERE),)),
+    "picture": Answer("", (Call("ask_followup_question", PICTURE),)),
     "two writes": Answer("", (WRITE, Call("write_file", {"path": "b.txt", "content": "b"}))),
 }
 """What the model says to a message of the user's."""
@@ -324,8 +339,8 @@ async def test_a_plan_is_shown_to_who_decides(editor: Editor, workspace: Path) -
     await talk.say("write plan.md: First, look.\nswitch to code: The plan is made.")
     _, call, _ = editor.asked[1]
     texts = [one.content.text for one in content(call)]
-    assert "First, look." in texts[0]
-    assert "The plan is made." in texts[1]
+    assert "The plan is made." in texts[0]
+    assert "First, look." in texts[1]
 
 
 async def test_always_is_for_this_session_and_this_file(editor: Editor, workspace: Path) -> None:
@@ -358,6 +373,133 @@ async def test_each_call_is_asked_for(editor: Editor, workspace: Path) -> None:
     }
 
 
+async def test_what_runs_is_shown_whole(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("reject")
+    (workspace / "a.txt").write_text("x\nx\n")
+    talk = await Talk.begun(editor, workspace, "code", model=MODEL)
+    await talk.say("two lines")
+    await talk.say("everywhere")
+    command, replacement = (call for _, call, _ in editor.asked)
+    assert TWO_LINES in content(command)[0].content.text
+    assert str(command.title).startswith("ls # the files")
+    assert "In all 2 places" in content(replacement)[1].content.text
+    assert (replacement.locations or [])[0].line == 1
+
+
+async def test_what_the_model_says_is_not_for_ours(editor: Editor, workspace: Path) -> None:
+    talk = await Talk.begun(editor, workspace, model=MODEL)
+    await talk.say("picture")
+    _, call, options = editor.asked[0]
+    assert content(call)[0].content.text.startswith("```\n![a picture]")
+    assert [option.name for option in options] == [
+        "Answer: Reject 0",
+        "Switch to code mode, and answer: Reject 1",
+        "Answer: Reject 2",
+        "Answer: Reject 3",
+        "Answer in the chat",
+    ]
+
+
+@pytest.mark.parametrize("said", ["same id", "long id"])
+async def test_an_id_that_comes_again_is_another_card(
+    editor: Editor, workspace: Path, said: str
+) -> None:
+    (workspace / "a.txt").write_text("a")
+    talk = await Talk.begun(editor, workspace, model=MODEL)
+    await talk.say(said)
+    await talk.say(f"{said} again")
+    assert {title: statuses[-1] for title, statuses in talk.calls().items()} == {
+        "List files": "completed",
+        "Read file a.txt": "completed",
+    }
+
+
+async def test_an_answer_that_was_cut_off_says_so(editor: Editor, workspace: Path) -> None:
+    talk = await Talk.begun(editor, workspace, model=MODEL)
+    assert await talk.say("cut off") == "max_tokens"
+    assert editor.said(talk.id).startswith("Half a")
+    assert "limit of tokens" in editor.said(talk.id)
+    before = len(editor.said(talk.id))
+    assert await talk.say("declined") == "end_turn"
+    assert editor.said(talk.id)[before:] == "Half a"
+
+
+async def test_a_choice_is_not_lost_with_a_prompt_that_is(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("reject")
+    talk = await Talk.begun(editor, workspace, "code", approvals="auto")
+    await talk.say("hello")
+    await talk.choose("approvals", "manual")
+    await talk.choose("mode", "ask")
+    with pytest.raises(RequestError, match="empty"):
+        await talk.say(" ")
+    turn = asyncio.create_task(talk.say("hello"))
+    await asyncio.sleep(0.003)
+    await talk.cancel()
+    await turn
+    await talk.say("write a.txt: a")
+    assert [call.kind for _, call, _ in editor.asked] == ["switch_mode"]
+    assert not (workspace / "a.txt").exists()
+
+
+async def test_a_choice_right_behind_a_prompt_loses_none(editor: Editor, workspace: Path) -> None:
+    for number in range(12):
+        talk = await Talk.begun(editor, workspace)
+        for mode in ("code", "ask"):
+            before = len(editor.said(talk.id))
+            turn = asyncio.create_task(talk.say("hello"))
+            await asyncio.sleep(number / 400)
+            await editor.agent.set_session_mode(session_id=talk.id, mode_id=mode)
+            assert await turn == "end_turn"
+            assert "offline model" in editor.said(talk.id)[before:]
+
+
+@pytest.mark.parametrize(("option", "value"), [("approvals", "auto"), ("model", MODEL)])
+async def test_a_choice_while_a_person_is_asked_holds_behind_the_answer(
+    editor: Editor, workspace: Path, option: str, value: str
+) -> None:
+    talk = await Talk.begun(editor, workspace, "code")
+
+    async def choose(*_: Any) -> str:
+        await talk.choose(option, value)
+        editor.answer = dismiss
+        return "once"
+
+    editor.answer = choose
+    stop = await talk.say("write a.txt: a\nwrite b.txt: b")
+    assert (workspace / "a.txt").exists()
+    assert len(editor.asked) == 1
+    assert stop == "end_turn"
+    assert (workspace / "b.txt").exists() == (option == "approvals")
+
+
+async def test_a_mode_set_while_a_question_is_open_takes_it_back(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await Talk.begun(editor, workspace, model=MODEL)
+    await talk.say("open question")
+    await editor.agent.set_session_mode(session_id=talk.id, mode_id="code")
+    assert talk.calls() == {"Which colour?": ["pending", "pending", "failed"]}
+    await talk.say("Green")
+    assert editor.said(talk.id).endswith("Here I am.")
+
+
+@pytest.mark.parametrize("code", [-32601, -32603])
+async def test_an_editor_that_cannot_ask_approves_nothing(
+    editor: Editor, workspace: Path, code: int
+) -> None:
+    async def fail(*_: Any) -> str:
+        raise RequestError(code, "no dialogs here")
+
+    editor.answer = fail
+    talk = await Talk.begun(editor, workspace, "code")
+    with pytest.raises(RequestError, match="no dialogs here"):
+        await talk.say("write a.txt: a")
+    assert talk.calls()["Write file a.txt"][-1] == "failed"
+    editor.answer = choosing("once")
+    assert await talk.say("write b.txt: b") == "end_turn"
+    assert [path.name for path in workspace.iterdir()] == ["b.txt"]
+
+
 async def test_a_dismissed_dialog_ends_the_turn_and_runs_nothing(
     editor: Editor, workspace: Path
 ) -> None:
@@ -374,7 +516,11 @@ async def test_a_question_is_answered_by_a_suggestion(editor: Editor, workspace:
     editor.answer = choosing("answer-1")
     talk = await Talk.begun(editor, workspace, model=MODEL)
     assert await talk.say("question") == "end_turn"
-    assert [one.name for one in editor.asked[0][2]] == ["Red", "Blue", "Answer in the chat"]
+    assert [one.name for one in editor.asked[0][2]] == [
+        "Answer: Red",
+        "Answer: Blue",
+        "Answer in the chat",
+    ]
     assert editor.said(talk.id) == "It says: Blue"
 
 

@@ -138,6 +138,83 @@ async def test_an_editor_that_refuses_is_not_gone_around(editor: Editor, workspa
     assert (workspace / "a.txt").read_text() == "private"
 
 
+@pytest.mark.parametrize(("text", "readings"), [("read d/a.txt", 1), ("write d/a.txt: PWNED", 2)])
+async def test_a_link_that_comes_meanwhile_is_told_and_brings_nothing_in(
+    editor: Editor, workspace: Path, text: str, readings: int
+) -> None:
+    """What the editor has written by then is written: it has a path, and no descriptor."""
+    folder, outside = workspace / "d", workspace.parent / "outside"
+    for one in (folder, outside):
+        one.mkdir()
+    (folder / "a.txt").write_text("inside")
+    (outside / "a.txt").write_text("secret")
+
+    async def swap() -> None:
+        if len(editor.reads) == readings:
+            folder.rename(workspace / "e")
+            folder.symlink_to(outside)
+
+    editor.before_reading = swap
+    answer = await said(editor, workspace, text)
+    assert "was moved while the editor had it" in answer
+    assert "secret" not in answer
+    assert (outside / "a.txt").read_text() == "secret"
+
+
+async def test_what_the_editor_does_not_show_it_does_not_replace(
+    editor: Editor, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("precious")
+
+    async def refuse() -> None:
+        raise RequestError(-32603, "this file is private")
+
+    editor.before_reading = refuse
+    answer = await said(editor, workspace, "write a.txt: gone")
+    (_, call, _) = editor.asked[0]
+    assert [one.type for one in call.content or []] == ["content", "content", "content"]
+    assert "cannot be shown" in str(call.content)
+    assert "this file is private" in answer
+    assert (workspace / "a.txt").read_text() == "precious"
+
+
+async def test_a_mode_set_while_a_call_is_prepared_stops_it(
+    editor: Editor, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("precious")
+    id = (await editor.new(workspace)).session_id
+    for option, value in (("mode", "code"), ("approvals", "auto")):
+        await editor.agent.set_config_option(session_id=id, config_id=option, value=value)
+
+    async def set_mode() -> None:
+        editor.before_reading = None
+        await editor.agent.set_session_mode(session_id=id, mode_id="ask")
+
+    editor.before_reading = set_mode
+    assert await editor.say(id, "write a.txt: gone") == "end_turn"
+    assert (workspace / "a.txt").read_text() == "precious"
+    assert "Ask mode has no 'edit' tools" in editor.said(id)
+
+
+async def test_reads_that_are_not_answered_keep_no_other_session(
+    editor: Editor, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("text")
+
+    async def wait() -> None:
+        await asyncio.sleep(1000)
+
+    editor.before_reading = wait
+    id = (await editor.new(workspace)).session_id
+    turn = asyncio.create_task(editor.say(id, " & ".join(["read a.txt"] * 40)))
+    await editor.until(lambda: len(editor.reads) == 40)
+    editor.before_reading = None
+    async with asyncio.timeout(5):
+        assert "text" in await said(editor, workspace, "read a.txt")
+    await editor.agent.cancel(session_id=id)
+    assert await turn == "cancelled"
+
+
 async def test_an_editor_that_does_not_answer_is_not_waited_for(
     editor: Editor, workspace: Path
 ) -> None:

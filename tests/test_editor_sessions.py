@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ from acp import RequestError
 from acp.schema import McpServerStdio
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from graph.settings import ROOT
 from tests.conversation import APPROVE, Conversation, make_agent
-from tests.editor.editor import Editor, choosing, editing, never
+from tests.editor.editor import Editor, choosing, editing, environment, never
 from tests.place import Place, modes_file
 from tests.server import Thread, running
 
@@ -87,14 +90,15 @@ async def test_a_session_is_loaded_in_another_process(tmp_path: Path, workspace:
             ("think", "completed"),
             ("read", "failed"),
         ]
-        assert cards[1].content[0].new_text == "hello"
+        assert "hello" in cards[1].content[0].content.text
         assert "[exit code 3]" in cards[2].content[0].content.text
         await editor.until(lambda: editor.of("available_commands_update", id))
         count = len(editor.updates)
         opened = await reopened(editor, workspace, id, resume=True)
         assert current(opened)["mode"] == "code"
         await asyncio.sleep(0.3)
-        assert len(editor.updates) == count
+        after = [update.session_update for _, update in editor.updates[count:]]
+        assert after == ["available_commands_update"]
         await editor.say(id, "write b.txt: b")  # with approvals as they were
         assert not editor.asked
         assert (workspace / "b.txt").exists()
@@ -167,6 +171,95 @@ async def test_a_mode_that_was_set_outlives_the_process(tmp_path: Path, workspac
         await editor.until(lambda: len(editor.asked) == 3)
         assert editor.asked[-1][1].kind == "switch_mode"
     assert not (workspace / "a.txt").exists()
+
+
+async def test_an_answer_in_the_chat_is_one_after_a_restart_too(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path) as editor:
+        id = (await editor.new(workspace)).session_id
+        assert await editor.say(id, "ask: Which colour?") == "end_turn"
+        assert not editor.asked
+    async with editing(tmp_path) as editor:
+        await reopened(editor, workspace, id)
+        assert editor.of("tool_call", id)[-1].status == "pending"
+        await editor.until(lambda: editor.said(id).count("Which colour?") == 1)
+        assert await editor.say(id, "green") == "end_turn"
+        assert "- ask: Which colour?: green" in editor.said(id)
+        assert editor.of("tool_call_update", id)[-1].status == "completed"
+
+
+async def test_two_processes_see_each_others_choices(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path) as one, editing(tmp_path) as other:
+        id = await begun(one, workspace)
+        await one.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+        await reopened(other, workspace, id, resume=True)
+        await other.say(id, "hello")
+        await other.agent.set_config_option(session_id=id, config_id="mode", value="ask")
+        await other.agent.set_config_option(session_id=id, config_id="approvals", value="manual")
+        await other.say(id, "hello")
+        assert await one.say(id, "write a.txt: a") == "cancelled"
+        assert [call.kind for _, call, _ in one.asked] == ["switch_mode"]
+        assert one.of("current_mode_update", id)[-1].current_mode_id == "ask"
+        # Neither chooses for the other while that is at work.
+        one.answer = never
+        turn = asyncio.create_task(one.say(id, "write a.txt: a"))
+        await one.until(lambda: len(one.asked) == 2)
+        with pytest.raises(RequestError, match="another process is at work"):
+            await other.agent.set_session_mode(session_id=id, mode_id="code")
+        await one.agent.cancel(session_id=id)
+        assert await turn == "cancelled"
+
+
+async def test_a_prompt_that_comes_with_the_end_of_its_session_is_refused(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, SLEEP))
+        await editor.until(lambda: has_begun(editor))
+        closing = asyncio.create_task(editor.agent.close_session(session_id=id))
+        await asyncio.sleep(0)
+        with pytest.raises(RequestError) as refused:
+            await editor.say(id, "write a.txt: a")
+        assert refused.value.code == -32002
+        await closing
+        assert await turn == "cancelled"
+        assert not (workspace / "a.txt").exists()
+
+
+async def test_clean_data_leaves_what_an_editor_has_open(tmp_path: Path, workspace: Path) -> None:
+    command = [sys.executable, "-m", "doors.clean_data"]
+    options: Any = {"cwd": ROOT, "env": environment(tmp_path, {}), "text": True}
+    options["capture_output"] = True
+    async with editing(tmp_path) as editor:
+        id = (await editor.new(workspace)).session_id
+        done = await asyncio.to_thread(subprocess.run, command, **options)
+        assert (done.returncode, "an editor is at work with" in done.stderr) == (1, True)
+        assert await editor.say(id, "hello") == "end_turn"
+    done = await asyncio.to_thread(subprocess.run, command, **options)
+    assert f"{tmp_path / 'sessions.sqlite'}: removed\n" in done.stdout
+    assert not list(tmp_path.glob("sessions*"))
+
+
+async def test_a_folder_that_is_gone_is_told(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path) as editor:
+        id = (await editor.new(workspace)).session_id
+        workspace.rename(tmp_path / "elsewhere")
+        with pytest.raises(RequestError, match="is not there any more"):
+            await editor.say(id, "list")
+        (tmp_path / "elsewhere").rename(workspace)
+        assert await editor.say(id, "list") == "end_turn"
+
+
+async def test_a_mode_that_has_no_model_is_not_taken(place: Place) -> None:
+    place.global_modes.write_text(modes_file("surgeon", rest="    model: openai:gpt-5.5\n"))
+    async with editing(place.root) as editor:
+        id = (await editor.new(place.workspace)).session_id
+        with pytest.raises(RequestError, match="OPENAI_API_KEY"):
+            await editor.agent.set_session_mode(session_id=id, mode_id="surgeon")
+        assert await editor.say(id, "hello") == "end_turn"
+        assert not editor.of("current_mode_update", id)
 
 
 async def test_sessions_are_listed(tmp_path: Path, workspace: Path) -> None:

@@ -100,7 +100,9 @@ class Workspace:
         the same, so that it is one of the workspace's.
         """
         with self._on_disk(path, is_real=is_real) as file:
-            text = self._in_editor(path, file, is_real)
+            data = file.read(MAX_FILE_BYTES + 1) if buffers.get() is not None else b""
+            file.seek(0)
+            text = self._in_editor(path, self.root.joinpath(*self._real_names(path, is_real)), data)
             yield file if text is None else BytesIO(text.encode("utf-8", "replace"))
 
     @contextmanager
@@ -113,19 +115,19 @@ class Workspace:
         ):
             yield file
 
-    def _in_editor(self, path: str, file: BinaryIO, is_real: bool) -> str | None:
-        """The text that the editor has; None where there is none, or the file is not plain UTF-8.
+    @staticmethod
+    def _in_editor(path: str, real: Path, data: bytes) -> str | None:
+        """The text that the editor has of a file, in which ``data`` is on disk.
 
-        An editor gives text and no bytes: what they were, or would be, it does not say.
+        None where there is no editor, and where that is not plain UTF-8: an editor gives
+        text and no bytes, and what they were, or would be, it does not say.
         """
         editor = buffers.get()
-        if editor is None or not editor.reads:
+        is_large = len(data) > MAX_FILE_BYTES
+        if editor is None or not editor.reads or is_large or not is_plain_utf8(data):
             return None
-        data = file.read(MAX_FILE_BYTES + 1)
-        file.seek(0)
-        if len(data) > MAX_FILE_BYTES or not is_plain_utf8(data):
-            return None
-        return editor.read(self.root.joinpath(*self._real_names(path, is_real)))
+        with _in_its_place(path, real):
+            return editor.read(real)
 
     def write(
         self, path: str, text: str, *, is_real: bool = False, instead_of: str | None = None
@@ -142,7 +144,12 @@ class Workspace:
                 raise ToolFailedError(f"{path!r} is not a regular file")
             before = b"" if old is None else regular.to_replace(name, folder, MAX_FILE_BYTES)
             form = Form.of(before)
-            if instead_of is not None and self._text_of(path, before, form) != instead_of:
+            real = self.root.joinpath(*folders, name)
+            # Of an editor's, also where the old text does not matter: what it refuses to show it
+            # does not get to replace.
+            shown = None if old is None else self._in_editor(path, real, before)
+            now = form.decode(before) if shown is None and instead_of is not None else shown
+            if instead_of is not None and now != instead_of:
                 raise ToolFailedError(f"{path!r} has changed meanwhile; read it again")
             data = form.encode(text)
             if len(data) > MAX_FILE_BYTES:
@@ -151,23 +158,14 @@ class Workspace:
                 )
             editor = buffers.get()
             if editor is not None and editor.writes and is_plain_utf8(before + data):
-                editor.write(self.root.joinpath(*folders, name), data.decode())
+                with _in_its_place(path, real):
+                    editor.write(real, data.decode())
+            elif shown is not None and shown != form.decode(before):
+                unsaved = "has changes in the editor that are not saved; ask the user to save it"
+                raise ToolFailedError(f"{path!r} {unsaved}")
             else:
                 regular.replace(name, folder, data, old)
         return old is None
-
-    def _text_of(self, path: str, data: bytes, form: Form) -> str:
-        """The text that ``data`` of a file is, or that the editor has in its stead."""
-        on_disk = form.decode(data)
-        text = self._in_editor(path, BytesIO(data), is_real=True)
-        if text is None or text == on_disk:
-            return on_disk
-        editor = buffers.get()
-        if editor is None or not editor.writes:
-            raise ToolFailedError(
-                f"{path!r} has changes in the editor that are not saved; ask the user to save it"
-            )
-        return text
 
     def entries(
         self,
@@ -271,6 +269,20 @@ class Workspace:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def _in_its_place(path: str, real: Path) -> Iterator[None]:
+    """Raises ``ToolFailedError`` where a link stands on the way, before or afterwards.
+
+    An editor gets a path, and opens it in its own time: nothing here holds the folders
+    in their place meanwhile.
+    """
+    if os.path.realpath(real) != str(real):
+        raise ToolFailedError(f"{path!r} is not where it was")
+    yield
+    if os.path.realpath(real) != str(real):
+        raise ToolFailedError(f"{path!r} was moved while the editor had it; look what it did")
 
 
 def _check(path: str, found: str) -> None:

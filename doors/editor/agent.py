@@ -136,8 +136,8 @@ class EditorAgent:
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
         """End what it does; it can be loaded again."""
         session = self._known(session_id)
+        del self._open[session_id]
         await session.close()
-        self._open.pop(session_id, None)
         return CloseSessionResponse()
 
     async def set_session_mode(
@@ -226,12 +226,19 @@ def _absolute(cwd: str) -> Path:
     path = Path(cwd)
     if not path.is_absolute() or "\0" in cwd:
         raise InvalidInputError(f"cwd {cwd[:300]!r} is no absolute path")
-    return path.resolve()
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise InvalidInputError(f"cwd {cwd[:300]!r}: {error}") from error
 
 
 def _folder(cwd: str) -> Path:
     path = _absolute(cwd)
-    if not path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError:  # its name is too long, say
+        is_folder = False
+    if not is_folder:
         raise InvalidInputError(f"cwd {cwd[:300]!r} is no folder that exists")
     return path
 

@@ -57,6 +57,8 @@ class Card:
     """The arguments as the model gave them."""
     preview: tuple[Content, ...] = ()
     """What it will do: a diff, where both texts are known."""
+    is_due: bool = False
+    """Whether it has yet to run, so that what it does can be told from the file."""
     line: int | None = None
     """In the first of the files, from 1."""
 
@@ -93,6 +95,7 @@ class Card:
             files if effect in (Effect.READ, Effect.EDIT) else (),
             call["args"],
             preview,
+            is_due,
             line,
         )
 
@@ -163,7 +166,7 @@ def _title(harness: Harness, tool: Tool, args: Mapping[str, Any]) -> str:
         case Effect.COMPLETE:
             return "Done"
         case Effect.COMMAND if spec.command is not None:
-            return str(args.get(spec.command))
+            return " ⏎ ".join(str(args.get(spec.command)).splitlines())
         case Effect.READ:
             values = list(args.values())
         case _:
@@ -186,23 +189,29 @@ def _preview(
                 told = f"The file is there, and what is in it cannot be shown: {plain(str(error))}"
                 return (as_output(new), as_text(told)), None
         case {"old": str(old), "new": str(new)}:
-            return _diff(file, old, new), _line(harness, file, old) if is_due else None
+            diff, line = _diff(file, old, new), None
+            if is_due:
+                line, count = _places(harness, file, old)
+                if count > 1 and args.get("replace_all"):
+                    diff += (as_text(f"In all {count} places in which the old text stands."),)
+            return diff, line
     return (), None
 
 
 def _diff(file: Path, old: str | None, new: str) -> tuple[Content, ...]:
     if len(new) + len(old or "") > MAX_DIFF:
-        return (as_output(new),)
+        return (as_text(f"{len(new)} characters, too many for a diff:"), as_output(new))
     return (FileEditToolCallContent(type="diff", path=str(file), old_text=old, new_text=new),)
 
 
-def _line(harness: Harness, file: Path, old: str) -> int | None:
-    """Where the text stands in the file."""
+def _places(harness: Harness, file: Path, old: str) -> tuple[int | None, int]:
+    """The first line in which the text stands in the file, and how often it does."""
     try:
-        before, found, _ = (_text(harness, file) or "").partition(old)
+        text = _text(harness, file) or ""
+        before, found, _ = text.partition(old)
     except (ToolFailedError, ValueError):  # it is not to be read, or old is empty
-        return None
-    return before.count("\n") + 1 if found else None
+        return None, 0
+    return before.count("\n") + 1 if found else None, text.count(old)
 
 
 def _text(harness: Harness, file: Path) -> str | None:

@@ -19,6 +19,7 @@ from langchain_core.messages import BaseMessage
 
 from graph.data_marks import marked, unmarked
 from modes.errors import InvalidInputError
+from modes.plain_text import escaped
 
 PromptBlock = (
     TextContentBlock
@@ -95,9 +96,12 @@ def as_text(text: str) -> ContentToolCallContent:
 
 
 def as_output(text: str) -> ContentToolCallContent:
-    """Text as it is: between fences that it cannot end."""
+    """Somebody else's text, as it is: between fences that it cannot end, nothing unseen in it."""
+    text = "".join(one if one in "\n\t" else escaped(one) for one in re.split(r"([\n\t])", text))
     if len(text) > MAX_SHOWN:
-        text = f"[{len(text) - MAX_SHOWN} characters left out]\n{text[-MAX_SHOWN:]}"
+        half = MAX_SHOWN // 2
+        left_out = f"[{len(text) - MAX_SHOWN} characters left out]"
+        text = f"{text[:half]}\n{left_out}\n{text[-half:]}"
     longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return as_text(f"{fence}\n{text}\n{fence}")

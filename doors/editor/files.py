@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from modes.errors import ToolFailedError
 from modes.plain_text import plain
 
-SECONDS = 60
+SECONDS = 15
 T = TypeVar("T")
 
 

@@ -26,8 +26,10 @@ from langgraph.types import Overwrite
 
 from doors.editor.cards import KINDS, Card
 from doors.editor.content import as_output, as_text, shown, text_block
+from graph.answer import CUT_OFF
 from graph.harness import Harness
 from graph.history import call_id
+from graph.normal_form import is_sound_id
 from graph.state import Planned
 from modes.errors import InvalidCallError
 from modes.plain_text import plain
@@ -36,6 +38,8 @@ from modes.toolspec import Effect
 OUTPUT_SECONDS = 0.2
 """Between two updates of what a command has printed so far."""
 MAX_OUTPUT = 20_000
+REPAIRING = ("intake", "review")
+"""Nodes that write the history anew; what it says has been said."""
 STOPPED = "Stopped."
 STOPPED_IN_IT = "Stopped while it ran: it may have taken effect, in whole or in part."
 
@@ -51,8 +55,13 @@ class Narrator:
         self._running = set[str]()
         self._output: dict[str, str] = {}
         self._shown_at = 0.0
-        self._heard = set[str | None]()
-        """Ids of messages whose text was heard."""
+        self._used = set[str]()
+        """Ids of all calls so far."""
+        self._streamed = ""
+        """What was heard of the answer that is coming in."""
+        self._has_streamed = False
+        self.was_cut_off = False
+        """Whether the last answer has reached the model's limit of tokens."""
 
     async def send(self, update: Any) -> None:
         """One update."""
@@ -63,18 +72,16 @@ class Narrator:
         chunk = AgentMessageChunk(session_update="agent_message_chunk", content=text_block(text))
         await self.send(chunk)
 
-    async def message(self, harness: Harness, message: AnyMessage) -> None:
-        """A message of the model's, or a piece of one, from the stream ``messages``."""
-        if not isinstance(message, AIMessage):
-            return
-        if not isinstance(message, AIMessageChunk) and message.id in self._heard:
-            return  # it was told piece by piece
-        self._heard.add(message.id)
+    async def piece(self, harness: Harness, message: AnyMessage) -> None:
+        """A piece of the model's answer, from the stream ``messages``."""
+        if not isinstance(message, AIMessageChunk):
+            return  # it comes with the node's update
+        self._streamed += message.text
+        self._has_streamed = True
         await self._words(message)
-        if isinstance(message, AIMessageChunk):
-            for piece in message.tool_call_chunks:
-                if piece["id"] and piece["name"]:
-                    await self._announce(harness, piece["id"], piece["name"])
+        for call in message.tool_call_chunks:
+            if call["id"] and call["name"]:
+                await self._announce(harness, call["id"], call["name"])
 
     async def _words(self, message: AIMessage) -> None:
         for block in message.content_blocks:
@@ -88,12 +95,13 @@ class Narrator:
 
     async def _announce(self, harness: Harness, id: str, name: str) -> None:
         """A call of which the arguments are still on their way."""
-        if id in self._open:
-            return
+        if id in self._used or not is_sound_id(id):
+            return  # it will get another one
         try:
             kind = KINDS[harness.toolbox[name].spec.effect]
         except InvalidCallError:
             kind = "other"
+        self._used.add(id)
         card = self._open[id] = Card(id, plain(name), kind)
         await self.send(card.start())
 
@@ -101,29 +109,40 @@ class Narrator:
         """What a node has changed, from the stream ``updates``."""
         messages = update.get("messages") or []
         messages = messages.value if isinstance(messages, Overwrite) else messages
-        calls = [
-            call for message in messages if isinstance(message, AIMessage)
-            for call in message.tool_calls
-        ]  # fmt: skip
-        is_answer = node.startswith("mode_") or any(isinstance(one, AIMessage) for one in messages)
-        if is_answer and node not in ("intake", "review", "act"):
-            await self._calls(harness, calls)
         for message in messages:
-            if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
+            if isinstance(message, AIMessage) and node not in REPAIRING:
+                await self._answer(harness, message)
+            elif isinstance(message, ToolMessage) and message.tool_call_id in self._open:
                 await self._ended(message)
         if (todos := update.get("todos")) is not None:
             await self.plan(todos)
 
-    async def _calls(self, harness: Harness, calls: Sequence[ToolCall]) -> None:
-        """The calls of an answer, whole; announced ones that are not among them are none."""
-        ids = {call_id(call) for call in calls}
+    async def _answer(self, harness: Harness, message: AIMessage) -> None:
+        """The whole answer: what of it was not heard, and its calls.
+
+        Announced calls that are not among them are none.
+        """
+        if not self._has_streamed:
+            await self._words(message)
+        elif message.text != self._streamed:
+            # Why it was cut off, say, or words that do not come in pieces.
+            await self.say(message.text.removeprefix(self._streamed))
+        self._streamed, self._has_streamed = "", False
+        self.was_cut_off = message.text.endswith(CUT_OFF)
+        ids = {call_id(call) for call in message.tool_calls}
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
-        for call in calls:
+        for call in message.tool_calls:
             card = await Card.of(harness, call)
             is_new = card.id not in self._open
             self._open[card.id] = card
+            self._used.add(card.id)
             await self.send(card.start() if is_new else card.progress("pending"))
+
+    def knows(self, messages: Sequence[AnyMessage]) -> None:
+        """Of earlier calls the editor has cards."""
+        answers = (message for message in messages if isinstance(message, AIMessage))
+        self._used |= {call_id(call) for message in answers for call in message.tool_calls}
 
     def waits(self, card: Card) -> None:
         """A card that the editor is asked about, and so knows."""
@@ -135,7 +154,9 @@ class Narrator:
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         self._running.add(call_id(call))
-        card = self._open[call_id(call)] = await Card.of(harness, call, is_due=True)
+        card = self._open[call_id(call)]
+        if not card.is_due or card.given != call["args"]:
+            card = self._open[card.id] = await Card.of(harness, call, is_due=True)
         await self.send(card.progress("in_progress"))
 
     async def output(self, id: str, text: str) -> None:
@@ -170,6 +191,7 @@ class Narrator:
             is_begun = id in self._running and card.effect in (Effect.EDIT, Effect.COMMAND)
             await self.send(card.failed(STOPPED_IN_IT if is_begun else why, output))
         self._running.clear()
+        self._streamed, self._has_streamed = "", False
 
     async def plan(self, todos: Sequence[Mapping[str, str]]) -> None:
         """The todo list, whole."""
@@ -183,6 +205,7 @@ class Narrator:
         self, harness: Harness, messages: Sequence[AnyMessage], waiting: set[str]
     ) -> None:
         """The whole history; ``waiting`` are the calls that wait for a person."""
+        self.knows(messages)
         answers = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         for message in messages:
             if isinstance(message, HumanMessage):
@@ -199,9 +222,9 @@ class Narrator:
         self, harness: Harness, call: ToolCall, answer: ToolMessage | None, waiting: set[str]
     ) -> None:
         card = await Card.of(harness, call)
-        if answer is None and card.id in waiting:
+        if answer is None and (card.id in waiting or card.id in self._open):
             self._open[card.id] = card
-            await self.send(card.start())
+            await self.send(card.start("in_progress" if card.id in self._running else "pending"))
             return
         has_failed = answer is None or answer.status == "error"
         start: ToolCallStart = card.start("failed" if has_failed else "completed")

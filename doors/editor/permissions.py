@@ -14,7 +14,7 @@ from acp.schema import (
 from langchain_core.messages import ToolCall
 
 from doors.editor.cards import Card, Content
-from doors.editor.content import as_text
+from doors.editor.content import as_output
 from graph.decisions import ActionRequest
 from graph.harness import Harness
 from graph.suggestions import suggestions
@@ -23,6 +23,7 @@ from modes.plain_text import plain
 from modes.toolspec import Effect
 
 MAX_TARGETS = 4
+MAX_ANSWERS = 4
 MAX_PLAN = 20_000
 MAX_LABEL = 80
 
@@ -52,16 +53,17 @@ class Question:
         """What is asked in ``mode``; ``plans`` are what it has written so far. Blocks."""
         call = ToolCall(name=asked["name"], args=asked["args"], id=asked["id"])
         card = Card.at_once(harness, call, is_due=True)
-        told = as_text(asked["description"])
+        # What the model says is shown as it is: a picture in it, say, would be fetched.
+        told = as_output(asked["description"])
         match card.effect:
             case Effect.SWITCH:
-                content = (*plans, told)
+                content = (told, *plans)
                 options = (*_switch(), *_others(harness, asked, mode), _reject("No, stay"))
             case Effect.QUESTION:
                 content = (told,)
                 options = (*_answers(asked), _in_the_chat())
             case _:
-                content = (*card.preview, told)
+                content = (*(card.preview or (as_output(_call(asked, card)),)), told)
                 options = (*_tool(asked, card), _reject("Reject"))
         return cls(card, content, options)
 
@@ -95,9 +97,10 @@ def plans_of(harness: Harness, written: list[str]) -> tuple[Content, ...]:
         if path.endswith(".md"):
             try:
                 text = harness.toolbox.workspace.read(path, MAX_PLAN, is_real=True)
-            except ToolFailedError:
-                continue
-            found.append(as_text(f"{plain(path)}\n\n{text}"))
+            except ToolFailedError as error:
+                found.append(as_output(f"{path} is not shown: {error}"))
+            else:
+                found.append(as_output(f"{path}:\n\n{text}"))
     return tuple(found)
 
 
@@ -141,8 +144,20 @@ def _tool(asked: ActionRequest, card: Card) -> Iterator[Option]:
 
 
 def _answers(asked: ActionRequest) -> Iterator[Option]:
-    for number, label in enumerate(suggestions(asked["args"])):
-        yield Option(f"answer-{number}", label, "allow_once", {"type": "respond", "message": label})
+    """The words are the model's, so they stand behind ours."""
+    found = list(suggestions(asked["args"]).items())[:MAX_ANSWERS]
+    for number, (label, slug) in enumerate(found):
+        what = f"Switch to {slug} mode, and answer" if slug else "Answer"
+        name = f"{what}: {plain(label.removesuffix(f' (switch to {slug})'), MAX_LABEL)}"
+        decision = {"type": "respond", "message": label}
+        yield Option(f"answer-{number}", name, "allow_once", decision)
+
+
+def _call(asked: ActionRequest, card: Card) -> str:
+    """All that will run, of which a title shows the beginning."""
+    if card.effect is Effect.COMMAND:
+        return "\n".join(str(value) for value in asked["args"].values())
+    return "\n".join(f"{name}: {value}" for name, value in asked["args"].items())
 
 
 def _in_the_chat() -> Option:

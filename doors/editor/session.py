@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from acp.schema import (
     FileSystemCapabilities,
     SessionInfoUpdate,
     StopReason,
+    TextContentBlock,
 )
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -24,7 +26,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, Durability, Interrupt, StreamMode
 from pydantic import ValidationError
 
-from doors.editor.content import PromptBlock, Said, said
+from doors.editor.content import PromptBlock, Said, said, text_block
 from doors.editor.files import EditorFiles
 from doors.editor.narrator import Narrator
 from doors.editor.options import Options
@@ -57,6 +59,10 @@ class Stopped(Exception):  # noqa: N818  # no error
     """The person has dismissed a question, and with it the turn."""
 
 
+class Gone(Exception):  # noqa: N818  # no error
+    """There is no editor any more: what waits for a person still waits."""
+
+
 class Session:
     """What is open in this process; the thread and the record are kept."""
 
@@ -80,6 +86,7 @@ class Session:
         """Each with whether its end may be told."""
         self._waiting_again: asyncio.Task[StopReason] | None = None
         """The turn that does nothing but ask once more what was open when the session was left."""
+        self._is_superseded = False
         self._control: RunControl | None = None
         self._mode_is_set = asyncio.Event()
         self._on_the_way: dict[str, Any] = {}
@@ -127,13 +134,13 @@ class Session:
         self._approvals = values.get("approvals") or harness.approvals.value
         if self.record.mode not in harness.catalog:
             self.record.mode = None
+            self._mode_is_set.clear()
         return values
 
     async def begin(self) -> None:
         """What follows the answer that opened the session: the commands, a question that waits."""
         await self.tell_commands()
-        is_idle = not self._turns and self._waiting_again is None
-        if is_idle and self.record.mode is None and await self._interrupt() is not None:
+        if self.record.mode is None and await self._interrupt() is not None and not self._turns:
             self._ask_again()
 
     def opened(self) -> Options:
@@ -148,7 +155,7 @@ class Session:
         if self._turns:
             await self._choose(option, value)
         else:
-            with self._sessions.claimed(self.record.id):
+            with self._sessions.claimed(self.record.id, self):
                 await self.read()
                 await self._choose(option, value)
         return self.options
@@ -158,11 +165,13 @@ class Session:
         if option == "model":
             await self._shops.get(self.cwd, chosen)  # it may lack its key, say
         if getattr(self.options, option) == chosen:
+            await self.tell()
             return
         if option == "mode":
             await self._check_model_of(chosen)
-        setattr(self.record, option, chosen)
-        await self._sessions.save(self.record)
+        record = replace(self.record, **{option: chosen})
+        await self._sessions.save(record)
+        self.record = record
         if self._control is not None:
             self._control.request_drain()
         if option == "mode":
@@ -205,7 +214,8 @@ class Session:
     async def prompt(self, blocks: Sequence[PromptBlock]) -> StopReason:
         """A turn on what the user says, behind those that are under way."""
         if self._waiting_again is not None:
-            self._waiting_again.cancel()  # nobody answered; this is said instead
+            self._is_superseded = True  # nobody answered; this is said instead
+            self._waiting_again.cancel()
         return await self._taken(asyncio.create_task(self._alone(blocks)))
 
     def _ask_again(self) -> None:
@@ -219,7 +229,7 @@ class Session:
         if self._waiting_again is turn:
             self._waiting_again = None
         if not turn.cancelled() and (error := turn.exception()) is not None:
-            log.error("the turn that went on could not: %s", error)
+            log.error("the session cannot go on: %s", error)
 
     async def _taken(self, turn: asyncio.Task[StopReason]) -> StopReason:
         may_be_told = self._turns[turn] = asyncio.Event()
@@ -255,13 +265,15 @@ class Session:
         """One turn, nobody else's at the same time, here or in another process."""
         try:
             async with self._lock:
-                with self._sessions.claimed(self.record.id):
+                with self._sessions.claimed(self.record.id, self):
                     return await self._turn(blocks)
-        except (asyncio.CancelledError, Stopped):
+        except (asyncio.CancelledError, Stopped, Gone):
             return "cancelled"
 
     async def _turn(self, blocks: Sequence[PromptBlock] | None) -> StopReason:
-        await self.read()
+        values = await self.read()
+        await self.tell()
+        self._narrator.knows(values.get("messages", []))
         files = EditorFiles(self._client, self.record.id, self._offered)
         buffers.set(files)
         try:
@@ -270,6 +282,8 @@ class Session:
                 return "end_turn" if open_question is None else await self._run(None, open_question)
             given = await self._given(blocks)
             return "end_turn" if given is None else await self._run(given)
+        except Gone:
+            raise
         except (asyncio.CancelledError, Stopped):
             await _to_the_end(self._clean_up())
             raise
@@ -289,6 +303,9 @@ class Session:
         """After a cancelled turn: what waited for a person does not wait any more."""
         if self._is_left:
             return
+        if self._is_superseded:
+            self._is_superseded = False
+            return
         await self._narrator.stopped()
         state = await self._shop.agent.aget_state(self._config)
         if state.interrupts:
@@ -296,13 +313,15 @@ class Session:
 
     async def _given(self, blocks: Sequence[PromptBlock]) -> Given:
         """The graph's input; None where there is nothing to do but what is done by then."""
-        content = said(blocks, self.cwd)
-        if isinstance(content, str) and (found := self.options.command(content)):
-            slug, content = found
+        first = blocks[0] if blocks else None
+        if isinstance(first, TextContentBlock) and (found := self.options.command(first.text)):
+            slug, rest = found
+            blocks = [*([text_block(rest)] if rest else []), *blocks[1:]]
             await self.choose("mode", slug)
-            if not content:
+            if not blocks:
                 await self._narrator.say(f"{self._shop.harness.catalog[slug].name} mode.")
                 return None
+        content = said(blocks, self.cwd)
         await self._call_it(content)
         if isinstance(content, str) and (answer := await self._answer(content)):
             return answer
@@ -349,7 +368,7 @@ class Session:
                     given = None
                     continue
             if interrupt is None:
-                return "end_turn"
+                return "max_tokens" if self._narrator.was_cut_off else "end_turn"
             given = await self._ask(interrupt)
             self._waiting_again = interrupt = None
             if given is None and not self._mode_is_set.is_set():
@@ -359,19 +378,28 @@ class Session:
 
     async def _stream(self, given: Given) -> Interrupt | None:
         """Run until it ends, waits for a person, or has been drained."""
-        control = self._control = RunControl()
+        control = RunControl()
+        if given is None:
+            self._control = control
         interrupt = None
+        stream = self._shop.agent.astream(
+            given, self._config, stream_mode=STREAMS, durability=DURABILITY, control=control
+        )
+        part: Any
         try:
-            part: Any
-            async for stream, part in self._shop.agent.astream(
-                given, self._config, stream_mode=STREAMS, durability=DURABILITY, control=control
-            ):
-                if self._has_chosen():
-                    control.request_drain()
-                if stream == "updates" and "__interrupt__" in part:
-                    (interrupt,) = part["__interrupt__"]
-                else:
-                    await self._heard(stream, part)
+            async with aclosing(stream) as parts:  # type: ignore[type-var]  # a generator it is
+                async for kind, part in parts:
+                    if kind == "updates" and "__interrupt__" in part:
+                        (interrupt,) = part["__interrupt__"]
+                    else:
+                        await self._heard(kind, part)
+                    if kind == "updates":
+                        # Not before the first node has taken in what the run was given.
+                        self._control = control
+                    if self._control is not None and self._has_chosen():
+                        control.request_drain()
+                        if kind == "tasks" and "input" in part:
+                            raise GraphDrained  # its tasks have not begun, and need not
         finally:
             self._control = None
         return interrupt
@@ -380,7 +408,7 @@ class Session:
         harness, narrator = self._shop.harness, self._narrator
         match stream, part:
             case "messages", (message, _):
-                await narrator.message(harness, message)
+                await narrator.piece(harness, message)
             case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
                 await narrator.output(id, text)
             case "tasks", {"name": "act", "input": {"planned": planned}}:
@@ -479,7 +507,7 @@ class Session:
                 return None
             chosen = question.decision(await asking)
         except ConnectionError:
-            raise Stopped from None
+            raise Gone from None
         except (RequestError, ValidationError) as error:
             problem = f"the editor did not ask about {question.card.title!r}: {error}"
             raise RequestError(-32603, problem) from error

@@ -2,13 +2,12 @@
 
 import asyncio
 import fcntl
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 from uuid import UUID, uuid4
 
 import aiosqlite
@@ -19,6 +18,7 @@ from typing_extensions import override
 
 from modes.errors import InvalidInputError
 
+T = TypeVar("T")
 PAGE = 100
 IN_USE = 1 << 62
 """The byte on which every process that has the file open holds a lock."""
@@ -58,6 +58,21 @@ class WholeWrites(AsyncSqliteSaver):
     One between a statement and its commit would keep the file locked, for every session.
     """
 
+    def __init__(self, conn: aiosqlite.Connection, **rest: Any) -> None:
+        super().__init__(conn, **rest)
+        self._writing = set[asyncio.Task[Any]]()
+
+    async def written(self) -> None:
+        """Wait for what is being written."""
+        while self._writing:
+            await asyncio.wait(self._writing)
+
+    def _whole(self, writing: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        task = asyncio.create_task(writing)
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+        return asyncio.shield(task)
+
     @override
     async def aput(
         self,
@@ -66,7 +81,7 @@ class WholeWrites(AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await asyncio.shield(super().aput(config, checkpoint, metadata, new_versions))
+        return await self._whole(super().aput(config, checkpoint, metadata, new_versions))
 
     @override
     async def aput_writes(
@@ -76,7 +91,7 @@ class WholeWrites(AsyncSqliteSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        await asyncio.shield(super().aput_writes(config, writes, task_id, task_path))
+        await self._whole(super().aput_writes(config, writes, task_id, task_path))
 
 
 class Sessions:
@@ -85,7 +100,7 @@ class Sessions:
     def __init__(self, database: aiosqlite.Connection, claims: BinaryIO) -> None:
         self._database = database
         self._claims = claims
-        self._claimed = Counter[str]()
+        self._claimed: dict[str, tuple[object, int]] = {}
 
     @classmethod
     @asynccontextmanager
@@ -126,25 +141,30 @@ class Sessions:
         return records[:PAGE], str(start + PAGE) if len(records) > PAGE else None
 
     @contextmanager
-    def claimed(self, id: str) -> Iterator[None]:
-        """Keeps other processes off the session; raises ``InvalidInputError`` if one is on it.
+    def claimed(self, id: str, owner: object) -> Iterator[None]:
+        """Keeps others off the session, in this process and in others.
 
-        In this process it may be claimed more than once.
+        Raises ``InvalidInputError`` if one is on it. Its owner may claim it more than once.
         """
+        holder, count = self._claimed.get(id, (owner, 0))
+        if holder is not owner:
+            raise InvalidInputError("what this session did is still ending; try again")
         place = UUID(id).int >> 66  # a lock on one byte far out, of which nothing is left behind
         try:
-            if not self._claimed[id]:
+            if not count:
                 fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
         except OSError as error:
             raise InvalidInputError(
                 "another process is at work on this session; close it there, or wait"
             ) from error
-        self._claimed[id] += 1
+        self._claimed[id] = owner, count + 1
         try:
             yield
         finally:
-            self._claimed[id] -= 1
-            if not self._claimed[id]:
+            count = self._claimed[id][1] - 1
+            self._claimed[id] = owner, count
+            if not count:
+                del self._claimed[id]
                 fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, place)
 
 

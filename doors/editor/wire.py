@@ -43,20 +43,25 @@ class Wire:
             if not line.strip():
                 continue
             try:
-                message = json.loads(line)
+                message = json.loads(line, parse_constant=_no_number)
+                if b"\\u" in line:
+                    json.dumps(message, ensure_ascii=False).encode()  # half of a character
             except (ValueError, RecursionError) as error:
                 await self._refuse(NOT_JSON, f"a line is no JSON: {error}")
                 continue
             problem = _problem(message)
             if problem is None:
-                if not message.get("method", "").startswith("$/"):
+                if "id" in message or not message["method"].startswith("$/"):
                     return _plain(message)
             elif not _is_answer(message):
                 await self._refuse(NO_MESSAGE, problem, message)
 
     async def send(self, message: dict[str, Any]) -> None:
         """Send it; raises ``ConnectionError`` where nobody reads any more."""
-        text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str)
+        try:
+            text = _dumped(message)
+        except ValueError:  # a number that JSON has not
+            text = _dumped(json.loads(_dumped(message, allow_nan=True), parse_constant=str))
         try:
             # A lone surrogate is no character: many a JSON reader refuses the whole line.
             self._writer.write(text.encode("utf-8", "replace") + b"\n")
@@ -95,6 +100,16 @@ class Wire:
         id = message.get("id") if isinstance(message, dict) else None
         id = id if isinstance(id, str | int) else None
         await self.send({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def _dumped(message: Any, *, allow_nan: bool = False) -> str:
+    return json.dumps(
+        message, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=allow_nan
+    )
+
+
+def _no_number(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _problem(message: Any) -> str | None:

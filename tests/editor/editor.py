@@ -100,6 +100,7 @@ class Editor:
 
     async def read_text_file(self, session_id: str, path: str, **_: Any) -> ReadTextFileResponse:
         self.reads.append(path)
+        self.has_news.set()
         if self.before_reading is not None:
             await self.before_reading()
         if path in self.buffers:
