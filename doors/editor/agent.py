@@ -88,13 +88,13 @@ class EditorAgent:
         with _refusing():
             _only_here(mcp_servers, more)
             session = self._session(Record.new(str(_folder(cwd))))
-            await session.read()
-            await self._sessions.save(session.record)
-        self._open[session.record.id] = session
+            await session.open()
+            await session.keep()
+        self._open[session.id] = session
         options = session.opened()
         self._say_later(session)
         return NewSessionResponse(
-            session_id=session.record.id,
+            session_id=session.id,
             modes=options.mode_state(),
             config_options=options.config(),
         )
@@ -194,7 +194,7 @@ class EditorAgent:
                 raise InvalidInputError(
                     f"the session is of the folder {str(session.cwd)!r}, and not of {cwd!r}"
                 )
-            await session.read()
+            await session.open()
         return session
 
     def _known(self, session_id: str) -> Session:

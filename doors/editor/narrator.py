@@ -55,6 +55,7 @@ class Narrator:
         self._running = set[str]()
         self._output: dict[str, str] = {}
         self._shown_at = 0.0
+        self._notices = set[str]()
         self._used = set[str]()
         """Ids of all calls so far."""
         self._streamed = ""
@@ -71,6 +72,12 @@ class Narrator:
         """Words of the agent's."""
         chunk = AgentMessageChunk(session_update="agent_message_chunk", content=text_block(text))
         await self.send(chunk)
+
+    async def notice(self, text: str) -> None:
+        """What a person should know of the modes, once."""
+        if text not in self._notices:
+            self._notices.add(text)
+            await self.say(f"> Notice: {text}\n\n")
 
     async def piece(self, harness: Harness, message: AnyMessage) -> None:
         """A piece of the model's answer, from the stream ``messages``."""

@@ -5,8 +5,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.types import Interrupt, StateSnapshot
 
 from doors.editor.options import Modes, modes_of
 from graph.agent import Agent, build_agent
@@ -26,6 +29,23 @@ class Shop:
     agent: Agent
     modes: Modes
     """As an editor shows them; there may be many."""
+
+    async def state(self, id: str) -> StateSnapshot:
+        """Of the thread of this id."""
+        return await self.agent.aget_state(config_of(id))
+
+    async def question(self, id: str) -> Interrupt | None:
+        """What waits for a person in the thread."""
+        return next(iter((await self.state(id)).interrupts), None)
+
+    async def write(self, id: str, values: dict[str, Any]) -> None:
+        """Write into the thread, between two steps; the machine says anew what comes next."""
+        await self.agent.aupdate_state(config_of(id), values, as_node="intake")
+
+
+def config_of(id: str) -> RunnableConfig:
+    """Of a run in the thread of this id."""
+    return {"configurable": {"thread_id": id}}
 
 
 class Shops:

@@ -1,0 +1,176 @@
+"""``Turn``: the graph's run on one message, with the questions to a person in between."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from acp import RequestError
+from acp.interfaces import Client
+from acp.schema import StopReason
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+from langgraph.types import Command, Durability, Interrupt, StreamMode
+from pydantic import ValidationError
+
+from doors.editor.choices import Choices
+from doors.editor.narrator import Narrator
+from doors.editor.permissions import Question, plans_of
+from doors.editor.shops import config_of
+from graph.decisions import Request
+from graph.history import VOID
+from graph.state import Input
+
+STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
+DURABILITY: Durability = "sync"
+"""An approval is stored before the call begins."""
+Given = Input | Command[Any] | None
+"""What the graph is run with; None to go on."""
+
+
+class Stopped(Exception):  # noqa: N818  # no error
+    """The person has dismissed a question, and with it the turn."""
+
+
+class Gone(Exception):  # noqa: N818  # no error
+    """There is no editor any more: what waits for a person still waits."""
+
+
+class Turn:
+    """One to a message, or to a question that is asked again."""
+
+    def __init__(self, client: Client, choices: Choices, narrator: Narrator) -> None:
+        self.is_asking = False
+        """Whether it waits for a person."""
+        self._client = client
+        self._choices = choices
+        self._narrator = narrator
+        self._id = choices.record.id
+
+    async def run(self, given: Given = None, interrupt: Interrupt | None = None) -> StopReason:
+        """To its end, from an input or from a question that is open.
+
+        Raises ``Stopped``, ``Gone``, ``RequestError`` where the editor cannot ask, and what
+        a run raises.
+        """
+        while True:
+            if interrupt is None:
+                try:
+                    interrupt = await self._stream(given)
+                except GraphDrained:
+                    await self._choices.apply()
+                    given = None
+                    continue
+            if interrupt is None:
+                return "max_tokens" if self._narrator.was_cut_off else "end_turn"
+            given, interrupt = await self._ask(interrupt), None
+            if given is None and not self._choices.mode_is_set.is_set():
+                return "end_turn"
+            if given is None:
+                await self._choices.apply()
+
+    async def _stream(self, given: Given) -> Interrupt | None:
+        """Run until it ends or waits for a person.
+
+        Raises ``GraphDrained`` between two steps where the user has chosen something: what
+        the model wrote before is judged under that.
+        """
+        choices, control, interrupt = self._choices, RunControl(), None
+        # Not before the first node has taken in what the run is given.
+        choices.control = control if given is None else None
+        stream = choices.shop.agent.astream(
+            given, config_of(self._id), stream_mode=STREAMS, durability=DURABILITY, control=control
+        )
+        part: Any
+        try:
+            async with aclosing(stream) as parts:  # type: ignore[type-var]  # a generator it is
+                async for kind, part in parts:
+                    if kind == "updates" and "__interrupt__" in part:
+                        (interrupt,) = part["__interrupt__"]
+                    else:
+                        await self._heard(kind, part)
+                    if kind == "updates":
+                        choices.control = control
+                    if choices.control is not None and choices.are_due():
+                        control.request_drain()
+                        if kind == "tasks" and "input" in part:
+                            raise GraphDrained  # its tasks have not begun, and need not
+        finally:
+            choices.control = None
+        return interrupt
+
+    async def _heard(self, stream: str, part: Any) -> None:
+        harness, narrator = self._choices.shop.harness, self._narrator
+        match stream, part:
+            case "messages", (message, _):
+                await narrator.piece(harness, message)
+            case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
+                await narrator.output(id, text)
+            case "tasks", {"name": "act", "input": {"planned": planned}}:
+                if planned["denied"] is None:
+                    await narrator.begins(harness, planned)
+            case "updates", dict():
+                for node, update in part.items():
+                    await narrator.update(harness, node, update or {})
+                    for notice in (update or {}).get("notices", ()):
+                        if notice != VOID:  # the cards say that
+                            await narrator.notice(notice)
+                    await self._choices.heard(node, update or {})
+
+    async def _ask(self, interrupt: Interrupt) -> Command[Any] | None:
+        """Ask for each call; None where the answer is to come in the chat, or the mode was set."""
+        self.is_asking = True
+        try:
+            return await self._answers(interrupt)
+        finally:
+            self.is_asking = False
+
+    async def _answers(self, interrupt: Interrupt) -> Command[Any] | None:
+        request: Request = interrupt.value
+        shop = self._choices.shop
+        values = (await shop.state(self._id)).values
+        plans = await asyncio.to_thread(plans_of, shop.harness, values.get("written", []))
+        decisions = list[dict[str, Any]]()
+        for asked in request["action_requests"]:
+            question = await asyncio.to_thread(
+                Question.of, shop.harness, asked, values["mode"], plans
+            )
+            if question.is_open:
+                await self._narrator.say(asked["description"])
+                return None
+            self._narrator.waits(question.card)
+            decision = await self._decision(question)
+            if decision is None:
+                return None
+            decisions.append(decision)
+        return resumed(interrupt, decisions)
+
+    async def _decision(self, question: Question) -> dict[str, Any] | None:
+        """The decision on one call; None as in ``_ask``."""
+        asking = asyncio.ensure_future(
+            self._client.request_permission(
+                session_id=self._id, tool_call=question.tool_call(), options=question.choices()
+            )
+        )
+        mode_set = asyncio.ensure_future(self._choices.mode_is_set.wait())
+        try:
+            await asyncio.wait({asking, mode_set}, return_when=asyncio.FIRST_COMPLETED)
+            if mode_set.done():
+                return None
+            chosen = question.decision(await asking)
+        except ConnectionError:
+            raise Gone from None
+        except (RequestError, ValidationError) as error:
+            problem = f"the editor did not ask about {question.card.title!r}: {error}"
+            raise RequestError(-32603, problem) from error
+        finally:
+            asking.cancel()
+            mode_set.cancel()
+        if chosen is None:
+            raise Stopped
+        return chosen.decision
+
+
+def resumed(interrupt: Interrupt, decisions: list[dict[str, Any]]) -> Command[Any]:
+    """The decisions as the answer to this question, and to no other."""
+    answer = {"decisions": decisions, "question": interrupt.value["question"]}
+    return Command(resume={interrupt.id: answer})
