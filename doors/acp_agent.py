@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Timer
 from typing import cast
 
 from acp import Agent, run_agent
@@ -25,6 +26,7 @@ from doors.editor.wire import own_pipes, stdio
 from graph.settings import Settings, load_settings
 from modes.errors import UserError
 
+END_SECONDS = 4
 THREADS = 128
 """Each waits for the editor to show a file, say; a session keeps no other from its own."""
 
@@ -79,6 +81,10 @@ async def _serve(settings: Settings) -> None:
             # To the SDK, close and resume are unstable; to the protocol they are not any more.
             await run_agent(cast("Agent", agent), wire, use_unstable_protocol=True)
         finally:
+            # Whatever holds it up, a lock on the file say: the editor is gone, and it goes too.
+            deadline = Timer(END_SECONDS, os._exit, (1,))
+            deadline.daemon = True
+            deadline.start()
             await agent.leave()
             await cast("WholeWrites", saver).written()
 

@@ -173,6 +173,8 @@ class EditorAgent:
 
     async def leave(self) -> None:
         """The client has gone."""
+        for task in self._later:
+            task.cancel()
         await asyncio.gather(*(session.leave() for session in self._open.values()))
 
     def _session(self, record: Record) -> Session:

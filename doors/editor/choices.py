@@ -122,6 +122,11 @@ class Choices:
         is_due = self._wished().items() - self._on_the_way.items()
         return bool(is_due) or self._model != self.shop.harness.models.default
 
+    def run_has_ended(self) -> None:
+        """Whatever became of it: what is not in the thread is still wished."""
+        self.control = None
+        self._on_the_way = {}
+
     async def apply(self) -> None:
         """Put them into the thread, between two steps of a run."""
         if self._model != self.shop.harness.models.default:

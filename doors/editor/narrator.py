@@ -28,7 +28,7 @@ from doors.editor.cards import KINDS, Card
 from doors.editor.content import as_output, as_text, shown, text_block
 from graph.answer import CUT_OFF
 from graph.harness import Harness
-from graph.history import call_id
+from graph.history import call_id, open_calls
 from graph.normal_form import is_sound_id
 from graph.state import Planned
 from modes.errors import InvalidCallError
@@ -146,10 +146,13 @@ class Narrator:
             self._used.add(card.id)
             await self.send(card.start() if is_new else card.progress("pending"))
 
-    def knows(self, messages: Sequence[AnyMessage]) -> None:
-        """Of earlier calls the editor has cards."""
+    async def knows(self, harness: Harness, messages: Sequence[AnyMessage]) -> None:
+        """Of earlier calls the editor has cards; those without an answer are open."""
         answers = (message for message in messages if isinstance(message, AIMessage))
         self._used |= {call_id(call) for message in answers for call in message.tool_calls}
+        for call in open_calls(messages):
+            if call_id(call) not in self._open:
+                self.waits(await Card.of(harness, call))
 
     def waits(self, card: Card) -> None:
         """A card that the editor is asked about, and so knows."""
@@ -161,7 +164,7 @@ class Narrator:
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         self._running.add(call_id(call))
-        card = self._open[call_id(call)]
+        card = self._open.get(call_id(call)) or await Card.of(harness, call)
         if not card.is_due or card.given != call["args"]:
             card = self._open[card.id] = await Card.of(harness, call, is_due=True)
         await self.send(card.progress("in_progress"))
@@ -199,6 +202,7 @@ class Narrator:
             await self.send(card.failed(STOPPED_IN_IT if is_begun else why, output))
         self._running.clear()
         self._streamed, self._has_streamed = "", False
+        self.was_cut_off = False
 
     async def plan(self, todos: Sequence[Mapping[str, str]]) -> None:
         """The todo list, whole."""
@@ -209,10 +213,13 @@ class Narrator:
         await self.send(AgentPlanUpdate(session_update="plan", entries=entries))
 
     async def replay(
-        self, harness: Harness, messages: Sequence[AnyMessage], waiting: set[str]
+        self, harness: Harness, messages: Sequence[AnyMessage], *, is_going_on: bool
     ) -> None:
-        """The whole history; ``waiting`` are the calls that wait for a person."""
-        self.knows(messages)
+        """The whole history; the last calls may be under way, or wait for a person."""
+        if not is_going_on:
+            self._open.clear()
+        else:
+            await self.knows(harness, messages)
         answers = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         for message in messages:
             if isinstance(message, HumanMessage):
@@ -223,13 +230,11 @@ class Narrator:
             elif isinstance(message, AIMessage):
                 await self._words(message)
                 for call in message.tool_calls:
-                    await self._retold(harness, call, answers.get(call_id(call)), waiting)
+                    await self._retold(harness, call, answers.get(call_id(call)))
 
-    async def _retold(
-        self, harness: Harness, call: ToolCall, answer: ToolMessage | None, waiting: set[str]
-    ) -> None:
+    async def _retold(self, harness: Harness, call: ToolCall, answer: ToolMessage | None) -> None:
         card = await Card.of(harness, call)
-        if answer is None and (card.id in waiting or card.id in self._open):
+        if answer is None and card.id in self._open:
             self._open[card.id] = card
             await self.send(card.start("in_progress" if card.id in self._running else "pending"))
             return

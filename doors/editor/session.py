@@ -88,10 +88,9 @@ class Session:
         """Tell the whole history."""
         values = await self._choices.read()
         shop = self._choices.shop
-        interrupt = await shop.question(self.id)
-        waiting = [] if interrupt is None else interrupt.value["action_requests"]
-        ids = {asked["id"] for asked in waiting}
-        await self._narrator.replay(shop.harness, values.get("messages", []), ids)
+        is_going_on = bool(self._tasks) or await shop.question(self.id) is not None
+        messages = values.get("messages", [])
+        await self._narrator.replay(shop.harness, messages, is_going_on=is_going_on)
         if todos := values.get("todos"):
             await self._narrator.plan(todos)
 
@@ -161,7 +160,7 @@ class Session:
     async def _taken(self, turn: Turn, blocks: Sequence[PromptBlock] | None) -> StopReason:
         values = await self._choices.read()
         await self._choices.tell()
-        self._narrator.knows(values.get("messages", []))
+        await self._narrator.knows(self._choices.shop.harness, values.get("messages", []))
         files = EditorFiles(self._client, self.id, self._offered)
         buffers.set(files)
         try:

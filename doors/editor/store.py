@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import sqlite3
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -53,9 +54,10 @@ _PLACES = ", ".join(f":{name}" for name in _COLUMNS)
 
 
 class WholeWrites(AsyncSqliteSaver):
-    """A checkpointer of which a cancelled turn leaves no write half done.
+    """A checkpointer that leaves no write half done: not a cancelled turn's, nor one that fails.
 
-    One between a statement and its commit would keep the file locked, for every session.
+    One between a statement and its commit would keep the file locked, for every session; one
+    that another process's lock has kept waiting too long would fail all that come after it.
     """
 
     def __init__(self, conn: aiosqlite.Connection, **rest: Any) -> None:
@@ -68,10 +70,18 @@ class WholeWrites(AsyncSqliteSaver):
             await asyncio.wait(self._writing)
 
     def _whole(self, writing: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        task = asyncio.create_task(writing)
+        task = asyncio.create_task(self._written_or_not(writing))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
         return asyncio.shield(task)
+
+    async def _written_or_not(self, writing: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await writing
+        except sqlite3.Error:
+            async with self.lock:
+                await self.conn.rollback()
+            raise
 
     @override
     async def aput(

@@ -95,7 +95,7 @@ class Turn:
                         if kind == "tasks" and "input" in part:
                             raise GraphDrained  # its tasks have not begun, and need not
         finally:
-            choices.control = None
+            choices.run_has_ended()
         return interrupt
 
     async def _heard(self, stream: str, part: Any) -> None:
