@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,48 @@ async def test_who_says_something_else_is_not_held_to_the_old_question(
         await reopened(editor, workspace, id)
         assert await editor.say(id, "hello") == "end_turn"
         assert not editor.asked
+
+
+@pytest.mark.parametrize("pause", [0, 0.001, 0.01, 0.1])
+async def test_nor_right_behind_the_loading(tmp_path: Path, workspace: Path, pause: float) -> None:
+    async with editing(tmp_path, answer=never) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
+        await editor.until(lambda: editor.asked)
+    with pytest.raises(ConnectionError):
+        await turn
+    async with editing(tmp_path, answer=never) as editor:
+        await reopened(editor, workspace, id)
+        await asyncio.sleep(pause)
+        turn = asyncio.create_task(editor.say(id, "write b.txt: b"))
+        await editor.until(lambda: "b.txt" in str(editor.asked))
+        await editor.agent.cancel(session_id=id)
+        assert await turn == "cancelled"
+        assert editor.of("tool_call_update", id)[-1].status == "failed"
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        await reopened(editor, workspace, id)
+        assert await editor.say(id, "hello") == "end_turn"
+        assert not editor.asked
+        assert not list(workspace.iterdir())
+
+
+@pytest.mark.parametrize("resume", [True, False])
+async def test_the_neighbours_of_a_call_that_waits_run_after_a_restart(
+    tmp_path: Path, workspace: Path, resume: bool
+) -> None:
+    (workspace / "a.txt").write_text("a")
+    async with editing(tmp_path, answer=never) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, "read a.txt & write b.txt: b"))
+        await editor.until(lambda: editor.asked)
+    with pytest.raises(ConnectionError):
+        await turn
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        await reopened(editor, workspace, id, resume=resume)
+        await editor.until(lambda: "Here is how it went" in editor.said(id))
+        ends = [one.tool_call_id for one in editor.of("tool_call_update", id) if one.status]
+        assert {editor.statuses(call)[-1] for call in ends} == {"completed"}
+        assert (workspace / "b.txt").read_text() == "b"
 
 
 async def test_a_mode_that_was_set_outlives_the_process(tmp_path: Path, workspace: Path) -> None:
@@ -448,6 +492,29 @@ async def test_an_editor_that_vanishes_leaves_nothing_running(
         await reopened(editor, workspace, id)
         assert editor.of("tool_call", id)[-1].status == "failed"
         assert await editor.say(id, "hello") == "end_turn"
+
+
+async def test_a_lock_on_the_file_passes_and_holds_up_no_end(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path) as editor:
+        id = (await editor.new(workspace)).session_id
+        assert await editor.say(id, "hello") == "end_turn"
+        with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(RequestError):
+                await editor.say(id, "hello")
+        assert await editor.say(id, "hello") == "end_turn"
+        with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            turn = asyncio.create_task(editor.say(id, "hello"))
+            await asyncio.sleep(0.2)
+            assert editor.process.stdin is not None
+            editor.process.stdin.close()
+            async with asyncio.timeout(8):
+                await editor.process.wait()
+            with pytest.raises(ConnectionError):
+                await turn
 
 
 async def test_an_editor_that_stops_reading_is_not_waited_for(

@@ -108,7 +108,7 @@ class Session:
 
     async def prompt(self, blocks: Sequence[PromptBlock]) -> StopReason:
         """A turn on what the user says, behind those that are under way."""
-        if self._again is not None and self._again[1].is_asking:
+        if self._again is not None and not self._again[1].is_running:
             self._superseded = self._again[0]  # nobody answered; this is said instead
             self._superseded.cancel()
         task = self._started(self._alone(self._turn(), blocks))

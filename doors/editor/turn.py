@@ -39,8 +39,8 @@ class Turn:
     """One to a message, or to a question that is asked again."""
 
     def __init__(self, client: Client, choices: Choices, narrator: Narrator) -> None:
-        self.is_asking = False
-        """Whether it waits for a person."""
+        self.is_running = False
+        """Whether the graph runs: it has not begun, has ended or waits for a person otherwise."""
         self._client = client
         self._choices = choices
         self._narrator = narrator
@@ -74,6 +74,7 @@ class Turn:
         Raises ``GraphDrained`` between two steps where the user has chosen something: what
         the model wrote before is judged under that.
         """
+        self.is_running = True
         choices, control, interrupt = self._choices, RunControl(), None
         # Not before the first node has taken in what the run is given.
         choices.control = control if given is None else None
@@ -96,6 +97,7 @@ class Turn:
                             raise GraphDrained  # its tasks have not begun, and need not
         finally:
             choices.run_has_ended()
+            self.is_running = False
         return interrupt
 
     async def _heard(self, stream: str, part: Any) -> None:
@@ -118,13 +120,6 @@ class Turn:
 
     async def _ask(self, interrupt: Interrupt) -> Command[Any] | None:
         """Ask for each call; None where the answer is to come in the chat, or the mode was set."""
-        self.is_asking = True
-        try:
-            return await self._answers(interrupt)
-        finally:
-            self.is_asking = False
-
-    async def _answers(self, interrupt: Interrupt) -> Command[Any] | None:
         request: Request = interrupt.value
         shop = self._choices.shop
         values = (await shop.state(self._id)).values
