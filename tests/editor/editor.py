@@ -195,3 +195,23 @@ async def editing(
             await agent.initialize(protocol_version=1, client_capabilities=capabilities)
             yield editor
     check(editor.messages)
+
+
+SLEEP = "run echo begun; sleep 60; touch too-late"
+
+
+async def begun(editor: Editor, workspace: Path, mode: str = "code") -> str:
+    id = (await editor.new(workspace)).session_id
+    await editor.agent.set_session_mode(session_id=id, mode_id=mode)
+    return id
+
+
+def has_begun(editor: Editor) -> bool:
+    """Whether the command has printed."""
+    shown = [one.content[0] for one in editor.of("tool_call_update") if one.content]
+    return any(one.type == "content" and one.content.text.startswith("```\nbegun") for one in shown)
+
+
+async def reopened(editor: Editor, workspace: Path, id: str, *, resume: bool = False) -> Any:
+    method = editor.agent.resume_session if resume else editor.agent.load_session
+    return await method(cwd=str(workspace), session_id=id, mcp_servers=[])
