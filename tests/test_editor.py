@@ -536,6 +536,18 @@ async def test_a_question_is_answered_in_the_chat(
     assert editor.said(talk.id).endswith("It says: Green")
 
 
+async def test_words_answer_a_question_that_is_asked_again(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("chat")
+    talk = await Talk.begun(editor, workspace, model=MODEL)
+    await talk.say("question")
+    await editor.agent.close_session(session_id=talk.id)
+    editor.answer = never
+    await editor.agent.load_session(cwd=str(workspace), session_id=talk.id, mcp_servers=[])
+    await editor.until(lambda: len(editor.asked) == 2)
+    assert await talk.say("Green") == "end_turn"
+    assert editor.said(talk.id).endswith("It says: Green")
+
+
 # Tool calls as they happen.
 
 

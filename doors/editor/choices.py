@@ -102,9 +102,12 @@ class Choices:
     async def keep(self, **changes: Any) -> None:
         """Change the record, if it can be stored."""
         async with self._writing:
-            record = replace(self.record, **changes)
-            await self._sessions.save(record)
-            self.record = record
+            await self._store(**changes)
+
+    async def _store(self, **changes: Any) -> None:
+        record = replace(self.record, **changes)
+        await self._sessions.save(record)
+        self.record = record
 
     # How a wish gets into the thread.
 
@@ -135,23 +138,24 @@ class Choices:
         await self.shop.write(self.record.id, wished or {"approvals": self._approvals})
         await self._are_in_the_thread(wished)
 
-    async def heard(self, node: str, update: dict[str, Any]) -> None:
-        """Take in what a node has written."""
+    async def heard(self, update: dict[str, Any]) -> None:
+        """Take in what a node has written; the first one has taken in the run's input."""
         self._mode = update.get("mode", self._mode)
         self._approvals = update.get("approvals", self._approvals)
-        if node == "intake":
-            await self._are_in_the_thread(self._on_the_way)
+        await self._are_in_the_thread(self._on_the_way)
         await self.tell()
 
     async def _are_in_the_thread(self, wished: dict[str, Any]) -> None:
         self._on_the_way = {}
-        if "mode" in wished and self.record.mode == wished["mode"]:
-            self.mode_is_set.clear()
         self._mode = wished.get("mode", self._mode)
         self._approvals = wished.get("approvals", self._approvals)
-        granted = [name for name in wished if getattr(self.record, name) == wished[name]]
-        if granted:
-            await self.keep(**dict.fromkeys(granted))
+        async with self._writing:
+            # What was chosen since stays a wish.
+            granted = [name for name in wished if getattr(self.record, name) == wished[name]]
+            if granted:
+                await self._store(**dict.fromkeys(granted))
+            if self.record.mode is None:
+                self.mode_is_set.clear()
 
     # What the editor is told.
 

@@ -116,7 +116,7 @@ class Turn:
                     for notice in (update or {}).get("notices", ()):
                         if notice != VOID:  # the cards say that
                             await narrator.notice(notice)
-                    await self._choices.heard(node, update or {})
+                    await self._choices.heard(update or {})
 
     async def _ask(self, interrupt: Interrupt) -> Command[Any] | None:
         """Ask for each call; None where the answer is to come in the chat, or the mode was set."""
