@@ -43,6 +43,17 @@ def kinds(editor: Editor) -> list[str]:
     ]  # fmt: skip
 
 
+async def left_asking(folder: Path, workspace: Path, text: str = "write a.txt: a") -> str:
+    """A session whose editor has gone while a person was asked."""
+    async with editing(folder, answer=never) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, text))
+        await editor.until(lambda: editor.asked)
+    with pytest.raises(ConnectionError):
+        await turn
+    return id
+
+
 # What is kept.
 
 
@@ -110,12 +121,7 @@ async def test_a_permission_that_waits_outlives_the_process(
 async def test_who_says_something_else_is_not_held_to_the_old_question(
     tmp_path: Path, workspace: Path
 ) -> None:
-    async with editing(tmp_path, answer=never) as editor:
-        id = await begun(editor, workspace)
-        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
-        await editor.until(lambda: editor.asked)
-    with pytest.raises(ConnectionError):
-        await turn
+    id = await left_asking(tmp_path, workspace)
     async with editing(tmp_path, answer=never) as editor:
         await reopened(editor, workspace, id)
         await editor.until(lambda: editor.asked)
@@ -130,12 +136,7 @@ async def test_who_says_something_else_is_not_held_to_the_old_question(
 
 @pytest.mark.parametrize("pause", [0, 0.01])
 async def test_nor_right_behind_the_loading(tmp_path: Path, workspace: Path, pause: float) -> None:
-    async with editing(tmp_path, answer=never) as editor:
-        id = await begun(editor, workspace)
-        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
-        await editor.until(lambda: editor.asked)
-    with pytest.raises(ConnectionError):
-        await turn
+    id = await left_asking(tmp_path, workspace)
     async with editing(tmp_path, answer=never) as editor:
         await reopened(editor, workspace, id)
         await asyncio.sleep(pause)
@@ -156,12 +157,7 @@ async def test_the_neighbours_of_a_call_that_waits_run_after_a_restart(
     tmp_path: Path, workspace: Path, resume: bool
 ) -> None:
     (workspace / "a.txt").write_text("a")
-    async with editing(tmp_path, answer=never) as editor:
-        id = await begun(editor, workspace)
-        turn = asyncio.create_task(editor.say(id, "read a.txt & write b.txt: b"))
-        await editor.until(lambda: editor.asked)
-    with pytest.raises(ConnectionError):
-        await turn
+    id = await left_asking(tmp_path, workspace, "read a.txt & write b.txt: b")
     async with editing(tmp_path, answer=choosing("once")) as editor:
         await reopened(editor, workspace, id, resume=resume)
         await editor.until(lambda: "Here is how it went" in editor.said(id))

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from tools import regular
 from tools.beneath import open_folder, real_path
-from tools.buffers import buffers
+from tools.buffers import editor_reads, editor_writes, text_in_editor, write_in_editor
 from tools.text import Form, is_plain_utf8
 
 MAX_FILE_BYTES = 10_000_000
@@ -100,9 +100,10 @@ class Workspace:
         the same, so that it is one of the workspace's.
         """
         with self._on_disk(path, is_real=is_real) as file:
-            data = file.read(MAX_FILE_BYTES + 1) if buffers.get() is not None else b""
+            data = file.read(MAX_FILE_BYTES + 1) if editor_reads() else b""
             file.seek(0)
-            text = self._in_editor(path, self.root.joinpath(*self._real_names(path, is_real)), data)
+            real = self.root.joinpath(*self._real_names(path, is_real))
+            text = None if len(data) > MAX_FILE_BYTES else text_in_editor(path, real, data)
             yield file if text is None else BytesIO(text.encode("utf-8", "replace"))
 
     @contextmanager
@@ -114,20 +115,6 @@ class Workspace:
             regular.opened(name, folder) as file,
         ):
             yield file
-
-    @staticmethod
-    def _in_editor(path: str, real: Path, data: bytes) -> str | None:
-        """The text that the editor has of a file, in which ``data`` is on disk.
-
-        None where there is no editor, and where that is not plain UTF-8: an editor gives
-        text and no bytes, and what they were, or would be, it does not say.
-        """
-        editor = buffers.get()
-        is_large = len(data) > MAX_FILE_BYTES
-        if editor is None or not editor.reads or is_large or not is_plain_utf8(data):
-            return None
-        with _in_its_place(path, real):
-            return editor.read(real)
 
     def write(
         self, path: str, text: str, *, is_real: bool = False, instead_of: str | None = None
@@ -147,7 +134,7 @@ class Workspace:
             real = self.root.joinpath(*folders, name)
             # Of an editor's, also where the old text does not matter: what it refuses to show it
             # does not get to replace.
-            shown = None if old is None else self._in_editor(path, real, before)
+            shown = None if old is None else text_in_editor(path, real, before)
             now = form.decode(before) if shown is None and instead_of is not None else shown
             if instead_of is not None and now != instead_of:
                 raise ToolFailedError(f"{path!r} has changed meanwhile; read it again")
@@ -156,10 +143,8 @@ class Workspace:
                 raise ToolFailedError(
                     f"{path!r} would have {len(data)} bytes; {MAX_FILE_BYTES} are the limit"
                 )
-            editor = buffers.get()
-            if editor is not None and editor.writes and is_plain_utf8(before + data):
-                with _in_its_place(path, real):
-                    editor.write(real, data.decode())
+            if editor_writes() and is_plain_utf8(before + data):
+                write_in_editor(path, real, data.decode())
             elif shown is not None and shown != form.decode(before):
                 unsaved = "has changes in the editor that are not saved; ask the user to save it"
                 raise ToolFailedError(f"{path!r} {unsaved}")
@@ -269,20 +254,6 @@ class Workspace:
             yield descriptor
         finally:
             os.close(descriptor)
-
-
-@contextmanager
-def _in_its_place(path: str, real: Path) -> Iterator[None]:
-    """Raises ``ToolFailedError`` where a link stands on the way, before or afterwards.
-
-    An editor gets a path, and opens it in its own time: nothing here holds the folders
-    in their place meanwhile.
-    """
-    if os.path.realpath(real) != str(real):
-        raise ToolFailedError(f"{path!r} is not where it was")
-    yield
-    if os.path.realpath(real) != str(real):
-        raise ToolFailedError(f"{path!r} was moved while the editor had it; look what it did")
 
 
 def _check(path: str, found: str) -> None:
