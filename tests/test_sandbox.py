@@ -26,10 +26,12 @@ from modes.errors import InvalidCallError, ToolFailedError
 from modes.mode import Grant, UserRules
 from modes.verdict import Approvals
 from tests.conversation import APPROVE, Conversation
+from tools import process
 from tools.calling import Calling, calling
 from tools.command import Commands
 from tools.limits import Limits
 from tools.sandbox import Sandbox, bubblewrap
+from tools.start import Start
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
 
@@ -56,6 +58,11 @@ def runner(workspace: Path, **given: Any) -> Run:
 @pytest.fixture
 def run(workspace: Path) -> Run:
     return runner(workspace)
+
+
+def open_descriptors() -> set[int]:
+    listed = os.listdir("/proc/self/fd")  # one of them is the listing's own
+    return {int(name) for name in listed if os.path.lexists(f"/proc/self/fd/{name}")}
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -374,7 +381,7 @@ async def test_one_command_at_a_time(run: Run, workspace: Path) -> None:
 async def test_a_call_that_is_cancelled_while_it_is_prepared(run: Run, workspace: Path) -> None:
     (workspace / "AGENTS.md").touch()
     await run("true")
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = len(open_descriptors())
     for number in range(30):
         task = asyncio.create_task(run("true"))
         await asyncio.sleep(0.0003 * number)
@@ -382,7 +389,23 @@ async def test_a_call_that_is_cancelled_while_it_is_prepared(run: Run, workspace
         with suppress(asyncio.CancelledError):
             await task
     await asyncio.sleep(0.5)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
+    assert len(open_descriptors()) <= before + 2
+
+
+async def test_a_call_that_is_cancelled_while_it_is_started(workspace: Path) -> None:
+    for steps in range(12):
+        handed_over = os.open(workspace, os.O_RDONLY)
+        before = open_descriptors()
+        start = Start(["/bin/true"], {}, descriptors=(handed_over,))
+        task = asyncio.create_task(process.run(start, 10, Limits(), print))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.01)
+        if steps:  # a task that never began has nothing to close
+            assert open_descriptors() == before - {handed_over}, steps
 
 
 async def test_a_command_that_makes_too_much_is_told(run: Run, workspace: Path) -> None:

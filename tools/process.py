@@ -5,7 +5,7 @@ import os
 import signal
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import psutil
 
@@ -21,22 +21,25 @@ async def run(start: Start, seconds: int, limits: Limits, emit: Callable[[str], 
     Without a sandbox that is what has not left its group. Raises ``ToolFailedError``
     where it cannot be started.
     """
-    # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which whatever
-    # the program left in the background holds open.
-    reading, writing = os.pipe()
-    async with Output.of(reading, emit) as output:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *start.command,
-                stdin=DEVNULL, stdout=writing, stderr=writing, pass_fds=start.descriptors,
-                cwd=start.folder, env=start.environment, start_new_session=True,
-            )  # fmt: skip
-        except (OSError, ValueError) as error:
-            raise ToolFailedError(f"{start.command[-1]!r} cannot be started: {error}") from error
-        finally:
-            os.close(writing)
-            start.close()
-        ended = await _wait(process, seconds, limits)
+    with ExitStack() as ours:  # a run may be cancelled at each await
+        ours.callback(start.close)
+        # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which
+        # whatever the program left in the background holds open.
+        reading, writing = os.pipe()
+        ours.callback(os.close, writing)
+        async with Output.of(reading, emit) as output:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *start.command,
+                    stdin=DEVNULL, stdout=writing, stderr=writing, pass_fds=start.descriptors,
+                    cwd=start.folder, env=start.environment, start_new_session=True,
+                )  # fmt: skip
+            except (OSError, ValueError) as error:
+                told = f"{start.command[-1]!r} cannot be started: {error}"
+                raise ToolFailedError(told) from error
+            finally:
+                ours.close()
+            ended = await _wait(process, seconds, limits)
     text = output.text()
     return f"{text}\n{ended}" if text else ended
 
