@@ -39,7 +39,7 @@ async def test_an_editor_that_vanishes_leaves_nothing_running(
         else:
             assert editor.process.stdin is not None
             editor.process.stdin.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             assert await editor.process.wait() == 0
         assert not any(map(runs, children))
         with pytest.raises(ConnectionError):
@@ -68,7 +68,7 @@ async def test_a_lock_on_the_file_passes_and_holds_up_no_end(
             await asyncio.sleep(0.2)
             assert editor.process.stdin is not None
             editor.process.stdin.close()
-            async with asyncio.timeout(8):
+            async with asyncio.timeout(15):
                 await editor.process.wait()
             with pytest.raises(ConnectionError):
                 await turn
@@ -87,7 +87,7 @@ async def test_an_editor_that_stops_reading_is_not_waited_for(
         it = psutil.Process(editor.process.pid)
         assert editor.process.stdin is not None
         editor.process.stdin.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             while runs(it):  # asyncio's wait() would wait for what nobody reads
                 await asyncio.sleep(0.1)
         transport.resume_reading()

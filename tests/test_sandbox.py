@@ -541,6 +541,12 @@ def sleepers(mark: str) -> list[str]:
     return found
 
 
+async def ended(mark: str) -> None:
+    async with asyncio.timeout(10):
+        while sleepers(mark):
+            await asyncio.sleep(0.05)
+
+
 @pytest.mark.parametrize(
     "leaving",
     [
@@ -557,9 +563,8 @@ async def test_whatever_is_left_ends_with_the_call(run: Run, leaving: str) -> No
     start = time.monotonic()
     shown = await run(leaving.format(mark=mark) + "\nsleep 0.3; echo done")
     assert shown == "done\n[exit code 0]"
-    assert time.monotonic() - start < 3
-    await asyncio.sleep(0.2)
-    assert sleepers(mark) == []
+    assert time.monotonic() - start < 10
+    await ended(mark)
 
 
 async def test_a_cancelled_call_ends_them_too(run: Run) -> None:
@@ -570,8 +575,7 @@ async def test_a_cancelled_call_ends_them_too(run: Run) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.3)
-    assert sleepers(mark) == []
+    await ended(mark)
 
 
 async def test_the_end_of_the_agent_ends_them_too(workspace: Path) -> None:
@@ -585,15 +589,14 @@ async def test_the_end_of_the_agent_ends_them_too(workspace: Path) -> None:
         await asyncio.sleep(0.05)
     process.kill()
     await process.wait()
-    await asyncio.sleep(0.5)
-    assert sleepers(mark) == []
+    await ended(mark)
 
 
 async def test_the_timeout_ends_it(run: Run) -> None:
     start = time.monotonic()
     shown = await run("echo begun; trap '' TERM INT; sleep 60", timeout=1)
     assert shown.startswith("begun\n[ended after 1 s")
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 20
 
 
 async def test_a_fork_bomb_is_ended(workspace: Path) -> None:
@@ -615,11 +618,11 @@ async def test_output_is_shown_as_it_comes(run: Run) -> None:
     heard: list[tuple[float, str]] = []
     start = time.monotonic()
     await run(
-        "echo one; sleep 0.6; echo two; sleep 0.6; echo three",
+        "echo one; sleep 1; echo two; sleep 1; echo three",
         emit=lambda text: heard.append((time.monotonic() - start, text)),
     )
     assert [text for _, text in heard] == ["one\n", "two\n", "three\n"]
-    assert heard[0][0] < heard[1][0] - 0.3 < heard[2][0] - 0.6
+    assert heard[0][0] < heard[1][0] - 0.5 < heard[2][0] - 1
 
 
 async def test_what_is_shown_is_bounded(run: Run) -> None:

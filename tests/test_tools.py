@@ -228,7 +228,7 @@ async def test_an_edit_that_would_grow_without_end(run: Run, workspace: Path) ->
     start = time.monotonic()
     with pytest.raises(ToolFailedError, match="larger than 10000000 bytes"):
         await run("edit_file", path="a", old="x", new="y" * 3000, replace_all=True)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 10
     assert (workspace / "a").stat().st_size == 5_000_000
 
 
@@ -308,22 +308,22 @@ async def test_a_command_that_takes_too_long(run: Run, workspace: Path) -> None:
     start = time.monotonic()
     text = await run("execute_command", command="echo begun; sleep 60 & sleep 60", timeout=1)
     assert text.startswith("begun\n[ended after 1 s")
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
 
 
 async def test_nothing_is_left_running(run: Run, workspace: Path) -> None:
     start = time.monotonic()
-    await run("execute_command", command="(sleep 1; touch late) & echo done")
-    assert time.monotonic() - start < 1
-    await asyncio.sleep(1.5)
+    await run("execute_command", command="(sleep 2; touch late) & echo done")
+    assert time.monotonic() - start < 2
+    await asyncio.sleep(2.2)
     assert not (workspace / "late").exists()
 
 
 async def test_a_process_that_leaves_the_group_does_not_hang_the_call(run: Run) -> None:
     start = time.monotonic()
-    text = await run("execute_command", command="setsid sleep 3 & echo done")
+    text = await run("execute_command", command="setsid sleep 8 & echo done")
     assert text == "done\n[exit code 0]"
-    assert time.monotonic() - start < 2.5
+    assert time.monotonic() - start < 6
 
 
 async def test_a_cancelled_command_ends(run: Run, workspace: Path) -> None:
