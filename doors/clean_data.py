@@ -23,7 +23,7 @@ def main() -> Iterator[str]:
     if is_in_use(settings.sessions):
         raise ConfigurationError(f"an editor is at work with {settings.sessions}; close it first")
     for file in files.values():
-        parts = [part for part in (*database(file), Path(f"{file}.lock")) if part.exists()]
+        parts = [part for part in database(file) if part.exists()]
         if not file.exists():
             yield f"{file} is not there; nothing to remove"
         for part in parts:

@@ -141,8 +141,8 @@ class Settings(BaseSettings):
 
 
 def database(file: Path) -> tuple[Path, ...]:
-    """An SQLite file with those that SQLite puts beside it."""
-    return tuple(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
+    """An SQLite file with those that stand beside it: SQLite's own, and the editors' locks."""
+    return tuple(Path(f"{file}{end}") for end in ("", "-wal", "-shm", ".lock"))
 
 
 def _split(given: str) -> tuple[str, ...]:

@@ -214,9 +214,13 @@ async def test_two_processes_see_each_others_choices(tmp_path: Path, workspace: 
         await other.agent.set_config_option(session_id=id, config_id="mode", value="ask")
         await other.agent.set_config_option(session_id=id, config_id="approvals", value="manual")
         await other.say(id, "hello")
+        # Nothing runs under rights that this editor has not shown.
+        with pytest.raises(RequestError, match="has been set to 'ask', with approvals 'manual'"):
+            await one.say(id, "write a.txt: a")
+        assert not one.asked
+        assert one.of("current_mode_update", id)[-1].current_mode_id == "ask"
         assert await one.say(id, "write a.txt: a") == "cancelled"
         assert [call.kind for _, call, _ in one.asked] == ["switch_mode"]
-        assert one.of("current_mode_update", id)[-1].current_mode_id == "ask"
         # Neither chooses for the other while that is at work.
         one.answer = never
         turn = asyncio.create_task(one.say(id, "write a.txt: a"))

@@ -8,10 +8,11 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from doors.editor.wire import Wire
 from graph.settings import ROOT
 from tests.editor.editor import editing, environment
 
@@ -87,7 +88,12 @@ GARBAGE = {
     b'{"jsonrpc": "2.0", "id": 3, "method": "no/such"}': -32601,
     b'{"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {}}': -32602,
     b'{"id": 3, "method": "session/new", "params": {"cwd": "/' + b"x" * 300 + b'"}}': -32602,
-    b'{"id": 3, "method": "session/new", "params": {"cwd": "/x/\\ud800"}}': -32700,
+    b'{"id": 3, "method": "session/new", "params": {"cwd": "/x/\\ud800"}}': -32600,
+    # What the SDK cannot parse in a list it leaves out, and takes the rest.
+    b'{"id": 3, "method": "session/new", "params": {"cwd": "/", "mcpServers": [{}]}}': -32602,
+    b'{"id": 3, "method": "session/load", "params": {"cwd": "/", "mcpServers": [4]}}': -32602,
+    b'{"id": 3, "method": "session/resume", "params": {"cwd": "/", "mcpServers": 4}}': -32602,
+    b'{"id": 3, "method": "session/prompt", "params": {"sessionId": "", "prompt": [4]}}': -32602,
     b'{"id": 3, "method": "session/new", "params": {"cwd": NaN}}': -32700,
     b'{"id": 3, "method": "$/sparkle"}': -32601,
 }
@@ -98,6 +104,7 @@ async def test_garbage_is_answered_and_the_connection_goes_on(tmp_path: Path) ->
         for line, code in GARBAGE.items():
             answer = await asked(process, line)
             assert answer["error"]["code"] == code, line
+            assert answer["id"] == (3 if code != -32700 and b'"id": 3' in line else None)
         assert process.stdin is not None
         # Answers to questions that nobody has asked, or that are none, are not answered.
         for line in (
@@ -116,19 +123,38 @@ async def test_garbage_is_answered_and_the_connection_goes_on(tmp_path: Path) ->
         assert "result" in answer
 
 
+@pytest.mark.parametrize("name", ["_meta", "field_meta"])
 async def test_what_is_beside_the_parameters_does_not_replace_them(
-    tmp_path: Path, workspace: Path
+    tmp_path: Path, workspace: Path, name: str
 ) -> None:
     """The SDK spreads ``_meta`` over the parameters that it has checked."""
-    params = {"cwd": str(workspace), "mcpServers": [], "_meta": {"cwd": "/", "sparkle": 1}}
+    params = {"cwd": str(workspace), "mcpServers": [], name: {"cwd": "/", "sparkle": 1}}
     request = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params}
     async with raw(tmp_path) as process:
         answer = await asked(process, json.dumps(request).encode())
-        params = {"_meta": {"cwd": str(workspace)}}
+        params = {name: {"cwd": str(workspace)}}
         request = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": params}
         while "id" not in answer:
             answer = await asked(process, json.dumps(request).encode())
     assert "sessionId" in answer["result"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        # The SDK looks at the result first.
+        b'{"id": 7, "error": {"code": 1, "message": "no"}, "result": {"outcome": "yes"}}',
+        b'{"id": 7, "result": {"content": "half of \\ud83d"}}',
+    ],
+)
+async def test_an_answer_that_is_none_fails_what_was_asked(answer: bytes) -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(answer + b"\n")
+    message = await Wire(reader, cast("asyncio.StreamWriter", None)).receive()
+    assert message is not None
+    assert message["id"] == 7
+    assert "error" in message
+    assert "result" not in message
 
 
 async def test_a_line_that_is_too_long_is_refused(

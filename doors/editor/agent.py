@@ -81,12 +81,9 @@ class EditorAgent:
         """There is nothing to log in to: a provider's key is in the settings."""
         raise RequestError(-32602, f"there is no way to authenticate, {method_id[:100]!r} or other")
 
-    async def new_session(
-        self, cwd: str, mcp_servers: Sequence[Any] | None = None, **more: Any
-    ) -> NewSessionResponse:
+    async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
         """A session in the folder ``cwd``."""
         with _refusing():
-            _only_here(mcp_servers, more)
             session = self._session(Record.new(str(_folder(cwd))))
             await session.open()
             await session.keep()
@@ -99,21 +96,17 @@ class EditorAgent:
             config_options=options.config(),
         )
 
-    async def load_session(
-        self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **more: Any
-    ) -> LoadSessionResponse:
+    async def load_session(self, cwd: str, session_id: str, **_: Any) -> LoadSessionResponse:
         """The session of another day, told from its beginning."""
-        session = await self._reopened(cwd, session_id, mcp_servers, more)
+        session = await self._reopened(cwd, session_id)
         await session.replay()
         options = session.opened()
         self._say_later(session)
         return LoadSessionResponse(modes=options.mode_state(), config_options=options.config())
 
-    async def resume_session(
-        self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **more: Any
-    ) -> ResumeSessionResponse:
+    async def resume_session(self, cwd: str, session_id: str, **_: Any) -> ResumeSessionResponse:
         """The session of another day, of which the client has the history."""
-        session = await self._reopened(cwd, session_id, mcp_servers, more)
+        session = await self._reopened(cwd, session_id)
         options = session.opened()
         self._say_later(session)
         return ResumeSessionResponse(modes=options.mode_state(), config_options=options.config())
@@ -180,11 +173,8 @@ class EditorAgent:
     def _session(self, record: Record) -> Session:
         return Session(self._client, record, self._shops, self._sessions, self._files)
 
-    async def _reopened(
-        self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None, more: dict[str, Any]
-    ) -> Session:
+    async def _reopened(self, cwd: str, session_id: str) -> Session:
         with _refusing():
-            _only_here(mcp_servers, more)
             folder = _folder(cwd)
             if session_id not in self._open:
                 record = await self._sessions.find(session_id)
@@ -243,14 +233,3 @@ def _folder(cwd: str) -> Path:
     if not is_folder:
         raise InvalidInputError(f"cwd {cwd[:300]!r} is no folder that exists")
     return path
-
-
-def _only_here(mcp_servers: Sequence[Any] | None, more: dict[str, Any]) -> None:
-    """Refuse what would widen the session; silence would look like consent."""
-    if mcp_servers:
-        names = ", ".join(repr(server.name) for server in mcp_servers)
-        raise InvalidInputError(
-            f"MCP servers are not supported yet ({names}); open the session without them"
-        )
-    if more.get("additional_directories"):
-        raise InvalidInputError("additional directories are not supported; cwd is the workspace")

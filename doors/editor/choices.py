@@ -5,6 +5,8 @@ or with the next one: until it is there it stays a wish in the session's record.
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from doors.editor.narrator import Narrator
 from doors.editor.options import Modes, Options
 from doors.editor.shops import Shop, Shops
 from doors.editor.store import Record, Sessions
+from graph.state import Switch
 from modes.errors import InvalidInputError
 
 
@@ -37,6 +40,7 @@ class Choices:
         self._sessions = sessions
         self._narrator = narrator
         self._writing = asyncio.Lock()
+        self._is_at_work = False
         self._on_the_way: dict[str, Any] = {}
         """Wishes in the input of the run that has just begun."""
         self._mode = self._approvals = ""
@@ -60,12 +64,26 @@ class Choices:
         choices, chosen = self._shops.settings.choices, self.record.model
         return chosen if chosen is not None and chosen in choices else choices[0]
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Around a turn: what is chosen in it is said by the run, which is ahead of the thread."""
+        self._is_at_work = True
+        try:
+            yield
+        finally:
+            self._is_at_work = False
+
     async def read(self) -> dict[str, Any]:
-        """The thread's state, and the agent as its files are now; raises ``UserError``."""
+        """The thread's state, and the agent as its files are now; raises ``UserError``.
+
+        In a turn the state alone.
+        """
         cwd = Path(self.record.cwd)
         if not await asyncio.to_thread(cwd.is_dir):
             raise InvalidInputError(f"the folder {self.record.cwd!r} is not there any more")
         async with self._writing:
+            if self._is_at_work:
+                return (await self.shop.state(self.record.id)).values
             # Another process may have written it since.
             self.record = await self._sessions.find(self.record.id) or self.record
             self.shop = await self._shops.get(cwd, self._model)
@@ -80,19 +98,41 @@ class Choices:
         return values
 
     async def choose(self, option: str, value: object) -> None:
-        """Take it from the next step on; raises ``UserError`` for what there is not to choose."""
+        """Take it from the next step on; raises ``UserError`` for what there is not to choose.
+
+        One after another. In a turn also what is chosen already: the run may be about to
+        change it.
+        """
         chosen = self.options.check(option, value)
         if option == "model":
             await self._shops.get(Path(self.record.cwd), chosen)  # it may lack its key, say
         elif option == "mode":
             await self._check_model_of(chosen)
-        if getattr(self.options, option) != chosen:
+        if self._is_at_work or getattr(self.options, option) != chosen:
             await self.keep(**{option: chosen})
             if self.control is not None:
                 self.control.request_drain()
             if option == "mode":
                 self.mode_is_set.set()
         await self.tell()
+
+    async def is_as_told(self) -> bool:
+        """Whether the editor shows what counts; tells it, if not.
+
+        What is no more, a mode say, does not count as a choice.
+        """
+        told, now = self._told, self.options
+        await self.tell()
+        return (
+            told is None
+            or told.mode not in self.shop.harness.catalog
+            or (told.mode, told.approvals) == (now.mode, now.approvals)
+        )
+
+    async def forget(self, option: str, value: str) -> None:
+        """Do not wish it any more: the user has decided otherwise since."""
+        if getattr(self.record, option) == value:
+            await self.keep(**{option: None})
 
     async def _check_model_of(self, mode: str) -> None:
         harness = self.shop.harness
@@ -135,7 +175,11 @@ class Choices:
         if self._model != self.shop.harness.models.default:
             self.shop = await self._shops.get(Path(self.record.cwd), self._model)
         wished = self._wished()
-        await self.shop.write(self.record.id, wished or {"approvals": self._approvals})
+        values = (await self.shop.state(self.record.id)).values
+        update = wished or {"approvals": self._approvals}
+        if (switch := values.get("switch")) is not None:
+            update = {**update, "switch": _behind(switch, wished)}
+        await self.shop.write(self.record.id, update)
         await self._are_in_the_thread(wished)
 
     async def heard(self, update: dict[str, Any]) -> None:
@@ -187,3 +231,10 @@ class Choices:
                 session_update="available_commands_update", available_commands=options.commands()
             )
             await self._narrator.send(update)
+
+
+def _behind(switch: Switch, wished: dict[str, Any]) -> Switch:
+    """A switch that was approved, and is not done, under what has been chosen since."""
+    void = "" if "mode" in wished else switch["digest"]  # of no mode that there is
+    approvals = wished.get("approvals", switch["approvals"])
+    return {**switch, "approvals": approvals, "digest": void}

@@ -37,10 +37,13 @@ MAX_SHOWN = 100_000
 def said(blocks: Sequence[PromptBlock], cwd: Path) -> Said:
     """The content of a user's message; raises ``InvalidInputError`` for what no model takes."""
     text, images = "", list[dict[str, Any]]()
+    before: object = None
     for block in blocks:
         match block:
             case TextContentBlock():
-                text += block.text
+                # Around a file that is mentioned text has its own blanks; two texts are two.
+                is_next = isinstance(before, TextContentBlock) and not before.text.endswith("\n")
+                text += f"\n{block.text}" if is_next else block.text
             case ResourceContentBlock():
                 text += _named(block.uri, block.name, cwd)
             case EmbeddedResourceContentBlock(resource=resource):
@@ -55,6 +58,7 @@ def said(blocks: Sequence[PromptBlock], cwd: Path) -> Said:
                 raise InvalidInputError(
                     f"a message takes no {block.type}; it takes text and images"
                 )
+        before = block
     if not images:
         return text
     return [*([{"type": "text", "text": text}] if text.strip() else []), *images]
@@ -62,12 +66,16 @@ def said(blocks: Sequence[PromptBlock], cwd: Path) -> Said:
 
 def _named(uri: str, name: str, cwd: Path) -> str:
     """A resource, as the model can find it: a file by its path."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise InvalidInputError(f"uri {uri[:300]!r} is none: {error}") from error
     if parts.scheme != "file":
-        return f"[{name}]({uri})"
+        return escaped(f"[{name}]({uri})")
     path = Path(unquote(parts.path))
     lines = f"#{parts.fragment}" if parts.fragment else ""
-    return f"{path.relative_to(cwd) if path.is_relative_to(cwd) else path}{lines}"
+    # A line break in a name is none in what the user says.
+    return escaped(f"{path.relative_to(cwd) if path.is_relative_to(cwd) else path}{lines}")
 
 
 def text_block(text: str) -> TextContentBlock:

@@ -146,13 +146,19 @@ class Narrator:
             self._used.add(card.id)
             await self.send(card.start() if is_new else card.progress("pending"))
 
-    async def knows(self, harness: Harness, messages: Sequence[AnyMessage]) -> None:
-        """Of earlier calls the editor has cards; those without an answer are open."""
+    async def catch_up(self, harness: Harness, messages: Sequence[AnyMessage]) -> None:
+        """Of earlier calls the editor has cards: those with an answer have ended.
+
+        Those without are open, if the editor has not been told that they are not.
+        """
+        for message in messages:
+            if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
+                await self._ended(message)
+        for call in open_calls(messages):
+            if call_id(call) not in self._used:
+                self.waits(await Card.of(harness, call))
         answers = (message for message in messages if isinstance(message, AIMessage))
         self._used |= {call_id(call) for message in answers for call in message.tool_calls}
-        for call in open_calls(messages):
-            if call_id(call) not in self._open:
-                self.waits(await Card.of(harness, call))
 
     def waits(self, card: Card) -> None:
         """A card that the editor is asked about, and so knows."""
@@ -216,10 +222,10 @@ class Narrator:
         self, harness: Harness, messages: Sequence[AnyMessage], *, is_going_on: bool
     ) -> None:
         """The whole history; the last calls may be under way, or wait for a person."""
-        if not is_going_on:
-            self._open.clear()
+        if is_going_on:
+            await self.catch_up(harness, messages)
         else:
-            await self.knows(harness, messages)
+            self._open.clear()
         answers = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         for message in messages:
             if isinstance(message, HumanMessage):
@@ -231,6 +237,9 @@ class Narrator:
                 await self._words(message)
                 for call in message.tool_calls:
                     await self._retold(harness, call, answers.get(call_id(call)))
+                    self._used.add(call_id(call))
+        if self._streamed:
+            await self.say(self._streamed)
 
     async def _retold(self, harness: Harness, call: ToolCall, answer: ToolMessage | None) -> None:
         card = await Card.of(harness, call)

@@ -1,5 +1,6 @@
 """What an editor's user may choose in a session: the mode, the model, the approvals."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ APPROVALS = {
     Approvals.AUTO: ("Auto-accept", "Edits, and commands in the sandbox, run unasked."),
 }
 
-
+_COMMAND = re.compile(r"\s*/(\S+)\s*")
 Modes = tuple[tuple[str, str, str], ...]
 """Slug, name and description of each."""
 
@@ -121,12 +122,10 @@ class Options:
 
     def command(self, text: str) -> tuple[str, str] | None:
         """The mode of a slash command, and what stands behind it; None for any other text."""
-        word, _, rest = text.strip().partition("\n")
-        word, _, more = word.partition(" ")
-        slug = word.removeprefix("/")
-        if word == slug or slug not in self._values()["mode"]:
+        found = _COMMAND.match(text)
+        if found is None or found[1] not in self._values()["mode"]:
             return None
-        return slug, "\n".join(part for part in (more.strip(), rest) if part)
+        return found[1], text[found.end() :]
 
 
 def about(mode: Mode) -> str:

@@ -2,36 +2,34 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from acp import RequestError
 from acp.interfaces import Client
-from acp.schema import FileSystemCapabilities, SessionInfoUpdate, StopReason, TextContentBlock
+from acp.schema import FileSystemCapabilities, SessionInfoUpdate, StopReason
 from langchain_core.messages import HumanMessage
 from langgraph.errors import GraphRecursionError
-from langgraph.types import Command
+from langgraph.types import Command, Interrupt
 
 from doors.editor.choices import Choices
-from doors.editor.content import PromptBlock, Said, said, text_block
+from doors.editor.content import PromptBlock, Said
 from doors.editor.files import EditorFiles
+from doors.editor.message import Message
 from doors.editor.narrator import Narrator
 from doors.editor.options import Options
 from doors.editor.shops import Shops
 from doors.editor.store import Record, Sessions
-from doors.editor.turn import Given, Gone, Stopped, Turn, resumed
+from doors.editor.turn import Gone, Stopped, Turn, resumed
 from graph.decisions import Request
 from graph.state import Input
-from modes.errors import ConfigurationError, ProviderError
-from modes.machine import Phase
-from modes.plain_text import plain
+from modes.errors import ConfigurationError, InvalidInputError, ProviderError
 from tools.buffers import buffers
 
 CLEANING_SECONDS = 2
 """How long a cancelled turn may take to end what it runs, before its end is told all the same."""
-MAX_TITLE = 80
 TAKEN_BACK = "Taken back: you have set another mode."
 
 log = logging.getLogger("modeshift")
@@ -56,6 +54,7 @@ class Session:
         self._narrator = Narrator(client, record.id)
         self._choices = Choices(record, shops, sessions, self._narrator)
         self._lock = asyncio.Lock()
+        self._choosing = asyncio.Lock()
         self._tasks: dict[asyncio.Task[StopReason], asyncio.Event] = {}
         """The turns, under way and waiting, each with whether its end may be told."""
         self._again: tuple[asyncio.Task[StopReason], Turn] | None = None
@@ -88,7 +87,8 @@ class Session:
         """Tell the whole history."""
         values = await self._choices.read()
         shop = self._choices.shop
-        is_going_on = bool(self._tasks) or await shop.question(self.id) is not None
+        waits = self._choices.record.mode is None and await shop.question(self.id) is not None
+        is_going_on = bool(self._tasks) or waits
         messages = values.get("messages", [])
         await self._narrator.replay(shop.harness, messages, is_going_on=is_going_on)
         if todos := values.get("todos"):
@@ -96,15 +96,22 @@ class Session:
 
     async def choose(self, option: str, value: object) -> Options:
         """Take it from the next step on; raises ``UserError`` for what there is not to choose."""
-        if self._tasks:
-            await self._choices.choose(option, value)
-        else:
-            with self._sessions.claimed(self.id, self):
-                await self._choices.read()
-                await self._choices.choose(option, value)
-                if self._choices.mode_is_set.is_set() and not self._tasks:
-                    await self._narrator.stopped(TAKEN_BACK)
-        return self._choices.options
+        choices = self._choices
+        async with self._choosing:
+            if self._tasks:
+                await choices.choose(option, value)
+            else:
+                with self._sessions.claimed(self.id, self):
+                    values = await choices.read()
+                    await choices.choose(option, value)
+                    if choices.mode_is_set.is_set() and not self._tasks:
+                        await self._take_back(values)
+            return choices.options
+
+    async def _take_back(self, values: Mapping[str, Any]) -> None:
+        """A question in another mode is none any more."""
+        await self._narrator.catch_up(self._choices.shop.harness, values.get("messages", []))
+        await self._narrator.stopped(TAKEN_BACK)
 
     async def prompt(self, blocks: Sequence[PromptBlock]) -> StopReason:
         """A turn on what the user says, behind those that are under way."""
@@ -158,17 +165,23 @@ class Session:
             return "cancelled"
 
     async def _taken(self, turn: Turn, blocks: Sequence[PromptBlock] | None) -> StopReason:
-        values = await self._choices.read()
-        await self._choices.tell()
-        await self._narrator.knows(self._choices.shop.harness, values.get("messages", []))
+        choices = self._choices
+        async with self._choosing:  # what was chosen before the message counts for it
+            values = await choices.read()
+        if not await choices.is_as_told() and blocks is not None:
+            raise InvalidInputError(
+                f"not run: elsewhere this session has been set to {choices.options.mode!r}, with "
+                f"approvals {choices.options.approvals!r}; send the message again if that is right"
+            )
+        await self._narrator.catch_up(choices.shop.harness, values.get("messages", []))
+        message = None if blocks is None else Message.of(blocks, choices.options, self.cwd)
+        if message is not None and not await self._begins(message, values):
+            return "end_turn"
         files = EditorFiles(self._client, self.id, self._offered)
         buffers.set(files)
         try:
-            if blocks is None:
-                open_question = await self._choices.shop.question(self.id)
-                return "end_turn" if open_question is None else await turn.run(None, open_question)
-            given = await self._given(blocks)
-            return "end_turn" if given is None else await turn.run(given)
+            with choices.at_work():
+                return await self._run(turn, message)
         except Gone:
             raise
         except (asyncio.CancelledError, Stopped):
@@ -186,54 +199,61 @@ class Session:
         finally:
             files.close()
 
+    async def _begins(self, message: Message, values: Mapping[str, Any]) -> bool:
+        """Do what the message asks of the session; says whether there is more in it."""
+        choices = self._choices
+        if message.mode is not None:
+            async with self._choosing:
+                await choices.choose("mode", message.mode)
+            if choices.mode_is_set.is_set():
+                await self._take_back(values)
+        if not message.content:
+            await self._narrator.say(f"{choices.shop.harness.catalog[message.mode].name} mode.")
+            return False
+        await choices.keep(title=choices.record.title or message.title)
+        await self._narrator.send(
+            SessionInfoUpdate(
+                session_update="session_info_update",
+                title=choices.record.title,
+                updated_at=choices.record.updated,
+            )
+        )
+        return True
+
+    async def _run(self, turn: Turn, message: Message | None) -> StopReason:
+        shop = self._choices.shop
+        question = await shop.question(self.id)
+        if message is None:
+            return "end_turn" if question is None else await turn.run(None, question)
+        if question is None:
+            await shop.settle(self.id)
+        elif answer := self._answer(question, message.content):
+            return await turn.run(answer)
+        given: Any = {"messages": [HumanMessage(message.content)], **self._choices.for_input()}
+        return await turn.run(cast(Input, given))
+
     async def _clean_up(self, cancelled: object) -> None:
         """After a cancelled turn: what waited for a person does not wait any more."""
         if self._is_left or cancelled is self._superseded:
             return
-        await self._narrator.stopped()
-        shop = self._choices.shop
-        if await shop.question(self.id) is not None:
-            await shop.write(self.id, {"phase": Phase.IDLE.value})
-
-    async def _given(self, blocks: Sequence[PromptBlock]) -> Given:
-        """The graph's input; None where there is nothing to do but what is done by then."""
-        first = blocks[0] if blocks else None
         choices = self._choices
-        if isinstance(first, TextContentBlock) and (found := choices.options.command(first.text)):
-            slug, rest = found
-            blocks = [*([text_block(rest)] if rest else []), *blocks[1:]]
-            await choices.choose("mode", slug)
-            if not blocks:
-                await self._narrator.say(f"{choices.shop.harness.catalog[slug].name} mode.")
-                return None
-        content = said(blocks, self.cwd)
-        await self._call_it(content)
-        if isinstance(content, str) and (answer := await self._answer(content)):
-            return answer
-        given: Any = {"messages": [HumanMessage(content)], **choices.for_input()}
-        return cast(Input, given)
+        try:
+            await choices.shop.settle(self.id)
+            values = await choices.read()
+            await self._narrator.catch_up(choices.shop.harness, values.get("messages", []))
+            await choices.tell()
+        finally:
+            await self._narrator.stopped()
 
-    async def _call_it(self, content: Said) -> None:
-        """Give the session a title: what the user said first."""
-        text = HumanMessage(content).text.strip() or "An image"
-        await self._choices.keep(title=self._choices.record.title or plain(text, MAX_TITLE))
-        record = self._choices.record
-        await self._narrator.send(
-            SessionInfoUpdate(
-                session_update="session_info_update", title=record.title, updated_at=record.updated
-            )
-        )
-
-    async def _answer(self, text: str) -> Command[Any] | None:
+    def _answer(self, question: Interrupt, content: Said) -> Command[Any] | None:
         """The user's words as the answer to a question that is open, and to nothing else."""
-        interrupt = await self._choices.shop.question(self.id)
-        if interrupt is None or self._choices.record.mode is not None:
-            return None
-        request: Request = interrupt.value
+        request: Request = question.value
         allowed = [config["allowed_decisions"] for config in request["review_configs"]]
+        if not isinstance(content, str) or self._choices.record.mode is not None:
+            return None
         if len(allowed) != 1 or "respond" not in allowed[0]:
             return None
-        return resumed(interrupt, [{"type": "respond", "message": text}])
+        return resumed(question, [{"type": "respond", "message": content}])
 
 
 async def _to_the_end(doing: Coroutine[Any, Any, None]) -> None:

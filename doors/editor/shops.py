@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END
 from langgraph.types import Interrupt, StateSnapshot
 
 from doors.editor.options import Modes, modes_of
@@ -16,6 +17,7 @@ from graph.agent import Agent, build_agent
 from graph.harness import Harness
 from graph.settings import Settings
 from graph.workshop import Workshop
+from modes.machine import Phase
 from tools.buffers import buffers
 
 log = logging.getLogger("modeshift")
@@ -37,6 +39,18 @@ class Shop:
     async def question(self, id: str) -> Interrupt | None:
         """What waits for a person in the thread."""
         return next(iter((await self.state(id)).interrupts), None)
+
+    async def settle(self, id: str) -> None:
+        """Keep what a run that was cut off has done by then; nothing of it goes on.
+
+        LangGraph has the answers of finished calls beside the checkpoint, and the input of
+        another run would drop them. ``next`` does not name the calls that have one.
+        """
+        state = await self.state(id)
+        if state.interrupts:
+            await self.write(id, {"phase": Phase.IDLE.value})
+        elif state.tasks:
+            await self.agent.aupdate_state(config_of(id), None, as_node=END)
 
     async def write(self, id: str, values: dict[str, Any]) -> None:
         """Write into the thread, between two steps; the machine says anew what comes next."""

@@ -136,6 +136,8 @@ class Turn:
             decision = await self._decision(question)
             if decision is None:
                 return None
+            if decision.get("approvals") == "manual":
+                await self._choices.forget("approvals", "auto")
             decisions.append(decision)
         return resumed(interrupt, decisions)
 

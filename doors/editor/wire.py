@@ -9,11 +9,14 @@ from typing import Any, BinaryIO
 
 from acp import RequestError
 
+from doors.editor.strict import refusal
+
 MAX_BYTES = 64 * 1024 * 1024
 """Of one message; a longer one is refused, and does not end the connection."""
 FLUSH_SECONDS = 1
 NOT_JSON = -32700
 NO_MESSAGE = -32600
+BAD_PARAMS = -32602
 
 log = logging.getLogger("modeshift")
 
@@ -44,17 +47,18 @@ class Wire:
                 continue
             try:
                 message = json.loads(line, parse_constant=_no_number)
-                if b"\\u" in line:
-                    json.dumps(message, ensure_ascii=False).encode()  # half of a character
             except (ValueError, RecursionError) as error:
                 await self._refuse(NOT_JSON, f"a line is no JSON: {error}")
                 continue
-            problem = _problem(message)
-            if problem is None:
+            fault = _fault(message, line)
+            if fault is None:
                 if "id" in message or not message["method"].startswith("$/"):
                     return _plain(message)
             elif not _is_answer(message):
-                await self._refuse(NO_MESSAGE, problem, message)
+                await self._refuse(*fault, message)
+            elif isinstance(message["id"], int):  # whoever asked waits no more
+                refused = RequestError(*fault).to_error_obj()
+                return {"jsonrpc": "2.0", "id": message["id"], "error": refused}
 
     async def send(self, message: dict[str, Any]) -> None:
         """Send it; raises ``ConnectionError`` where nobody reads any more."""
@@ -112,6 +116,19 @@ def _no_number(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
+def _fault(message: Any, line: bytes) -> tuple[int, str] | None:
+    """Why the SDK does not get it, and the code of that; None for a message in order."""
+    if problem := _problem(message):
+        return NO_MESSAGE, problem
+    if b"\\u" in line:
+        try:
+            json.dumps(message, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return NO_MESSAGE, "a text holds half of a character"
+    lost = refusal(message.get("method"), message.get("params") or {})
+    return None if lost is None else (BAD_PARAMS, lost)
+
+
 def _problem(message: Any) -> str | None:
     """Why the SDK cannot take it, or None."""
     if not isinstance(message, dict):
@@ -135,10 +152,16 @@ def _is_answer(message: Any) -> bool:
 
 
 def _plain(message: dict[str, Any]) -> dict[str, Any]:
-    """Without ``_meta``: the SDK puts what is in it over the checked parameters, by name."""
+    """Without ``_meta``: the SDK puts what is in it over the checked parameters, by name.
+
+    Of an answer that is a failure and a result it would see the result.
+    """
     params = message.get("params")
     if params is not None:
         params.pop("_meta", None)
+        params.pop("field_meta", None)  # its name in Python does as well
+    if "error" in message:
+        message.pop("result", None)
     return message
 
 

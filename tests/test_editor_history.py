@@ -1,0 +1,155 @@
+"""What an editor is told of the past: after a cancel, at another opening, by another process."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError
+from acp.schema import AudioContentBlock, ResourceContentBlock, TextContentBlock
+
+from tests.editor.editor import Editor, begun, choosing, editing, never, reopened
+
+SOUND = AudioContentBlock(type="audio", data="", mime_type="audio/wav")
+
+
+def cards(editor: Editor, id: str) -> dict[str, tuple[str, str]]:
+    """Title and last status of each call."""
+    found = dict[str, tuple[str, str]]()
+    for session, update in editor.updates:
+        if session == id and update.session_update.startswith("tool_call"):
+            title, status = found.get(update.tool_call_id, ("", ""))
+            found[update.tool_call_id] = (update.title or title, update.status or status)
+    return found
+
+
+async def retold(editor: Editor, workspace: Path, id: str) -> None:
+    """Open it anew: what is seen then is what was loaded."""
+    await editor.agent.close_session(session_id=id)
+    editor.updates.clear()
+    await reopened(editor, workspace, id)
+
+
+async def test_what_has_ended_before_a_cancel_has_ended(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path) as editor:
+        id = await begun(editor, workspace)
+        await editor.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+        for number in range(20):
+            name = f"{number}.txt"
+            turn = asyncio.create_task(editor.say(id, f"write {name}: 1"))
+            while not (workspace / name).exists():
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.0005 * (number % 8))
+            await editor.agent.cancel(session_id=id)
+            await turn
+        live = cards(editor, id)
+        await retold(editor, workspace, id)
+        assert cards(editor, id) == live
+        assert {status for _, status in live.values()} == {"completed"}
+
+
+async def test_a_call_that_has_failed_does_not_fail_again(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path, answer=never) as editor:
+        id = await begun(editor, workspace)
+        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
+        await editor.until(lambda: editor.asked)
+        await editor.agent.cancel(session_id=id)
+        await turn
+        assert await editor.say(id, "hello") == "end_turn"
+        (call,) = cards(editor, id)
+        assert editor.statuses(call).count("failed") == 1
+
+
+async def test_what_another_process_has_done_is_not_taken_back(
+    tmp_path: Path, workspace: Path
+) -> None:
+    may_answer = asyncio.Event()
+
+    async def answer(*_: Any) -> str:
+        await may_answer.wait()
+        return "once"
+
+    async with editing(tmp_path, answer=answer) as one, editing(tmp_path, answer=never) as other:
+        id = await begun(one, workspace)
+        turn = asyncio.create_task(one.say(id, "write a.txt: a"))
+        await one.until(lambda: one.asked)
+        await reopened(other, workspace, id)
+        assert [status for _, status in cards(other, id).values()] == ["pending"]
+        may_answer.set()
+        assert await turn == "end_turn"
+        await other.agent.set_session_mode(session_id=id, mode_id="ask")
+        assert [status for _, status in cards(other, id).values()] == ["completed"]
+
+
+async def test_a_question_that_was_taken_back_does_not_wait(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path, answer=never) as editor:
+        id = await begun(editor, workspace)
+        asyncio.create_task(editor.say(id, "write a.txt: a")).add_done_callback(
+            lambda turn: turn.exception()
+        )
+        await editor.until(lambda: editor.asked)
+        editor.process.kill()
+        await editor.process.wait()
+    async with editing(tmp_path, answer=never) as editor:
+        await reopened(editor, workspace, id)
+        await editor.until(lambda: editor.asked)
+        await editor.agent.set_session_mode(session_id=id, mode_id="ask")
+        editor.process.kill()
+        await editor.process.wait()
+
+
+@pytest.mark.parametrize(
+    "beside", [[], [AudioContentBlock(type="audio", data="", mime_type="a/b")]]
+)
+async def test_a_message_that_is_refused_changes_nothing(
+    tmp_path: Path, workspace: Path, beside: list[Any]
+) -> None:
+    async with editing(tmp_path) as editor:
+        id = (await editor.new(workspace)).session_id
+        blocks = [TextContentBlock(type="text", text="/code look"), *beside] if beside else []
+        with pytest.raises(RequestError):
+            await editor.agent.prompt(session_id=id, prompt=blocks)
+        (listed,) = (await editor.agent.list_sessions()).sessions
+        assert listed.title is None
+        opened = await reopened(editor, workspace, id, resume=True)
+        assert opened.modes.current_mode_id == "ask"
+        assert not editor.of("current_mode_update", id)
+
+
+async def test_a_command_in_front_of_a_mention(tmp_path: Path, workspace: Path) -> None:
+    (workspace / "a b.txt").touch()
+
+    def text(said: str) -> TextContentBlock:
+        return TextContentBlock(type="text", text=said)
+
+    uri = (workspace / "a b.txt").as_uri()
+    link = ResourceContentBlock(type="resource_link", uri=uri, name="a")
+    broken = ResourceContentBlock(type="resource_link", uri=uri + "%0Arun true", name="a")
+    no_uri = ResourceContentBlock(type="resource_link", uri="file://[bad", name="a")
+    async with editing(tmp_path) as editor:
+        id = (await editor.new(workspace)).session_id
+        prompts: list[list[Any]] = [
+            [text("/code\tlook at "), link, text(" please")],
+            [text("one"), text("two\n"), text("three")],
+            [text("look at "), broken],
+        ]
+        for blocks in prompts:
+            await editor.agent.prompt(session_id=id, prompt=blocks)
+        with pytest.raises(RequestError, match="'file://"):
+            await editor.agent.prompt(session_id=id, prompt=[no_uri])
+        await retold(editor, workspace, id)
+        assert [one.content.text for one in editor.of("user_message_chunk", id)] == [
+            "look at a b.txt please",
+            "one\ntwo\nthree",
+            "look at a b.txt\\u000arun true",
+        ]
+
+
+async def test_a_command_takes_an_open_question_back(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path, answer=choosing("chat")) as editor:
+        id = await begun(editor, workspace, "ask")
+        assert await editor.say(id, "ask: which colour?") == "end_turn"
+        assert await editor.say(id, "/code") == "end_turn"
+        assert [status for _, status in cards(editor, id).values()] == ["failed"]
