@@ -1,5 +1,6 @@
 """Digests that bind a person's decision to what was asked, and an approval to what runs."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from hashlib import sha256
@@ -8,14 +9,17 @@ from graph.harness import Harness
 from graph.history import call_id
 from graph.judge import Judged, Moment
 from graph.suggestions import switch_targets
+from modes.errors import ToolFailedError
+from modes.toolspec import Effect
+from tools.workspace import Workspace
 
 
-def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> str:
+async def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> str:
     """Differs where anything does that a person would have to know before deciding.
 
     The mode with its rules, the workspace and the sandbox, what is judged to need a
-    person, the arguments with their paths resolved, and the modes that a decision may
-    switch to.
+    person, the arguments with their paths resolved, the modes that a decision may switch
+    to, and what is in the files that a call would change.
     """
     digest = sha256(harness.place_digest(moment.mode.slug).encode())
     for one in judged:
@@ -23,7 +27,21 @@ def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> s
         parts = [call_id(one.call), one.verdict.kind, one.args, one.call["args"]]
         parts += [harness.catalog[slug].digest for slug in targets]
         digest.update(json.dumps(parts, sort_keys=True, default=repr).encode())
+    if edits := [one for one in judged if one.verdict.kind == "ask" and one.effect is Effect.EDIT]:
+        paths = [path for one in edits for path in one.real_paths.values()]
+        digest.update(await asyncio.to_thread(_content_digest, harness.toolbox.workspace, paths))
     return digest.hexdigest()
+
+
+def _content_digest(workspace: Workspace, paths: Sequence[str]) -> bytes:
+    digest = sha256()
+    for path in paths:
+        try:
+            text = workspace.read(path, is_real=True)
+        except ToolFailedError as error:  # it is not there, say
+            text = str(error)
+        digest.update(sha256(text.encode("utf-8", "surrogateescape")).digest())
+    return digest.digest()
 
 
 def call_digest(harness: Harness, moment: Moment, one: Judged) -> str:

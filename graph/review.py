@@ -39,7 +39,7 @@ def review_node(harness: Harness) -> Node:
             return _void(harness, state, now, change)
         moment = Moment.of(harness, state, is_alone(state["messages"]), state["refused"])
         judged = await judge_all(harness, moment, calls)
-        if state.get("asked_under") != fingerprint(harness, moment, judged):
+        if state.get("asked_under") != await fingerprint(harness, moment, judged):
             return _void(harness, state, now, change)
         asking = [one for one in judged if one.verdict.kind == "ask"]
         message = last_answer(state["messages"])

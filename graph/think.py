@@ -35,7 +35,7 @@ def mode_node(harness: Harness, slug: str) -> Node:
             phase = harness.machine.send(now, Event.REVIEW).phase
             return update | {
                 "phase": phase.value,
-                "asked_under": fingerprint(harness, moment, judged),
+                "asked_under": await fingerprint(harness, moment, judged),
             }
         phase = harness.machine.send(now, Event.ACT).phase
         return update | {"phase": phase.value, "plan": batches(str(message.id), judged, {})}

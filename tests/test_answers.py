@@ -130,6 +130,38 @@ async def test_an_approval_is_for_the_folder_that_was_meant(
     assert "have changed since the user was asked" in str(await talk.messages())
 
 
+@pytest.mark.parametrize("before", [None, "old"])
+@pytest.mark.parametrize("after", [None, "theirs"])
+async def test_an_approval_is_for_the_text_that_was_there(
+    talk: Conversation, workspace: Path, before: str | None, after: str | None
+) -> None:
+    def put(text: str | None) -> None:
+        (workspace / "a").unlink(missing_ok=True)
+        if text is not None:
+            (workspace / "a").write_text(text)
+
+    def there() -> str | None:
+        return (workspace / "a").read_text() if (workspace / "a").exists() else None
+
+    put(before)
+    await talk.say("write a: mine", mode="code")
+    put(after)
+    await talk.decide(APPROVE)
+    if before == after:
+        assert there() == "mine"
+    else:
+        assert there() == after
+        assert "have changed since the user was asked" in str(await talk.messages())
+
+
+async def test_two_edits_of_one_file_are_approved_together(workspace: Path) -> None:
+    calls = [("write_file", {"path": "a", "content": text}) for text in ("one", "two")]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == "two"
+
+
 async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> None:
     """They change between the answer and the run, in a process that has taken over."""
     talk = Conversation(make_agent(workspace))

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from acp import RequestError
-from acp.schema import FileSystemCapabilities
+from acp.schema import FileEditToolCallContent, FileSystemCapabilities, ToolCallUpdate
 
 from tests.editor.editor import Editor, choosing, editing
 
@@ -126,6 +127,32 @@ async def test_what_is_no_plain_text_is_read_and_written_on_disk(
     assert not editor.reads + editor.writes
 
 
+def old_text(call: ToolCallUpdate) -> str | None:
+    assert call.content is not None
+    diff = call.content[0]
+    assert isinstance(diff, FileEditToolCallContent)
+    return diff.old_text
+
+
+async def test_what_is_typed_meanwhile_is_not_replaced(editor: Editor, workspace: Path) -> None:
+    file = workspace / "a.txt"
+    file.write_text("on disk")
+    editor.buffers[str(file)] = "one"
+
+    async def answer(*_: Any) -> str:
+        if len(editor.asked) == 1:
+            editor.buffers[str(file)] = "two"
+        return "once"
+
+    editor.answer = answer
+    await said(editor, workspace, "write a.txt: mine")
+    # The first answer was about another text; the model calls again.
+    assert [old_text(call) for _, call, _ in editor.asked] == ["one", "two"]
+    statuses = [editor.statuses(call.tool_call_id)[-1] for _, call, _ in editor.asked]
+    assert statuses == ["failed", "completed"]
+    assert editor.writes == [(str(file), "mine")]
+
+
 async def test_an_editor_that_refuses_is_not_gone_around(editor: Editor, workspace: Path) -> None:
     (workspace / "a.txt").write_text("private")
 
@@ -138,7 +165,8 @@ async def test_an_editor_that_refuses_is_not_gone_around(editor: Editor, workspa
     assert (workspace / "a.txt").read_text() == "private"
 
 
-@pytest.mark.parametrize(("text", "readings"), [("read d/a.txt", 1), ("write d/a.txt: PWNED", 2)])
+# The last reading is that of the tool itself; before it there are those for the question.
+@pytest.mark.parametrize(("text", "readings"), [("read d/a.txt", 1), ("write d/a.txt: PWNED", 5)])
 async def test_a_link_that_comes_meanwhile_is_told_and_brings_nothing_in(
     editor: Editor, workspace: Path, text: str, readings: int
 ) -> None:
@@ -206,8 +234,8 @@ async def test_reads_that_are_not_answered_keep_no_other_session(
 
     editor.before_reading = wait
     id = (await editor.new(workspace)).session_id
-    turn = asyncio.create_task(editor.say(id, " & ".join(["read a.txt"] * 40)))
-    await editor.until(lambda: len(editor.reads) == 40)
+    turn = asyncio.create_task(editor.say(id, " & ".join(["read a.txt"] * 200)))
+    await editor.until(lambda: len(editor.reads) == 16)
     editor.before_reading = None
     async with asyncio.timeout(10):
         assert "text" in await said(editor, workspace, "read a.txt")

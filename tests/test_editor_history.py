@@ -48,6 +48,43 @@ async def test_what_has_ended_before_a_cancel_has_ended(tmp_path: Path, workspac
         assert {status for _, status in live.values()} == {"completed"}
 
 
+async def test_an_edit_is_retold_as_it_was(tmp_path: Path, workspace: Path) -> None:
+    (workspace / "big.txt").write_text("x" * 300_000)
+    (workspace / "bytes.txt").write_bytes(b"\xff")
+    (workspace / "b.txt").write_text("two\nthree")
+    steps = [
+        "write a.txt: one",
+        "write a.txt: two",
+        "replace three with four in b.txt",
+        "write big.txt: small",
+        "write bytes.txt: text",
+    ]
+
+    def shown() -> list[Any]:
+        """What the cards say in the end: the diff, and where."""
+        last = dict[str, dict[str, Any]]()
+        for _, update in editor.updates:
+            if update.session_update.startswith("tool_call"):
+                told = update.model_dump(include={"content", "locations", "status"})
+                seen = last.setdefault(update.tool_call_id, {})
+                seen |= {name: value for name, value in told.items() if value is not None}
+        return list(last.values())
+
+    async with editing(tmp_path) as editor:
+        id = await begun(editor, workspace)
+        await editor.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+        for step in steps:
+            assert await editor.say(id, step) == "end_turn"
+        live = shown()
+        await retold(editor, workspace, id)
+        told = shown()
+        assert [one["content"][0].get("old_text", "none") for one in told] == [
+            None, "one", "three", "none", "none",
+        ]  # fmt: skip
+        assert told[:3] == live[:3]
+        assert told[2]["locations"][0]["line"] == 2
+
+
 async def test_a_call_that_has_failed_does_not_fail_again(tmp_path: Path, workspace: Path) -> None:
     async with editing(tmp_path, answer=never) as editor:
         id = await begun(editor, workspace)

@@ -80,7 +80,8 @@ async def test_a_session_is_loaded_in_another_process(tmp_path: Path, workspace:
             ("think", "completed"),
             ("read", "failed"),
         ]
-        assert "hello" in cards[1].content[0].content.text
+        diff = cards[1].content[0]
+        assert (diff.type, diff.old_text, diff.new_text) == ("diff", None, "hello")
         assert "[exit code 3]" in cards[2].content[0].content.text
         await editor.until(lambda: editor.of("available_commands_update", id))
         count = len(editor.updates)
@@ -313,6 +314,7 @@ async def test_many_sessions_are_listed_in_pages(tmp_path: Path, workspace: Path
         ids = {(await editor.new(workspace)).session_id for _ in range(120)}
         page = await editor.agent.list_sessions(cwd=str(workspace))
         assert len(page.sessions) == 100
+        await editor.say(page.sessions[50].session_id, "hello")  # the first one by now
         rest = await editor.agent.list_sessions(cwd=str(workspace), cursor=page.next_cursor)
         assert (len(rest.sessions), rest.next_cursor) == (20, None)
         assert {one.session_id for one in [*page.sessions, *rest.sessions]} == ids

@@ -1,26 +1,40 @@
 """The ``edit`` group: change files in the workspace."""
 
+from typing_extensions import TypedDict
+
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
 from tools.text import is_utf8
 from tools.tool import Tool
-from tools.workspace import MAX_FILE_BYTES, Workspace
+from tools.workspace import MAX_FILE_BYTES, Workspace, Written
+
+MAX_KEPT = 200_000
+
+
+class Edited(TypedDict, total=False):
+    """The ``artifact`` of an answer: what a client may show, and the model does not get."""
+
+    replaced: str | None
+    """The text that a whole new one has replaced, if it is not too long; None for a new file."""
+    line: int
+    """The first one that was changed, from 1."""
 
 
 def edit_tools(workspace: Workspace) -> list[Tool]:
     """The tools of the group, on this workspace."""
 
-    def write_file(path: str, content: str) -> str:
+    def write_file(path: str, content: str) -> tuple[str, Edited]:
         """Create a file, or replace the whole of one; folders are made as needed.
 
         Args:
             path: The file, relative to the workspace.
             content: Everything the file is to hold.
         """
-        is_new = workspace.write(path, content, is_real=True)
-        return f"{'Created' if is_new else 'Replaced'} {path} ({len(content)} characters)."
+        done = workspace.write(path, content, is_real=True)
+        told = f"{'Created' if done.is_new else 'Replaced'} {path} ({len(content)} characters)."
+        return told, _kept(done)
 
-    def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> str:
+    def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> tuple[str, Edited]:
         """Replace one exact piece of text in a file.
 
         Args:
@@ -50,10 +64,20 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
         if len(text) + count * (len(new) - len(old)) > MAX_FILE_BYTES:
             raise ToolFailedError(f"{path} would get larger than {MAX_FILE_BYTES} bytes")
         workspace.write(path, text.replace(old, new), is_real=True, instead_of=text)
-        return f"Edited {path}: {count} place{'s' if count > 1 else ''}."
+        line = text[: text.index(old)].count("\n") + 1
+        return f"Edited {path}: {count} place{'s' if count > 1 else ''}.", Edited(line=line)
 
     group = ToolGroup.EDIT
     return [
-        Tool.of(write_file, Effect.EDIT, group, paths=("path",)),
-        Tool.of(edit_file, Effect.EDIT, group, paths=("path",)),
+        Tool.of(write_file, Effect.EDIT, group, has_artifact=True, paths=("path",)),
+        Tool.of(edit_file, Effect.EDIT, group, has_artifact=True, paths=("path",)),
     ]
+
+
+def _kept(done: Written) -> Edited:
+    if done.is_new:
+        return Edited(replaced=None)
+    text = done.replaced
+    if text is None or len(text) > MAX_KEPT or not is_utf8(text):
+        return Edited()
+    return Edited(replaced=text)

@@ -46,6 +46,13 @@ class Form:
         except UnicodeDecodeError as error:
             raise ToolFailedError(f"is not {self.encoding} text: {error.reason}") from None
 
+    def decode_if_text(self, data: bytes) -> str | None:
+        """The text of the whole file; None where that is none."""
+        try:
+            return self.decode(data)
+        except ToolFailedError:
+            return None
+
     def encode(self, text: str) -> bytes:
         """The bytes of ``text``; its lines end as those of the file, unless they say how."""
         if self.has_crlf and "\r" not in text:

@@ -34,24 +34,28 @@ class Tool:
         effect: Effect,
         group: ToolGroup | None,
         addendum: str = "",
+        *,
+        has_artifact: bool = False,
         **rest: Unpack[Rest],
     ) -> Self:
         """Make a tool of ``function``; the model reads its docstring (Google style).
 
         A plain function runs in a worker thread, so it may block; a coroutine
         function may not. It returns text (with ``Effect.NOTE`` a pair of text and
-        state updates), and raises ``ToolFailedError`` with a text that tells the
-        model what to do instead. Every mode has a tool whose ``group`` is None.
+        state updates; if it ``has_artifact``, of text and what only clients get), and
+        raises ``ToolFailedError`` with a text that tells the model what to do instead.
+        Every mode has a tool whose ``group`` is None.
         ``addendum`` follows the docstring's description. ``rest`` are the other
         fields of ``ToolSpec``; a tool that changes files names in ``paths`` all its
         arguments that say which.
         """
         is_async = iscoroutinefunction(function)
+        is_pair = has_artifact or effect is Effect.NOTE
         runnable = StructuredTool.from_function(
             func=None if is_async else function,
             coroutine=function if is_async else None,
             parse_docstring=True,
-            response_format="content_and_artifact" if effect is Effect.NOTE else "content",
+            response_format="content_and_artifact" if is_pair else "content",
         )
         runnable.description += addendum
         return cls(ToolSpec(runnable.name, effect, group, **rest), runnable)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from tools import regular
@@ -26,6 +26,14 @@ MAX_FILE_BYTES = 10_000_000
 MAX_SCANNED = 200_000
 MAX_PATH = 4096
 _CONTROL = re.compile(r"[\x00-\x1f]")
+
+
+class Written(NamedTuple):
+    """What became of a file."""
+
+    is_new: bool
+    replaced: str | None
+    """The text that was there; empty for a new file, None where it was no text."""
 
 
 class Workspace:
@@ -118,8 +126,8 @@ class Workspace:
 
     def write(
         self, path: str, text: str, *, is_real: bool = False, instead_of: str | None = None
-    ) -> bool:
-        """Replace the file in one step; says whether it is new. Makes missing folders.
+    ) -> "Written":
+        """Replace the file in one step. Makes missing folders.
 
         It keeps its permissions, its encoding and how its lines end. One whose text is
         not ``instead_of`` by now is left as it is.
@@ -150,7 +158,7 @@ class Workspace:
                 raise ToolFailedError(f"{path!r} {unsaved}")
             else:
                 regular.replace(name, folder, data, old)
-        return old is None
+        return Written(old is None, form.decode_if_text(before) if now is None else now)
 
     def entries(
         self,

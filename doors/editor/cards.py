@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -129,11 +129,25 @@ class Card:
             content=[*([as_output(output)] if output else []), as_text(why)],
         )
 
+    def retold(self, message: ToolMessage) -> ToolCallStart:
+        """It has ended long ago, and the editor has not heard of it."""
+        match message.artifact:
+            case {"line": int(line)}:
+                card = replace(self, line=line)
+            case _:
+                card = self
+        start = card.start("failed" if message.status == "error" else "completed")
+        return start.model_copy(update={"content": card.result(message)})
+
     def result(self, message: ToolMessage) -> list[Content]:
         """The content of an answer."""
         text = unmarked(message.text)
-        if message.status != "error" and self.preview:
-            return list(self.preview)
+        if message.status != "error":
+            match message.artifact, self.given:
+                case {"replaced": str() | None as old}, {"content": str(new)}:
+                    return list(_diff(self.files[0], old, new))
+            if self.preview:
+                return list(self.preview)
         is_raw = self.effect in (Effect.READ, Effect.COMMAND)
         return [as_output(text) if is_raw else as_text(text)]
 

@@ -11,7 +11,6 @@ from acp.schema import (
     AgentThoughtChunk,
     PlanEntry,
     ToolCallProgress,
-    ToolCallStart,
     UserMessageChunk,
 )
 from langchain_core.messages import (
@@ -247,8 +246,8 @@ class Narrator:
             self._open[card.id] = card
             await self.send(card.start("in_progress" if card.id in self._running else "pending"))
             return
-        has_failed = answer is None or answer.status == "error"
-        start: ToolCallStart = card.start("failed" if has_failed else "completed")
-        content = [as_text(STOPPED)] if answer is None else card.result(answer)
-        start = start.model_copy(update={"content": content})
-        await self.send(start)
+        if answer is not None:
+            await self.send(card.retold(answer))
+        else:
+            start = card.start("failed")
+            await self.send(start.model_copy(update={"content": [as_text(STOPPED)]}))

@@ -141,14 +141,15 @@ class Sessions:
 
         Raises ``InvalidInputError`` for a cursor that is none of ours.
         """
-        start = 0 if cursor is None else _start(cursor)
+        updated, id = ("9", "") if cursor is None else _place(cursor)
         found = await self._database.execute_fetchall(
-            "SELECT * FROM sessions WHERE :cwd IS NULL OR cwd = :cwd "
-            "ORDER BY updated DESC, id LIMIT :limit OFFSET :start",
-            {"cwd": cwd, "limit": PAGE + 1, "start": start},
+            "SELECT * FROM sessions WHERE (:cwd IS NULL OR cwd = :cwd) "
+            "AND (updated, id) < (:updated, :id) ORDER BY updated DESC, id DESC LIMIT :limit",
+            {"cwd": cwd, "limit": PAGE + 1, "updated": updated, "id": id},
         )
         records = [Record(*row) for row in found]
-        return records[:PAGE], str(start + PAGE) if len(records) > PAGE else None
+        last = records[PAGE - 1 : PAGE] if len(records) > PAGE else []
+        return records[:PAGE], next((f"{one.updated} {one.id}" for one in last), None)
 
     @contextmanager
     def claimed(self, id: str, owner: object) -> Iterator[None]:
@@ -190,7 +191,13 @@ def is_in_use(file: Path) -> bool:
     return False
 
 
-def _start(cursor: str) -> int:
-    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
-        raise InvalidInputError(f"cursor {cursor[:100]!r} is none of this agent's")
-    return int(cursor)
+def _place(cursor: str) -> tuple[str, str]:
+    """The last session of the page before: however the list moves, none is told twice."""
+    updated, _, id = cursor.partition(" ")
+    try:
+        datetime.fromisoformat(updated)
+        UUID(id)
+    except ValueError:
+        told = f"cursor {cursor[:100]!r} is none of this agent's"
+        raise InvalidInputError(told) from None
+    return updated, id

@@ -7,6 +7,7 @@ from typing import Any
 from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import StopReason
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Durability, Interrupt, StreamMode
@@ -23,6 +24,8 @@ from graph.state import Input
 STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
 DURABILITY: Durability = "sync"
 """An approval is stored before the call begins."""
+CALLS_AT_ONCE = 16
+"""Of one message: each that waits for the editor holds one of the process's threads."""
 Given = Input | Command[Any] | None
 """What the graph is run with; None to go on."""
 
@@ -78,8 +81,9 @@ class Turn:
         choices, control, interrupt = self._choices, RunControl(), None
         # Not before the first node has taken in what the run is given.
         choices.control = control if given is None else None
+        config = RunnableConfig(**config_of(self._id), max_concurrency=CALLS_AT_ONCE)
         stream = choices.shop.agent.astream(
-            given, config_of(self._id), stream_mode=STREAMS, durability=DURABILITY, control=control
+            given, config, stream_mode=STREAMS, durability=DURABILITY, control=control
         )
         part: Any
         try:
