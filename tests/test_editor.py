@@ -17,6 +17,7 @@ from acp.schema import (
     TextResourceContents,
 )
 
+from doors.editor.session import STOPPED_HERE
 from tests.editor.editor import Editor, choosing, dismiss, editing, never
 from tests.provider.script import Answer, Asked, Call, Failure, Step, say
 from tests.provider.server import KEY, serving
@@ -61,6 +62,8 @@ def script(asked: Asked) -> Step:
     """What the provider's model says, by the user's last words and what came since."""
     last = asked.messages[-1]
     text = next(m.text for m in reversed(asked.messages) if m.type == "human")
+    if text == "so far?":
+        return say(f"You have read: {asked.messages[-2].text}")
     if last.type == "tool":
         return say(f"It says: {last.text}")
     return STEPS.get(text, say("Here I am."))
@@ -761,9 +764,10 @@ async def test_cancel_while_the_model_speaks(editor: Editor, workspace: Path) ->
     await editor.until(lambda: editor.said(talk.id))
     await talk.cancel()
     assert await turn == "cancelled"
-    assert editor.said(talk.id) != STORY
-    assert await talk.say("Hello.") == "end_turn"
-    assert editor.said(talk.id).endswith("Here I am.")
+    heard = editor.said(talk.id)
+    assert heard != STORY
+    assert await talk.say("so far?") == "end_turn"
+    assert editor.said(talk.id).endswith(f"You have read: {heard}\n\n{STOPPED_HERE}")
 
 
 async def test_cancel_before_the_model_speaks(editor: Editor, workspace: Path) -> None:

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from acp import RequestError
-from acp.schema import FileEditToolCallContent, FileSystemCapabilities, ToolCallUpdate
+from acp.schema import (
+    FileEditToolCallContent,
+    FileSystemCapabilities,
+    ResourceContentBlock,
+    TextContentBlock,
+    ToolCallUpdate,
+)
 
 from tests.editor.editor import Editor, choosing, editing
 
@@ -151,6 +157,35 @@ async def test_what_is_typed_meanwhile_is_not_replaced(editor: Editor, workspace
     statuses = [editor.statuses(call.tool_call_id)[-1] for _, call, _ in editor.asked]
     assert statuses == ["failed", "completed"]
     assert editor.writes == [(str(file), "mine")]
+
+
+async def test_a_workspace_by_another_name(editor: Editor, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("on disk")
+    named = workspace.parent / "link"
+    named.symlink_to(workspace)
+    editor.buffers[str(named / "a.txt")] = "in the editor"
+    id = (await editor.new(named)).session_id
+    await editor.agent.set_session_mode(session_id=id, mode_id="code")
+    link = ResourceContentBlock(type="resource_link", uri=(named / "a.txt").as_uri(), name="a")
+    await editor.agent.prompt(
+        session_id=id, prompt=[TextContentBlock(type="text", text="read "), link]
+    )
+    assert "in the editor" in editor.said(id)
+    assert await editor.say(id, "write a.txt: mine") == "end_turn"
+    assert editor.writes == [(str(named / "a.txt"), "mine")]
+    ((_, asked, _),) = editor.asked
+    assert asked.locations is not None
+    assert asked.locations[0].path == str(named / "a.txt")
+    assert old_text(asked) == "in the editor"
+    (listed,) = (await editor.agent.list_sessions(cwd=str(named))).sessions
+    assert (listed.session_id, listed.cwd) == (id, str(named))
+    # Where the link leads elsewhere by now, the editor gets the name that does not.
+    elsewhere = workspace.parent / "elsewhere"
+    elsewhere.mkdir()
+    named.unlink()
+    named.symlink_to(elsewhere)
+    assert await editor.say(id, "write a.txt: again") == "end_turn"
+    assert editor.writes[-1] == (str(workspace / "a.txt"), "again")
 
 
 async def test_an_editor_that_refuses_is_not_gone_around(editor: Editor, workspace: Path) -> None:

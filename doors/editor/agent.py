@@ -84,8 +84,8 @@ class EditorAgent:
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
         """A session in the folder ``cwd``."""
         with _refusing():
-            session = self._session(Record.new(str(_folder(cwd))))
-            await session.open()
+            session = self._session(Record.new(str(_folder(cwd))), cwd)
+            await session.open(Path(cwd))
             await session.keep()
         self._open[session.id] = session
         options = session.opened()
@@ -120,7 +120,9 @@ class EditorAgent:
             records, after = await self._sessions.page(folder, cursor)
         return ListSessionsResponse(
             sessions=[
-                SessionInfo(session_id=one.id, cwd=one.cwd, title=one.title, updated_at=one.updated)
+                SessionInfo(
+                    session_id=one.id, cwd=cwd or one.cwd, title=one.title, updated_at=one.updated
+                )
                 for one in records
             ],
             next_cursor=after,
@@ -170,8 +172,8 @@ class EditorAgent:
             task.cancel()
         await asyncio.gather(*(session.leave() for session in self._open.values()))
 
-    def _session(self, record: Record) -> Session:
-        return Session(self._client, record, self._shops, self._sessions, self._files)
+    def _session(self, record: Record, cwd: str) -> Session:
+        return Session(self._client, record, Path(cwd), self._shops, self._sessions, self._files)
 
     async def _reopened(self, cwd: str, session_id: str) -> Session:
         with _refusing():
@@ -180,13 +182,13 @@ class EditorAgent:
                 record = await self._sessions.find(session_id)
                 if record is None:
                     raise RequestError(NOT_FOUND, f"there is no session {session_id[:100]!r}")
-                self._open.setdefault(session_id, self._session(record))
+                self._open.setdefault(session_id, self._session(record, cwd))
             session = self._open[session_id]
             if session.cwd != folder:
                 raise InvalidInputError(
                     f"the session is of the folder {str(session.cwd)!r}, and not of {cwd!r}"
                 )
-            await session.open()
+            await session.open(Path(cwd))
         return session
 
     def _known(self, session_id: str) -> Session:

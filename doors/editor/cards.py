@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from modes.plain_text import plain
 from modes.toolspec import Effect
 from tools.arguments import BROKEN
 from tools.tool import Tool
+from tools.workspace import Workspace
 
 MAX_TITLE = 200
 MAX_DIFF = 1_000_000
@@ -63,12 +65,19 @@ class Card:
     """In the first of the files, from 1."""
 
     @classmethod
-    async def of(cls, harness: Harness, call: ToolCall, *, is_due: bool = False) -> Self:
-        """Of a call; one that ``is_due`` has yet to run, so that the old text is there."""
-        return await asyncio.to_thread(cls.at_once, harness, call, is_due=is_due)
+    async def of(
+        cls, harness: Harness, folder: Path, call: ToolCall, *, is_due: bool = False
+    ) -> Self:
+        """Of a call in the ``folder``, as the editor names the workspace.
+
+        One that ``is_due`` has yet to run, so that the old text is there.
+        """
+        return await asyncio.to_thread(cls.at_once, harness, folder, call, is_due=is_due)
 
     @classmethod
-    def at_once(cls, harness: Harness, call: ToolCall, *, is_due: bool = False) -> Self:
+    def at_once(
+        cls, harness: Harness, folder: Path, call: ToolCall, *, is_due: bool = False
+    ) -> Self:
         """As ``of``; blocks."""
         try:
             tool = harness.toolbox[call["name"]]
@@ -82,9 +91,10 @@ class Card:
             args = {name: value for name, value in call["args"].items() if name != BROKEN}
         else:
             names = [args[name] for name in tool.spec.paths if args.get(name) is not None]
-            files = tuple(harness.toolbox.workspace.root / name for name in names)
+            files = tuple(folder / name for name in names)
             if tool.spec.effect is Effect.EDIT and files:
-                preview, line = _preview(harness, args, files[0], is_due=is_due)
+                text = partial(_text, harness.toolbox.workspace, names[0])
+                preview, line = _preview(args, files[0], text, is_due=is_due)
         effect = tool.spec.effect
         looks_around = effect is Effect.READ and tool.spec.reads_below
         return cls(
@@ -190,7 +200,7 @@ def _title(harness: Harness, tool: Tool, args: Mapping[str, Any]) -> str:
 
 
 def _preview(
-    harness: Harness, args: Mapping[str, Any], file: Path, *, is_due: bool
+    args: Mapping[str, Any], file: Path, text: Callable[[], str | None], *, is_due: bool
 ) -> tuple[tuple[Content, ...], int | None]:
     """Of the tools that give the whole text of a file, or a piece of it and another for it."""
     match args:
@@ -198,14 +208,14 @@ def _preview(
             return (as_output(new),), None  # whether it was new is not known any more, or yet
         case {"content": str(new)}:
             try:
-                return _diff(file, _text(harness, file), new), None
+                return _diff(file, text(), new), None
             except ToolFailedError as error:
                 told = f"The file is there, and what is in it cannot be shown: {plain(str(error))}"
                 return (as_output(new), as_text(told)), None
         case {"old": str(old), "new": str(new)}:
             diff, line = _diff(file, old, new), None
             if is_due:
-                line, count = _places(harness, file, old)
+                line, count = _places(text, old)
                 if count > 1 and args.get("replace_all"):
                     diff += (as_text(f"In all {count} places in which the old text stands."),)
             return diff, line
@@ -218,19 +228,18 @@ def _diff(file: Path, old: str | None, new: str) -> tuple[Content, ...]:
     return (FileEditToolCallContent(type="diff", path=str(file), old_text=old, new_text=new),)
 
 
-def _places(harness: Harness, file: Path, old: str) -> tuple[int | None, int]:
-    """The first line in which the text stands in the file, and how often it does."""
+def _places(text: Callable[[], str | None], old: str) -> tuple[int | None, int]:
+    """The first line in which the old text stands in the file, and how often it does."""
     try:
-        text = _text(harness, file) or ""
-        before, found, _ = text.partition(old)
+        whole = text() or ""
+        before, found, _ = whole.partition(old)
     except (ToolFailedError, ValueError):  # it is not to be read, or old is empty
         return None, 0
-    return before.count("\n") + 1 if found else None, text.count(old)
+    return before.count("\n") + 1 if found else None, whole.count(old)
 
 
-def _text(harness: Harness, file: Path) -> str | None:
+def _text(workspace: Workspace, name: str) -> str | None:
     """The text of a file; None where there is none. Raises ``ToolFailedError``."""
-    if not os.path.lexists(file):
+    if not os.path.lexists(workspace.root / name):
         return None
-    workspace = harness.toolbox.workspace
-    return workspace.read(file.relative_to(workspace.root).as_posix(), is_real=True)
+    return workspace.read(name, is_real=True)

@@ -34,7 +34,7 @@ _DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
 MAX_SHOWN = 100_000
 
 
-def said(blocks: Sequence[PromptBlock], cwd: Path) -> Said:
+def said(blocks: Sequence[PromptBlock], folders: Sequence[Path]) -> Said:
     """The content of a user's message; raises ``InvalidInputError`` for what no model takes."""
     text, images = "", list[dict[str, Any]]()
     before: object = None
@@ -45,11 +45,11 @@ def said(blocks: Sequence[PromptBlock], cwd: Path) -> Said:
                 is_next = isinstance(before, TextContentBlock) and not before.text.endswith("\n")
                 text += f"\n{block.text}" if is_next else block.text
             case ResourceContentBlock():
-                text += _named(block.uri, block.name, cwd)
+                text += _named(block.uri, block.name, folders)
             case EmbeddedResourceContentBlock(resource=resource):
                 if isinstance(resource, BlobResourceContents):
                     raise InvalidInputError(f"{resource.uri} is attached as bytes; attach text")
-                source = _named(resource.uri, resource.uri, cwd)
+                source = _named(resource.uri, resource.uri, folders)
                 text += f"\n{marked(resource.text, source, resource.uri)}\n"
             case ImageContentBlock():
                 image = {"type": "image", "base64": block.data, "mime_type": block.mime_type}
@@ -64,8 +64,8 @@ def said(blocks: Sequence[PromptBlock], cwd: Path) -> Said:
     return [*([{"type": "text", "text": text}] if text.strip() else []), *images]
 
 
-def _named(uri: str, name: str, cwd: Path) -> str:
-    """A resource, as the model can find it: a file by its path."""
+def _named(uri: str, name: str, folders: Sequence[Path]) -> str:
+    """A resource, as the model can find it: a file by its path in the workspace."""
     try:
         parts = urlsplit(uri)
     except ValueError as error:
@@ -75,7 +75,8 @@ def _named(uri: str, name: str, cwd: Path) -> str:
     path = Path(unquote(parts.path))
     lines = f"#{parts.fragment}" if parts.fragment else ""
     # A line break in a name is none in what the user says.
-    return escaped(f"{path.relative_to(cwd) if path.is_relative_to(cwd) else path}{lines}")
+    folder = next((one for one in folders if path.is_relative_to(one)), None)
+    return escaped(f"{path if folder is None else path.relative_to(folder)}{lines}")
 
 
 def text_block(text: str) -> TextContentBlock:

@@ -1,6 +1,7 @@
 """``EditorFiles``: text files read and written through the editor, which has them open."""
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
@@ -21,9 +22,19 @@ T = TypeVar("T")
 class EditorFiles:
     """``Buffers`` of one session, for one turn: what an editor leaves unanswered ends with it."""
 
-    def __init__(self, client: Client, session_id: str, offered: FileSystemCapabilities) -> None:
+    def __init__(
+        self,
+        client: Client,
+        session_id: str,
+        offered: FileSystemCapabilities,
+        root: Path,
+        folder: Path,
+    ) -> None:
+        """``folder`` is the ``root`` of the workspace, as the editor names it."""
         self._client = client
         self._id = session_id
+        self._root = root
+        self._folder = folder
         self._loop = asyncio.get_running_loop()
         self._asked = set[Future[Any]]()
         self._is_closed = False
@@ -32,13 +43,20 @@ class EditorFiles:
 
     def read(self, file: Path) -> str:
         """The text as the editor has it. Blocks, so not in the event loop."""
-        answer = self._client.read_text_file(session_id=self._id, path=str(file))
+        answer = self._client.read_text_file(session_id=self._id, path=self._named(file))
         return self._answer(answer, f"{file.name!r} cannot be read in the editor").content
 
     def write(self, file: Path, text: str) -> None:
         """Have the editor put it into the file, and save. Blocks, as ``read`` does."""
-        answer = self._client.write_text_file(session_id=self._id, path=str(file), content=text)
+        answer = self._client.write_text_file(
+            session_id=self._id, path=self._named(file), content=text
+        )
         self._answer(answer, f"{file.name!r} cannot be written in the editor")
+
+    def _named(self, file: Path) -> str:
+        """As the editor knows it: under another name it would not have it open."""
+        named = self._folder / file.relative_to(self._root)
+        return str(named if os.path.realpath(named) == str(file) else file)
 
     def close(self) -> None:
         """Wait for no answer any more."""

@@ -25,14 +25,17 @@ class Message:
     content: Said
 
     @classmethod
-    def of(cls, blocks: Sequence[PromptBlock], options: Options, cwd: Path) -> Self:
-        """Raises ``InvalidInputError`` for what no model takes, and for nothing at all."""
+    def of(cls, blocks: Sequence[PromptBlock], options: Options, folders: Sequence[Path]) -> Self:
+        """Of a message in the workspace, by its names in ``folders``.
+
+        Raises ``InvalidInputError`` for what no model takes, and for nothing at all.
+        """
         mode = None
         first = blocks[0] if blocks else None
         if isinstance(first, TextContentBlock) and (found := options.command(first.text)):
             mode, rest = found
             blocks = [*([text_block(rest)] if rest else []), *blocks[1:]]
-        content = said(blocks, cwd)
+        content = said(blocks, folders)
         if mode is None and not content:
             raise InvalidInputError("the message is empty; say something, or attach text")
         return cls(mode, content)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from acp.interfaces import Client
@@ -46,7 +47,9 @@ STOPPED_IN_IT = "Stopped while it ran: it may have taken effect, in whole or in 
 class Narrator:
     """Of one session; mutable."""
 
-    def __init__(self, client: Client, session_id: str) -> None:
+    def __init__(self, client: Client, session_id: str, folder: Path) -> None:
+        self.folder = folder
+        """The workspace, as the editor names it: by a link, perhaps."""
         self._client = client
         self._id = session_id
         self._open: dict[str, Card] = {}
@@ -57,7 +60,7 @@ class Narrator:
         self._notices = set[str]()
         self._used = set[str]()
         """Ids of all calls so far."""
-        self._streamed = ""
+        self.streamed = ""
         """What was heard of the answer that is coming in."""
         self._has_streamed = False
         self.was_cut_off = False
@@ -82,7 +85,7 @@ class Narrator:
         """A piece of the model's answer, from the stream ``messages``."""
         if not isinstance(message, AIMessageChunk):
             return  # it comes with the node's update
-        self._streamed += message.text
+        self.streamed += message.text
         self._has_streamed = True
         await self._words(message)
         for call in message.tool_call_chunks:
@@ -130,16 +133,16 @@ class Narrator:
         """
         if not self._has_streamed:
             await self._words(message)
-        elif message.text != self._streamed:
+        elif message.text != self.streamed:
             # Why it was cut off, say, or words that do not come in pieces.
-            await self.say(message.text.removeprefix(self._streamed))
-        self._streamed, self._has_streamed = "", False
+            await self.say(message.text.removeprefix(self.streamed))
+        self.streamed, self._has_streamed = "", False
         self.was_cut_off = message.text.endswith(CUT_OFF)
         ids = {call_id(call) for call in message.tool_calls}
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
-            card = await Card.of(harness, call)
+            card = await Card.of(harness, self.folder, call)
             is_new = card.id not in self._open
             self._open[card.id] = card
             self._used.add(card.id)
@@ -155,7 +158,7 @@ class Narrator:
                 await self._ended(message)
         for call in open_calls(messages):
             if call_id(call) not in self._used:
-                self.waits(await Card.of(harness, call))
+                self.waits(await Card.of(harness, self.folder, call))
         answers = (message for message in messages if isinstance(message, AIMessage))
         self._used |= {call_id(call) for message in answers for call in message.tool_calls}
 
@@ -169,9 +172,9 @@ class Narrator:
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         self._running.add(call_id(call))
-        card = self._open.get(call_id(call)) or await Card.of(harness, call)
+        card = self._open.get(call_id(call)) or await Card.of(harness, self.folder, call)
         if not card.is_due or card.given != call["args"]:
-            card = self._open[card.id] = await Card.of(harness, call, is_due=True)
+            card = self._open[card.id] = await Card.of(harness, self.folder, call, is_due=True)
         await self.send(card.progress("in_progress"))
 
     async def output(self, id: str, text: str) -> None:
@@ -206,7 +209,7 @@ class Narrator:
             is_begun = id in self._running and card.effect in (Effect.EDIT, Effect.COMMAND)
             await self.send(card.failed(STOPPED_IN_IT if is_begun else why, output))
         self._running.clear()
-        self._streamed, self._has_streamed = "", False
+        self.streamed, self._has_streamed = "", False
         self.was_cut_off = False
 
     async def plan(self, todos: Sequence[Mapping[str, str]]) -> None:
@@ -237,11 +240,11 @@ class Narrator:
                 for call in message.tool_calls:
                     await self._retold(harness, call, answers.get(call_id(call)))
                     self._used.add(call_id(call))
-        if self._streamed:
-            await self.say(self._streamed)
+        if self.streamed:
+            await self.say(self.streamed)
 
     async def _retold(self, harness: Harness, call: ToolCall, answer: ToolMessage | None) -> None:
-        card = await Card.of(harness, call)
+        card = await Card.of(harness, self.folder, call)
         if answer is None and card.id in self._open:
             self._open[card.id] = card
             await self.send(card.start("in_progress" if card.id in self._running else "pending"))

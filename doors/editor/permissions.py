@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from acp.schema import (
@@ -48,11 +49,16 @@ class Question:
 
     @classmethod
     def of(
-        cls, harness: Harness, asked: ActionRequest, mode: str, plans: tuple[Content, ...]
+        cls,
+        harness: Harness,
+        folder: Path,
+        asked: ActionRequest,
+        mode: str,
+        plans: tuple[Content, ...],
     ) -> "Question":
         """What is asked in ``mode``; ``plans`` are what it has written so far. Blocks."""
         call = ToolCall(name=asked["name"], args=asked["args"], id=asked["id"])
-        card = Card.at_once(harness, call, is_due=True)
+        card = Card.at_once(harness, folder, call, is_due=True)
         # What the model says is shown as it is: a picture in it, say, would be fetched.
         told = as_output(asked["description"])
         match card.effect:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import FileSystemCapabilities, SessionInfoUpdate, StopReason
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, Interrupt
 
@@ -26,10 +26,12 @@ from doors.editor.turn import Gone, Stopped, Turn, resumed
 from graph.decisions import Request
 from graph.state import Input
 from modes.errors import ConfigurationError, InvalidInputError, ProviderError
+from modes.machine import Phase
 from tools.buffers import buffers
 
 CLEANING_SECONDS = 2
 """How long a cancelled turn may take to end what it runs, before its end is told all the same."""
+STOPPED_HERE = "[The user stopped this answer here.]"
 TAKEN_BACK = "Taken back: you have set another mode."
 
 log = logging.getLogger("modeshift")
@@ -42,16 +44,18 @@ class Session:
         self,
         client: Client,
         record: Record,
+        folder: Path,
         shops: Shops,
         sessions: Sessions,
         offered: FileSystemCapabilities,
     ) -> None:
+        """``folder`` is the record's, as the editor names it."""
         self.id = record.id
         self.cwd = Path(record.cwd)
         self._client = client
         self._sessions = sessions
         self._offered = offered
-        self._narrator = Narrator(client, record.id)
+        self._narrator = Narrator(client, record.id, folder)
         self._choices = Choices(record, shops, sessions, self._narrator)
         self._lock = asyncio.Lock()
         self._choosing = asyncio.Lock()
@@ -62,8 +66,9 @@ class Session:
         self._superseded: asyncio.Task[StopReason] | None = None
         self._is_left = False
 
-    async def open(self) -> None:
+    async def open(self, folder: Path) -> None:
         """Read what is kept; raises ``UserError``."""
+        self._narrator.folder = folder
         await self._choices.read()
 
     async def keep(self) -> None:
@@ -174,10 +179,12 @@ class Session:
                 f"approvals {choices.options.approvals!r}; send the message again if that is right"
             )
         await self._narrator.catch_up(choices.shop.harness, values.get("messages", []))
-        message = None if blocks is None else Message.of(blocks, choices.options, self.cwd)
-        if message is not None and not await self._begins(message, values):
-            return "end_turn"
-        files = EditorFiles(self._client, self.id, self._offered)
+        folder, message = self._narrator.folder, None
+        if blocks is not None:
+            message = Message.of(blocks, choices.options, (folder, self.cwd))
+            if not await self._begins(message, values):
+                return "end_turn"
+        files = EditorFiles(self._client, self.id, self._offered, self.cwd, folder)
         buffers.set(files)
         try:
             with choices.at_work():
@@ -236,11 +243,16 @@ class Session:
         """After a cancelled turn: what waited for a person does not wait any more."""
         if self._is_left or cancelled is self._superseded:
             return
-        choices = self._choices
+        choices, words = self._choices, self._narrator.streamed
         try:
             await choices.shop.settle(self.id)
             values = await choices.read()
-            await self._narrator.catch_up(choices.shop.harness, values.get("messages", []))
+            messages = values.get("messages", [])
+            await self._narrator.catch_up(choices.shop.harness, messages)
+            if words.strip() and not (messages and messages[-1].text.startswith(words)):
+                # The model knows what the user has read of it.
+                said = AIMessage(f"{words}\n\n{STOPPED_HERE}")
+                await choices.shop.write(self.id, {"messages": [said], "phase": Phase.IDLE.value})
             await choices.tell()
         finally:
             await self._narrator.stopped()

@@ -131,7 +131,7 @@ class Turn:
         decisions = list[dict[str, Any]]()
         for asked in request["action_requests"]:
             question = await asyncio.to_thread(
-                Question.of, shop.harness, asked, values["mode"], plans
+                Question.of, shop.harness, self._narrator.folder, asked, values["mode"], plans
             )
             if question.is_open:
                 await self._narrator.say(asked["description"])
