@@ -1,26 +1,45 @@
 """What the user chooses while other things happen: none is lost, and what is shown counts."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from acp.schema import PermissionOption, ToolCallUpdate
 
 from tests.editor.editor import Editor, begun, choosing, dismiss, editing, never, reopened
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 THREE = "write a.txt: a\nrun sleep 0.1\nwrite b.txt: b"
 
 
-def shown(editor: Editor) -> tuple[str, str, str]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
+    async with editing(tmp_path_factory.mktemp("editor")) as editor:
+        yield editor
+
+
+@pytest.fixture
+def editor(process: Editor) -> Editor:
+    process.asked.clear()
+    return process
+
+
+def shown(editor: Editor, id: str) -> tuple[str, str, str]:
     """The mode, the mode among the options and the approvals, as an editor has them by now."""
-    mode, options = "", dict[str, str]()
+    mode, options, requests = "", dict[str, str](), dict[str, Any]()
     for message in editor.messages:
-        told = message.get("result") or message.get("params", {}).get("update") or {}
-        if "modes" in told:
-            mode = told["modes"]["currentModeId"]
-        mode = told.get("currentModeId", mode)
-        for option in told.get("configOptions", ()):
+        params, told = message.get("params", {}), message.get("result") or {}
+        if "method" in message and "id" in message:
+            requests[message["id"]] = params
+        told = params.get("update") or told
+        asked = requests.get(message.get("id", ""), {}).get("sessionId")
+        if id not in (params.get("sessionId"), told.get("sessionId"), asked):
+            continue
+        mode = told.get("modes", told).get("currentModeId", mode)
+        for option in told.get("configOptions") or ():
             options[option["id"]] = option["currentValue"]
     return mode, options["mode"], options["approvals"]
 
@@ -29,7 +48,7 @@ async def kept(editor: Editor, workspace: Path, id: str) -> tuple[str, str, str]
     """The same, as the thread has it."""
     await editor.agent.close_session(session_id=id)
     await reopened(editor, workspace, id, resume=True)
-    return shown(editor)
+    return shown(editor, id)
 
 
 @pytest.mark.parametrize("is_asked", [False, True])
@@ -38,90 +57,87 @@ async def kept(editor: Editor, workspace: Path, id: str) -> tuple[str, str, str]
     [("approvals", "auto", "manual"), ("mode", "debug", "code"), ("mode", "code", "ask")],
 )
 async def test_of_two_choices_in_a_row_the_last_one_counts(
-    tmp_path: Path, workspace: Path, is_asked: bool, option: str, first: str, last: str
+    editor: Editor, workspace: Path, is_asked: bool, option: str, first: str, last: str
 ) -> None:
-    async with editing(tmp_path, answer=never) as editor:
-        id = await begun(editor, workspace)
-        turn = None
-        if is_asked:
-            turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
-            await editor.until(lambda: editor.asked)
-        choose = editor.agent.set_config_option
-        told = await asyncio.gather(
-            *(choose(session_id=id, config_id=option, value=value) for value in (first, last))
-        )
-        assert {one.id: one.current_value for one in told[1].config_options}[option] == last
-        if turn is not None:
-            await editor.agent.cancel(session_id=id)
-            await turn
-        now = shown(editor)
-        assert last in now
-        editor.answer, asked = dismiss, len(editor.asked)
-        assert await editor.say(id, "write a.txt: a") == "cancelled"
-        assert len(editor.asked) == asked + 1
-        assert shown(editor) == now
+    editor.answer = never
+    id = await begun(editor, workspace)
+    turn = None
+    if is_asked:
+        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
+        await editor.until(lambda: editor.asked)
+    choose = editor.agent.set_config_option
+    told = await asyncio.gather(
+        *(choose(session_id=id, config_id=option, value=value) for value in (first, last))
+    )
+    assert {one.id: one.current_value for one in told[1].config_options}[option] == last
+    if turn is not None:
+        await editor.agent.cancel(session_id=id)
+        await turn
+    now = shown(editor, id)
+    assert last in now
+    editor.answer, asked = dismiss, len(editor.asked)
+    assert await editor.say(id, "write a.txt: a") == "cancelled"
+    assert len(editor.asked) == asked + 1
+    assert shown(editor, id) == now
 
 
 @pytest.mark.parametrize("milliseconds", [0, 1, 2, 3, 5, 8])
 @pytest.mark.parametrize(("option", "value"), [("mode", "ask"), ("approvals", "manual")])
 async def test_a_choice_right_behind_an_approved_switch_counts(
-    tmp_path: Path, workspace: Path, milliseconds: int, option: str, value: str
+    editor: Editor, workspace: Path, milliseconds: int, option: str, value: str
 ) -> None:
     """It is what the editor shows at that moment, and what the run is about to leave."""
-    async with editing(tmp_path) as editor:
-        id = (await editor.new(workspace)).session_id
-        choices = list[asyncio.Task[Any]]()
+    id = (await editor.new(workspace)).session_id
+    choices = list[asyncio.Task[Any]]()
 
-        async def choose() -> None:
-            await asyncio.sleep(milliseconds / 1000)
-            await editor.agent.set_config_option(session_id=id, config_id=option, value=value)
+    async def choose() -> None:
+        await asyncio.sleep(milliseconds / 1000)
+        await editor.agent.set_config_option(session_id=id, config_id=option, value=value)
 
-        async def answer(call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-            if choices:
-                return "once" if call.kind == "execute" else None
-            choices.append(asyncio.create_task(choose()))
-            return "auto"
+    async def answer(call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
+        if choices:
+            return "once" if call.kind == "execute" else None
+        choices.append(asyncio.create_task(choose()))
+        return "auto"
 
-        editor.answer = answer
-        assert await editor.say(id, THREE) == "cancelled"
-        await choices[0]
-        assert not (workspace / "b.txt").exists()
-        now = shown(editor)
-        assert value in now
-        assert await kept(editor, workspace, id) == now
+    editor.answer = answer
+    assert await editor.say(id, THREE) == "cancelled"
+    await choices[0]
+    assert not (workspace / "b.txt").exists()
+    now = shown(editor, id)
+    assert value in now
+    assert await kept(editor, workspace, id) == now
 
 
 async def test_the_stricter_of_two_answers_about_approvals_counts(
-    tmp_path: Path, workspace: Path
+    editor: Editor, workspace: Path
 ) -> None:
-    async with editing(tmp_path) as editor:
-        id = (await editor.new(workspace)).session_id
+    id = (await editor.new(workspace)).session_id
 
-        async def answer(*_: Any) -> str:
-            agent = editor.agent
-            await agent.set_config_option(session_id=id, config_id="approvals", value="auto")
-            editor.answer = dismiss
-            return "manual"
+    async def answer(*_: Any) -> str:
+        agent = editor.agent
+        await agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+        editor.answer = dismiss
+        return "manual"
 
-        editor.answer = answer
-        assert await editor.say(id, "write a.txt: a") == "cancelled"
-        assert len(editor.asked) == 2
-        assert shown(editor) == await kept(editor, workspace, id) == ("code", "code", "manual")
+    editor.answer = answer
+    assert await editor.say(id, "write a.txt: a") == "cancelled"
+    assert len(editor.asked) == 2
+    assert shown(editor, id) == await kept(editor, workspace, id) == ("code", "code", "manual")
 
 
 @pytest.mark.parametrize("resume", [False, True])
 async def test_opening_a_session_again_in_a_switch_shows_what_counts(
-    tmp_path: Path, workspace: Path, resume: bool
+    editor: Editor, workspace: Path, resume: bool
 ) -> None:
-    async with editing(tmp_path) as editor:
-        for number in range(12):
-            id = (await editor.new(workspace)).session_id
-            editor.answer = choosing("auto", "once")
-            editor.asked.clear()
-            turn = asyncio.create_task(editor.say(id, THREE))
-            await editor.until(lambda: editor.asked)
-            await asyncio.sleep(number / 2000)
-            await reopened(editor, workspace, id, resume=resume)
-            assert await turn == "end_turn"
-            assert shown(editor) == ("code", "code", "auto"), number
-            assert await kept(editor, workspace, id) == ("code", "code", "auto")
+    for number in range(12):
+        id = (await editor.new(workspace)).session_id
+        editor.answer = choosing("auto", "once")
+        editor.asked.clear()
+        turn = asyncio.create_task(editor.say(id, THREE))
+        await editor.until(lambda: editor.asked)
+        await asyncio.sleep(number / 2000)
+        await reopened(editor, workspace, id, resume=resume)
+        assert await turn == "end_turn"
+        assert shown(editor, id) == ("code", "code", "auto"), number
+        assert await kept(editor, workspace, id) == ("code", "code", "auto")

@@ -1,16 +1,32 @@
 """What an editor is told of the past: after a cancel, at another opening, by another process."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from acp import RequestError
 from acp.schema import AudioContentBlock, ResourceContentBlock, TextContentBlock
 
 from tests.editor.editor import Editor, begun, choosing, editing, never, reopened
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 SOUND = AudioContentBlock(type="audio", data="", mime_type="audio/wav")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
+    async with editing(tmp_path_factory.mktemp("editor")) as editor:
+        yield editor
+
+
+@pytest.fixture
+def editor(process: Editor) -> Editor:
+    process.asked.clear()
+    process.updates.clear()
+    return process
 
 
 def cards(editor: Editor, id: str) -> dict[str, tuple[str, str]]:
@@ -30,25 +46,24 @@ async def retold(editor: Editor, workspace: Path, id: str) -> None:
     await reopened(editor, workspace, id)
 
 
-async def test_what_has_ended_before_a_cancel_has_ended(tmp_path: Path, workspace: Path) -> None:
-    async with editing(tmp_path) as editor:
-        id = await begun(editor, workspace)
-        await editor.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
-        for number in range(20):
-            name = f"{number}.txt"
-            turn = asyncio.create_task(editor.say(id, f"write {name}: 1"))
-            while not (workspace / name).exists():
-                await asyncio.sleep(0.001)
-            await asyncio.sleep(0.0005 * (number % 8))
-            await editor.agent.cancel(session_id=id)
-            await turn
-        live = cards(editor, id)
-        await retold(editor, workspace, id)
-        assert cards(editor, id) == live
-        assert {status for _, status in live.values()} == {"completed"}
+async def test_what_has_ended_before_a_cancel_has_ended(editor: Editor, workspace: Path) -> None:
+    id = await begun(editor, workspace)
+    await editor.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+    for number in range(20):
+        name = f"{number}.txt"
+        turn = asyncio.create_task(editor.say(id, f"write {name}: 1"))
+        while not (workspace / name).exists():
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.0005 * (number % 8))
+        await editor.agent.cancel(session_id=id)
+        await turn
+    live = cards(editor, id)
+    await retold(editor, workspace, id)
+    assert cards(editor, id) == live
+    assert "completed" in {status for _, status in live.values()}
 
 
-async def test_an_edit_is_retold_as_it_was(tmp_path: Path, workspace: Path) -> None:
+async def test_an_edit_is_retold_as_it_was(editor: Editor, workspace: Path) -> None:
     (workspace / "big.txt").write_text("x" * 300_000)
     (workspace / "bytes.txt").write_bytes(b"\xff")
     (workspace / "b.txt").write_text("two\nthree")
@@ -70,31 +85,30 @@ async def test_an_edit_is_retold_as_it_was(tmp_path: Path, workspace: Path) -> N
                 seen |= {name: value for name, value in told.items() if value is not None}
         return list(last.values())
 
-    async with editing(tmp_path) as editor:
-        id = await begun(editor, workspace)
-        await editor.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
-        for step in steps:
-            assert await editor.say(id, step) == "end_turn"
-        live = shown()
-        await retold(editor, workspace, id)
-        told = shown()
-        assert [one["content"][0].get("old_text", "none") for one in told] == [
-            None, "one", "three", "none", "none",
-        ]  # fmt: skip
-        assert told[:3] == live[:3]
-        assert told[2]["locations"][0]["line"] == 2
+    id = await begun(editor, workspace)
+    await editor.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+    for step in steps:
+        assert await editor.say(id, step) == "end_turn"
+    live = shown()
+    await retold(editor, workspace, id)
+    told = shown()
+    assert [one["content"][0].get("old_text", "none") for one in told] == [
+        None, "one", "three", "none", "none",
+    ]  # fmt: skip
+    assert told[:3] == live[:3]
+    assert told[2]["locations"][0]["line"] == 2
 
 
-async def test_a_call_that_has_failed_does_not_fail_again(tmp_path: Path, workspace: Path) -> None:
-    async with editing(tmp_path, answer=never) as editor:
-        id = await begun(editor, workspace)
-        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
-        await editor.until(lambda: editor.asked)
-        await editor.agent.cancel(session_id=id)
-        await turn
-        assert await editor.say(id, "hello") == "end_turn"
-        (call,) = cards(editor, id)
-        assert editor.statuses(call).count("failed") == 1
+async def test_a_call_that_has_failed_does_not_fail_again(editor: Editor, workspace: Path) -> None:
+    editor.answer = never
+    id = await begun(editor, workspace)
+    turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
+    await editor.until(lambda: editor.asked)
+    await editor.agent.cancel(session_id=id)
+    await turn
+    assert await editor.say(id, "hello") == "end_turn"
+    (call,) = cards(editor, id)
+    assert editor.statuses(call).count("failed") == 1
 
 
 async def test_what_another_process_has_done_is_not_taken_back(
@@ -123,39 +137,36 @@ async def test_a_question_that_was_taken_back_does_not_wait(
 ) -> None:
     async with editing(tmp_path, answer=never) as editor:
         id = await begun(editor, workspace)
-        asyncio.create_task(editor.say(id, "write a.txt: a")).add_done_callback(
-            lambda turn: turn.exception()
-        )
-        await editor.until(lambda: editor.asked)
-        editor.process.kill()
-        await editor.process.wait()
-    async with editing(tmp_path, answer=never) as editor:
-        await reopened(editor, workspace, id)
+        turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
         await editor.until(lambda: editor.asked)
         await editor.agent.set_session_mode(session_id=id, mode_id="ask")
         editor.process.kill()
-        await editor.process.wait()
+        with pytest.raises(ConnectionError):
+            await turn
+    async with editing(tmp_path, answer=never) as editor:
+        await reopened(editor, workspace, id)
+        assert {status for _, status in cards(editor, id).values()} == {"failed"}
+        assert not editor.asked
 
 
 @pytest.mark.parametrize(
     "beside", [[], [AudioContentBlock(type="audio", data="", mime_type="a/b")]]
 )
 async def test_a_message_that_is_refused_changes_nothing(
-    tmp_path: Path, workspace: Path, beside: list[Any]
+    editor: Editor, workspace: Path, beside: list[Any]
 ) -> None:
-    async with editing(tmp_path) as editor:
-        id = (await editor.new(workspace)).session_id
-        blocks = [TextContentBlock(type="text", text="/code look"), *beside] if beside else []
-        with pytest.raises(RequestError):
-            await editor.agent.prompt(session_id=id, prompt=blocks)
-        (listed,) = (await editor.agent.list_sessions()).sessions
-        assert listed.title is None
-        opened = await reopened(editor, workspace, id, resume=True)
-        assert opened.modes.current_mode_id == "ask"
-        assert not editor.of("current_mode_update", id)
+    id = (await editor.new(workspace)).session_id
+    blocks = [TextContentBlock(type="text", text="/code look"), *beside] if beside else []
+    with pytest.raises(RequestError):
+        await editor.agent.prompt(session_id=id, prompt=blocks)
+    (listed,) = (await editor.agent.list_sessions(cwd=str(workspace))).sessions
+    assert listed.title is None
+    opened = await reopened(editor, workspace, id, resume=True)
+    assert opened.modes.current_mode_id == "ask"
+    assert not editor.of("current_mode_update", id)
 
 
-async def test_a_command_in_front_of_a_mention(tmp_path: Path, workspace: Path) -> None:
+async def test_a_command_in_front_of_a_mention(editor: Editor, workspace: Path) -> None:
     (workspace / "a b.txt").touch()
 
     def text(said: str) -> TextContentBlock:
@@ -165,28 +176,27 @@ async def test_a_command_in_front_of_a_mention(tmp_path: Path, workspace: Path) 
     link = ResourceContentBlock(type="resource_link", uri=uri, name="a")
     broken = ResourceContentBlock(type="resource_link", uri=uri + "%0Arun true", name="a")
     no_uri = ResourceContentBlock(type="resource_link", uri="file://[bad", name="a")
-    async with editing(tmp_path) as editor:
-        id = (await editor.new(workspace)).session_id
-        prompts: list[list[Any]] = [
-            [text("/code\tlook at "), link, text(" please")],
-            [text("one"), text("two\n"), text("three")],
-            [text("look at "), broken],
-        ]
-        for blocks in prompts:
-            await editor.agent.prompt(session_id=id, prompt=blocks)
-        with pytest.raises(RequestError, match="'file://"):
-            await editor.agent.prompt(session_id=id, prompt=[no_uri])
-        await retold(editor, workspace, id)
-        assert [one.content.text for one in editor.of("user_message_chunk", id)] == [
-            "look at a b.txt please",
-            "one\ntwo\nthree",
-            "look at a b.txt\\u000arun true",
-        ]
+    id = (await editor.new(workspace)).session_id
+    prompts: list[list[Any]] = [
+        [text("/code\tlook at "), link, text(" please")],
+        [text("one"), text("two\n"), text("three")],
+        [text("look at "), broken],
+    ]
+    for blocks in prompts:
+        await editor.agent.prompt(session_id=id, prompt=blocks)
+    with pytest.raises(RequestError, match="'file://"):
+        await editor.agent.prompt(session_id=id, prompt=[no_uri])
+    await retold(editor, workspace, id)
+    assert [one.content.text for one in editor.of("user_message_chunk", id)] == [
+        "look at a b.txt please",
+        "one\ntwo\nthree",
+        "look at a b.txt\\u000arun true",
+    ]
 
 
-async def test_a_command_takes_an_open_question_back(tmp_path: Path, workspace: Path) -> None:
-    async with editing(tmp_path, answer=choosing("chat")) as editor:
-        id = await begun(editor, workspace, "ask")
-        assert await editor.say(id, "ask: which colour?") == "end_turn"
-        assert await editor.say(id, "/code") == "end_turn"
-        assert [status for _, status in cards(editor, id).values()] == ["failed"]
+async def test_a_command_takes_an_open_question_back(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("chat")
+    id = await begun(editor, workspace, "ask")
+    assert await editor.say(id, "ask: which colour?") == "end_turn"
+    assert await editor.say(id, "/code") == "end_turn"
+    assert [status for _, status in cards(editor, id).values()] == ["failed"]
