@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from graph.harness import Harness
@@ -28,12 +28,12 @@ async def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]
         parts += [harness.catalog[slug].digest for slug in targets]
         digest.update(json.dumps(parts, sort_keys=True, default=repr).encode())
     if edits := [one for one in judged if one.verdict.kind == "ask" and one.effect is Effect.EDIT]:
-        paths = [path for one in edits for path in one.real_paths.values()]
+        paths = dict.fromkeys(path for one in edits for path in one.real_paths.values() if path)
         digest.update(await asyncio.to_thread(_content_digest, harness.toolbox.workspace, paths))
     return digest.hexdigest()
 
 
-def _content_digest(workspace: Workspace, paths: Sequence[str]) -> bytes:
+def _content_digest(workspace: Workspace, paths: Iterable[str]) -> bytes:
     digest = sha256()
     for path in paths:
         try:

@@ -131,8 +131,12 @@ class Settings(BaseSettings):
     @property
     def own_files(self) -> tuple[Path, ...]:
         """What belongs to this project on the machine, and to no command that it runs."""
-        databases = (*database(self.checkpoints), *database(self.sessions))
-        return (ENV_FILE, DATA, self.config_folder, self.trust_file, *databases)
+        return (ENV_FILE, DATA, self.config_folder, self.trust_file, *self.databases)
+
+    @property
+    def databases(self) -> tuple[Path, ...]:
+        """What this project keeps on the machine, with all that stands beside it."""
+        return (*database(self.checkpoints), *database(self.sessions))
 
     @field_validator("workspace", "checkpoints", "sessions", "config_folder", "trust_file")
     @classmethod
@@ -142,7 +146,12 @@ class Settings(BaseSettings):
 
 def database(file: Path) -> tuple[Path, ...]:
     """An SQLite file with those that stand beside it: SQLite's own, and the editors' locks."""
-    return tuple(Path(f"{file}{end}") for end in ("", "-wal", "-shm", ".lock"))
+    real = file.resolve()  # SQLite's own stand beside that
+    return (
+        file,
+        Path(f"{file}.lock"),
+        *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
+    )
 
 
 def _split(given: str) -> tuple[str, ...]:

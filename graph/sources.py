@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph.settings import Settings, database
+from graph.settings import Settings
 from graph.user_files import read_user_file
 from graph.watch import Watch
 from modes.catalog import BUILT_IN, Catalog, layered, with_origin
@@ -90,24 +90,13 @@ class Sources:
 
     def _own_files(self) -> list[UserRules]:
         """Where the workspace holds them: what tells the agent what it may do, and its memory."""
-        settings = self._settings
-        databases = (*database(settings.checkpoints), *database(settings.sessions))
-        rules = dict[str, dict[str, Kind]]()
-        for spec in self._specs:
-            if spec.effect is Effect.EDIT:
-                files = (settings.config_folder, settings.trust_file, *databases)
-                rules[spec.name] = dict(self._denied(files))
-            elif spec.effect is Effect.READ and not spec.reads_below:
-                # To close a file takes this process's locks off it: SQLite's, and the editors'.
-                rules[spec.name] = dict(self._denied(databases))
-        return [UserRules(rules, "the agent's own files")] if any(rules.values()) else []
-
-    def _denied(self, files: Iterable[Path]) -> Iterator[tuple[str, Kind]]:
-        root = self._workspace.root
-        for file in files:
-            real = file.resolve()
-            if real.is_relative_to(root):
-                yield f"/{real.relative_to(root).as_posix()}", "deny"
+        settings, root = self._settings, self._workspace.root
+        files = (settings.config_folder, settings.trust_file, *settings.databases)
+        real = [file.resolve() for file in files]
+        inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
+        denied: dict[str, Kind] = {f"/{name}": "deny" for name in inside}
+        edits = [spec.name for spec in self._specs if spec.effect is Effect.EDIT]
+        return [UserRules(dict.fromkeys(edits, denied), "the agent's own files")] if inside else []
 
     def _default_mode(self, slugs: list[str], notices: list[str]) -> str:
         wanted = self._settings.default_mode

@@ -56,6 +56,11 @@ def switch_node(harness: Harness) -> Node:
     return switch_mode
 
 
+def voided(switch: Switch) -> Switch:
+    """A switch of which the node says that it does not hold any more: its mode is none."""
+    return {**switch, "digest": ""}
+
+
 def _void(harness: Harness, now: Configuration, switch: Switch) -> dict[str, Any]:
     """Go on without the switch: its files have changed since a person approved it."""
     idle = harness.machine.send(now, Event.RESET)

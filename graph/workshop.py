@@ -40,7 +40,7 @@ class Workshop:
         if settings.workspace == DEFAULT_WORKSPACE:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
         self._settings = settings
-        self._workspace = Workspace(settings.workspace)
+        self._workspace = Workspace(settings.workspace, settings.databases)
         self._commands = commands_of(settings)
         self._models = Models(settings.model)
         self._once = Once()

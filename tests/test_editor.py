@@ -37,6 +37,7 @@ PICTURE = {
 }
 STEPS: dict[str, Step] = {
     "story": Answer(STORY, pause=0.2),
+    STORY: Answer(STORY, pause=0.2),
     "think": Answer("Done.", thinking="Let me see."),
     "slowly write": Answer("I write, I write, I write, and I write.", (WRITE,), pause=0.1),
     "fail": Failure("quota", retry_after="0.01"),
@@ -758,9 +759,10 @@ async def cancelled(editor: Editor, talk: Talk, text: str, seen: Any) -> None:
     assert len(editor.updates) > count
 
 
-async def test_cancel_while_the_model_speaks(editor: Editor, workspace: Path) -> None:
+@pytest.mark.parametrize("text", ["story", STORY])
+async def test_cancel_while_the_model_speaks(editor: Editor, workspace: Path, text: str) -> None:
     talk = await Talk.begun(editor, workspace, "code", model=MODEL)
-    turn = asyncio.create_task(talk.say("story"))
+    turn = asyncio.create_task(talk.say(text))
     await editor.until(lambda: editor.said(talk.id))
     await talk.cancel()
     assert await turn == "cancelled"

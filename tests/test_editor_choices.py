@@ -12,7 +12,7 @@ from acp.schema import PermissionOption, ToolCallUpdate
 from tests.editor.editor import Editor, begun, choosing, dismiss, editing, never, reopened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-THREE = "write a.txt: a\nrun sleep 0.1\nwrite b.txt: b"
+THREE = "write a.txt: a\nrun while ! test -e go; do sleep 0.02; done\nwrite b.txt: b"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -93,6 +93,7 @@ async def test_a_choice_right_behind_an_approved_switch_counts(
     async def choose() -> None:
         await asyncio.sleep(milliseconds / 1000)
         await editor.agent.set_config_option(session_id=id, config_id=option, value=value)
+        (workspace / "go").touch()
 
     async def answer(call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
         if choices:
@@ -126,11 +127,27 @@ async def test_the_stricter_of_two_answers_about_approvals_counts(
     assert shown(editor, id) == await kept(editor, workspace, id) == ("code", "code", "manual")
 
 
+async def test_what_is_chosen_already_takes_no_question_back(
+    editor: Editor, workspace: Path
+) -> None:
+    id = await begun(editor, workspace)
+
+    async def answer(*_: Any) -> str:
+        await editor.agent.set_session_mode(session_id=id, mode_id="code")
+        return "once"
+
+    editor.answer = answer
+    assert await editor.say(id, "write a.txt: a") == "end_turn"
+    assert len(editor.asked) == 1
+    assert (workspace / "a.txt").exists()
+
+
 @pytest.mark.parametrize("resume", [False, True])
 async def test_opening_a_session_again_in_a_switch_shows_what_counts(
     editor: Editor, workspace: Path, resume: bool
 ) -> None:
     for number in range(12):
+        (workspace / "go").unlink(missing_ok=True)
         id = (await editor.new(workspace)).session_id
         editor.answer = choosing("auto", "once")
         editor.asked.clear()
@@ -138,6 +155,7 @@ async def test_opening_a_session_again_in_a_switch_shows_what_counts(
         await editor.until(lambda: editor.asked)
         await asyncio.sleep(number / 2000)
         await reopened(editor, workspace, id, resume=resume)
+        (workspace / "go").touch()
         assert await turn == "end_turn"
         assert shown(editor, id) == ("code", "code", "auto"), number
         assert await kept(editor, workspace, id) == ("code", "code", "auto")

@@ -1,7 +1,9 @@
 """What an editor is told of the past: after a cancel, at another opening, by another process."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,10 @@ def editor(process: Editor) -> Editor:
     process.asked.clear()
     process.updates.clear()
     return process
+
+
+def text(said: str) -> TextContentBlock:
+    return TextContentBlock(type="text", text=said)
 
 
 def cards(editor: Editor, id: str) -> dict[str, tuple[str, str]]:
@@ -99,6 +105,41 @@ async def test_an_edit_is_retold_as_it_was(editor: Editor, workspace: Path) -> N
     assert told[2]["locations"][0]["line"] == 2
 
 
+async def test_what_has_changed_since_does_not_keep_a_session_from_opening(
+    editor: Editor, workspace: Path
+) -> None:
+    editor.answer = choosing("once")
+    id = await begun(editor, workspace)
+    await editor.say(id, "write a.txt: one")
+    (workspace / "a.txt").unlink()
+    (workspace / "a.txt").symlink_to("/etc/hosts")
+    await retold(editor, workspace, id)
+    assert [status for _, status in cards(editor, id).values()] == ["completed"]
+
+
+async def test_of_a_secret_only_what_is_new_is_kept(editor: Editor, workspace: Path) -> None:
+    (workspace / ".env").write_text("KEY=old")
+    editor.answer = choosing("once")
+    id = await begun(editor, workspace)
+    await editor.say(id, "write .env: KEY=new")
+    await retold(editor, workspace, id)
+    assert "old" not in str(editor.updates)
+    assert "KEY=new" in str(editor.of("tool_call", id))
+
+
+async def test_a_cancel_ends_the_turn_though_the_folder_is_gone(
+    editor: Editor, workspace: Path
+) -> None:
+    editor.answer = never
+    id = await begun(editor, workspace)
+    turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
+    await editor.until(lambda: editor.asked)
+    workspace.rmdir()
+    await editor.agent.cancel(session_id=id)
+    assert await turn == "cancelled"
+    assert [status for _, status in cards(editor, id).values()] == ["failed"]
+
+
 async def test_a_call_that_has_failed_does_not_fail_again(editor: Editor, workspace: Path) -> None:
     editor.answer = never
     id = await begun(editor, workspace)
@@ -139,24 +180,25 @@ async def test_a_question_that_was_taken_back_does_not_wait(
         id = await begun(editor, workspace)
         turn = asyncio.create_task(editor.say(id, "write a.txt: a"))
         await editor.until(lambda: editor.asked)
-        await editor.agent.set_session_mode(session_id=id, mode_id="ask")
         editor.process.kill()
         with pytest.raises(ConnectionError):
             await turn
+    # As if it had ended when the choice was stored, and nothing else.
+    with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as database:
+        database.execute("UPDATE sessions SET mode = 'ask'")
+        database.commit()
     async with editing(tmp_path, answer=never) as editor:
         await reopened(editor, workspace, id)
         assert {status for _, status in cards(editor, id).values()} == {"failed"}
         assert not editor.asked
 
 
-@pytest.mark.parametrize(
-    "beside", [[], [AudioContentBlock(type="audio", data="", mime_type="a/b")]]
-)
+@pytest.mark.parametrize("said", [[], [" "], ["/code look", SOUND], ["/code", SOUND]])
 async def test_a_message_that_is_refused_changes_nothing(
-    editor: Editor, workspace: Path, beside: list[Any]
+    editor: Editor, workspace: Path, said: list[Any]
 ) -> None:
     id = (await editor.new(workspace)).session_id
-    blocks = [TextContentBlock(type="text", text="/code look"), *beside] if beside else []
+    blocks = [text(one) if isinstance(one, str) else one for one in said]
     with pytest.raises(RequestError):
         await editor.agent.prompt(session_id=id, prompt=blocks)
     (listed,) = (await editor.agent.list_sessions(cwd=str(workspace))).sessions
@@ -169,9 +211,6 @@ async def test_a_message_that_is_refused_changes_nothing(
 async def test_a_command_in_front_of_a_mention(editor: Editor, workspace: Path) -> None:
     (workspace / "a b.txt").touch()
 
-    def text(said: str) -> TextContentBlock:
-        return TextContentBlock(type="text", text=said)
-
     uri = (workspace / "a b.txt").as_uri()
     link = ResourceContentBlock(type="resource_link", uri=uri, name="a")
     broken = ResourceContentBlock(type="resource_link", uri=uri + "%0Arun true", name="a")
@@ -180,6 +219,8 @@ async def test_a_command_in_front_of_a_mention(editor: Editor, workspace: Path) 
     prompts: list[list[Any]] = [
         [text("/code\tlook at "), link, text(" please")],
         [text("one"), text("two\n"), text("three")],
+        [text("/ask\n    indented")],
+        [text("/ask"), text(" ")],
         [text("look at "), broken],
     ]
     for blocks in prompts:
@@ -190,6 +231,7 @@ async def test_a_command_in_front_of_a_mention(editor: Editor, workspace: Path) 
     assert [one.content.text for one in editor.of("user_message_chunk", id)] == [
         "look at a b.txt please",
         "one\ntwo\nthree",
+        "    indented",
         "look at a b.txt\\u000arun true",
     ]
 

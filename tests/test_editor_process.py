@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,12 @@ import pytest
 from acp import RequestError
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from doors.editor.store import Sessions
+from graph.workshop import Workshop
+from modes.errors import ToolFailedError
 from tests.conversation import APPROVE, Conversation, make_agent
 from tests.editor.editor import SLEEP, begun, choosing, editing, has_begun, reopened
+from tests.place import Place
 from tests.server import Thread, running
 
 
@@ -93,6 +99,37 @@ async def test_an_editor_that_stops_reading_is_not_waited_for(
         transport.resume_reading()
         with pytest.raises(ConnectionError):
             await loading
+
+
+OPENING: dict[str, dict[str, Any]] = {
+    "read_file": {},
+    "search_files": {"regex": "x"},
+    "write_file": {"content": "x"},
+    "edit_file": {"old": "x", "new": "y"},
+}
+IN_USE = "import sys, pathlib; from doors.editor.store import is_in_use as it; " \
+    "sys.exit(it(pathlib.Path(sys.argv[1])))"  # fmt: skip
+
+
+def is_in_use_for_others(file: Path) -> bool:
+    """To look from this process would take its own locks off."""
+    return subprocess.run([sys.executable, "-c", IN_USE, file], check=False).returncode == 1
+
+
+async def test_no_tool_opens_what_the_agent_has_locks_on(place: Place) -> None:
+    """POSIX takes a process's locks off a file when it closes any descriptor of it."""
+    file = place.root / "data/s.sqlite"
+    file.parent.mkdir()
+    (place.root / "link").symlink_to("data")
+    toolbox = Workshop(place.settings(workspace=place.root, sessions=file)).harness().toolbox
+    async with Sessions.opened(file):
+        for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock"):
+            for name, args in OPENING.items():
+                tool = toolbox[name]
+                with pytest.raises(ToolFailedError, match="the agent's own"):
+                    await tool.runnable.ainvoke(toolbox.check(tool, {**args, "path": path}))
+        assert is_in_use_for_others(file)
+    assert not is_in_use_for_others(file)
 
 
 # The same agent as behind the other doors.

@@ -105,11 +105,20 @@ async def test_garbage_is_answered_and_the_connection_goes_on(tmp_path: Path) ->
             answer = await asked(process, line)
             assert answer["error"]["code"] == code, line
             assert answer["id"] == (3 if code != -32700 and b'"id": 3' in line else None)
+        for depth in range(900, 1000, 10):
+            line = (
+                b'{"id": 3, "method": "x", "params": '
+                + b'{"\\u0061":' * depth
+                + b"1"
+                + b"}" * depth
+            )
+            assert "error" in await asked(process, line + b"}")
         assert process.stdin is not None
         # Answers to questions that nobody has asked, or that are none, are not answered.
         for line in (
             b'{"id": [1], "result": {}}',
             b'{"id": 5, "error": "x"}',
+            b'{"id": 5, "result": {}, "params": [1]}',
             b'{"id": 5, "result": {}}',
             b'{"method": "$/cancel_request", "params": {"id": 1}}',
             b'{"method": "session/cancel", "params": {}}',
@@ -155,6 +164,13 @@ async def test_an_answer_that_is_none_fails_what_was_asked(answer: bytes) -> Non
     assert message["id"] == 7
     assert "error" in message
     assert "result" not in message
+
+
+async def test_an_answer_without_an_error_is_one() -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(b'{"id": 7, "error": null, "result": {}}\n')
+    message = await Wire(reader, cast("asyncio.StreamWriter", None)).receive()
+    assert message == {"id": 7, "result": {}}
 
 
 async def test_a_line_that_is_too_long_is_refused(

@@ -524,18 +524,3 @@ def test_the_agent_s_own_files_in_the_workspace(place: Place) -> None:
             assert found.kind == "deny", path
         found = verdict(harness.catalog["mine"], spec, {"path": "a/home/x"}, Approvals.AUTO)
         assert found.kind == "allow"
-
-
-def test_no_tool_opens_the_agent_s_own_databases(place: Place) -> None:
-    """POSIX: to close a file takes all of the process's locks off it."""
-    folder = place.root / "data"
-    files = {"checkpoints": folder / "c.sqlite", "sessions": folder / "s.sqlite"}
-    harness = Workshop(place.settings(workspace=place.root, **files)).harness()
-    for path in ("c.sqlite", "s.sqlite", "s.sqlite-wal", "s.sqlite-shm", "S.sqlite.lock"):
-        for tool in ("read_file", "write_file", "edit_file"):
-            spec, args = harness.toolbox[tool].spec, {"path": f"data/{path}"}
-            found = verdict(harness.catalog["code"], spec, args, Approvals.AUTO)
-            assert found.kind == "deny", path
-    spec = harness.toolbox["read_file"].spec
-    mode = harness.catalog["code"]
-    assert verdict(mode, spec, {"path": "data/other"}, Approvals.AUTO).kind == "allow"

@@ -3,19 +3,22 @@
 from typing_extensions import TypedDict
 
 from modes.errors import ToolFailedError
+from modes.guarded import is_secret
 from modes.toolspec import Effect, ToolGroup
 from tools.text import is_utf8
 from tools.tool import Tool
 from tools.workspace import MAX_FILE_BYTES, Workspace, Written
 
 MAX_KEPT = 200_000
+"""Characters of what was replaced; all of it stays in the thread."""
 
 
 class Edited(TypedDict, total=False):
     """The ``artifact`` of an answer: what a client may show, and the model does not get."""
 
     replaced: str | None
-    """The text that a whole new one has replaced, if it is not too long; None for a new file."""
+    """The text that a whole new one has replaced; None for a new file. Not of one that is
+    long, no UTF-8, or looks as if it held a secret."""
     line: int
     """The first one that was changed, from 1."""
 
@@ -32,7 +35,7 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
         """
         done = workspace.write(path, content, is_real=True)
         told = f"{'Created' if done.is_new else 'Replaced'} {path} ({len(content)} characters)."
-        return told, _kept(done)
+        return told, _kept(path, done)
 
     def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> tuple[str, Edited]:
         """Replace one exact piece of text in a file.
@@ -74,10 +77,10 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
     ]
 
 
-def _kept(done: Written) -> Edited:
+def _kept(path: str, done: Written) -> Edited:
+    text = done.replaced
     if done.is_new:
         return Edited(replaced=None)
-    text = done.replaced
-    if text is None or len(text) > MAX_KEPT or not is_utf8(text):
+    if text is None or len(text) > MAX_KEPT or not is_utf8(text) or is_secret(path):
         return Edited()
     return Edited(replaced=text)

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
@@ -39,7 +39,12 @@ class Written(NamedTuple):
 class Workspace:
     """A folder, by its real path."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, closed: Iterable[Path] = ()) -> None:
+        """Of ``closed`` files in it none is opened: this process has locks on them.
+
+        POSIX takes them off a file as soon as any descriptor of it is closed.
+        """
+        self._closed = {str(file.resolve()).casefold() for file in closed}
         if not root.is_dir():
             raise ConfigurationError(
                 f"WORKSPACE {str(root)!r} is not a folder; create it, or name one that exists"
@@ -126,7 +131,7 @@ class Workspace:
 
     def write(
         self, path: str, text: str, *, is_real: bool = False, instead_of: str | None = None
-    ) -> "Written":
+    ) -> Written:
         """Replace the file in one step. Makes missing folders.
 
         It keeps its permissions, its encoding and how its lines end. One whose text is
@@ -233,6 +238,8 @@ class Workspace:
         names = self._real_names(path, is_real)
         if not names:
             raise ToolFailedError(f"{path!r} is not a regular file")
+        if str(self.root.joinpath(*names)).casefold() in self._closed:
+            raise ToolFailedError(f"{path!r} is the agent's own; it is not opened here")
         return names[:-1], names[-1]
 
     def _real_names(self, path: str, is_real: bool) -> list[str]:

@@ -84,7 +84,7 @@ class EditorAgent:
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
         """A session in the folder ``cwd``."""
         with _refusing():
-            session = self._session(Record.new(str(_folder(cwd))), cwd)
+            session = self._session(Record.new(str(_folder(cwd))))
             await session.open(Path(cwd))
             await session.keep()
         self._open[session.id] = session
@@ -172,8 +172,8 @@ class EditorAgent:
             task.cancel()
         await asyncio.gather(*(session.leave() for session in self._open.values()))
 
-    def _session(self, record: Record, cwd: str) -> Session:
-        return Session(self._client, record, Path(cwd), self._shops, self._sessions, self._files)
+    def _session(self, record: Record) -> Session:
+        return Session(self._client, record, self._shops, self._sessions, self._files)
 
     async def _reopened(self, cwd: str, session_id: str) -> Session:
         with _refusing():
@@ -182,7 +182,7 @@ class EditorAgent:
                 record = await self._sessions.find(session_id)
                 if record is None:
                     raise RequestError(NOT_FOUND, f"there is no session {session_id[:100]!r}")
-                self._open.setdefault(session_id, self._session(record, cwd))
+                self._open.setdefault(session_id, self._session(record))
             session = self._open[session_id]
             if session.cwd != folder:
                 raise InvalidInputError(

@@ -1,16 +1,13 @@
 """``Card``: a tool call as an editor shows it."""
 
 import asyncio
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from acp.schema import (
-    ContentToolCallContent,
-    FileEditToolCallContent,
     ToolCallLocation,
     ToolCallProgress,
     ToolCallStart,
@@ -21,18 +18,18 @@ from acp.schema import (
 from langchain_core.messages import ToolCall, ToolMessage
 
 from doors.editor.content import as_output, as_text
+from doors.editor.diffs import Content, diff, preview_of, text_of
+from doors.editor.folder import Folder
 from graph.data_marks import unmarked
 from graph.harness import Harness
 from graph.history import call_id
-from modes.errors import InvalidCallError, ToolFailedError
+from modes.errors import InvalidCallError
 from modes.plain_text import plain
 from modes.toolspec import Effect
 from tools.arguments import BROKEN
 from tools.tool import Tool
-from tools.workspace import Workspace
 
 MAX_TITLE = 200
-MAX_DIFF = 1_000_000
 KINDS: Mapping[Effect, ToolKind] = {
     Effect.READ: "read",
     Effect.EDIT: "edit",
@@ -42,7 +39,6 @@ KINDS: Mapping[Effect, ToolKind] = {
     Effect.SWITCH: "switch_mode",
     Effect.COMPLETE: "other",
 }
-Content = ContentToolCallContent | FileEditToolCallContent
 
 
 @dataclass(frozen=True)
@@ -66,17 +62,14 @@ class Card:
 
     @classmethod
     async def of(
-        cls, harness: Harness, folder: Path, call: ToolCall, *, is_due: bool = False
+        cls, harness: Harness, folder: Folder, call: ToolCall, *, is_due: bool = False
     ) -> Self:
-        """Of a call in the ``folder``, as the editor names the workspace.
-
-        One that ``is_due`` has yet to run, so that the old text is there.
-        """
+        """Of a call; one that ``is_due`` has yet to run, so that the old text is there."""
         return await asyncio.to_thread(cls.at_once, harness, folder, call, is_due=is_due)
 
     @classmethod
     def at_once(
-        cls, harness: Harness, folder: Path, call: ToolCall, *, is_due: bool = False
+        cls, harness: Harness, folder: Folder, call: ToolCall, *, is_due: bool = False
     ) -> Self:
         """As ``of``; blocks."""
         try:
@@ -91,10 +84,10 @@ class Card:
             args = {name: value for name, value in call["args"].items() if name != BROKEN}
         else:
             names = [args[name] for name in tool.spec.paths if args.get(name) is not None]
-            files = tuple(folder / name for name in names)
+            files = tuple(map(folder.file, names))
             if tool.spec.effect is Effect.EDIT and files:
-                text = partial(_text, harness.toolbox.workspace, names[0])
-                preview, line = _preview(args, files[0], text, is_due=is_due)
+                old = partial(text_of, harness.toolbox.workspace, names[0]) if is_due else None
+                preview, line = preview_of(args, files[0], old)
         effect = tool.spec.effect
         looks_around = effect is Effect.READ and tool.spec.reads_below
         return cls(
@@ -154,8 +147,8 @@ class Card:
         text = unmarked(message.text)
         if message.status != "error":
             match message.artifact, self.given:
-                case {"replaced": str() | None as old}, {"content": str(new)}:
-                    return list(_diff(self.files[0], old, new))
+                case {"replaced": str() | None as old}, {"content": str(new)} if self.files:
+                    return list(diff(self.files[0], old, new))
             if self.preview:
                 return list(self.preview)
         is_raw = self.effect in (Effect.READ, Effect.COMMAND)
@@ -197,49 +190,3 @@ def _title(harness: Harness, tool: Tool, args: Mapping[str, Any]) -> str:
             values = [args.get(name) for name in spec.paths]
     words = [value for value in values if isinstance(value, str) and value != "."]
     return " ".join([spec.name.replace("_", " ").capitalize(), *words])
-
-
-def _preview(
-    args: Mapping[str, Any], file: Path, text: Callable[[], str | None], *, is_due: bool
-) -> tuple[tuple[Content, ...], int | None]:
-    """Of the tools that give the whole text of a file, or a piece of it and another for it."""
-    match args:
-        case {"content": str(new)} if not is_due:
-            return (as_output(new),), None  # whether it was new is not known any more, or yet
-        case {"content": str(new)}:
-            try:
-                return _diff(file, text(), new), None
-            except ToolFailedError as error:
-                told = f"The file is there, and what is in it cannot be shown: {plain(str(error))}"
-                return (as_output(new), as_text(told)), None
-        case {"old": str(old), "new": str(new)}:
-            diff, line = _diff(file, old, new), None
-            if is_due:
-                line, count = _places(text, old)
-                if count > 1 and args.get("replace_all"):
-                    diff += (as_text(f"In all {count} places in which the old text stands."),)
-            return diff, line
-    return (), None
-
-
-def _diff(file: Path, old: str | None, new: str) -> tuple[Content, ...]:
-    if len(new) + len(old or "") > MAX_DIFF:
-        return (as_text(f"{len(new)} characters, too many for a diff:"), as_output(new))
-    return (FileEditToolCallContent(type="diff", path=str(file), old_text=old, new_text=new),)
-
-
-def _places(text: Callable[[], str | None], old: str) -> tuple[int | None, int]:
-    """The first line in which the old text stands in the file, and how often it does."""
-    try:
-        whole = text() or ""
-        before, found, _ = whole.partition(old)
-    except (ToolFailedError, ValueError):  # it is not to be read, or old is empty
-        return None, 0
-    return before.count("\n") + 1 if found else None, whole.count(old)
-
-
-def _text(workspace: Workspace, name: str) -> str | None:
-    """The text of a file; None where there is none. Raises ``ToolFailedError``."""
-    if not os.path.lexists(workspace.root / name):
-        return None
-    return workspace.read(name, is_real=True)

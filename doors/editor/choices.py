@@ -19,6 +19,7 @@ from doors.editor.options import Modes, Options
 from doors.editor.shops import Shop, Shops
 from doors.editor.store import Record, Sessions
 from graph.state import Switch
+from graph.switch import voided
 from modes.errors import InvalidInputError
 
 
@@ -41,6 +42,8 @@ class Choices:
         self._narrator = narrator
         self._writing = asyncio.Lock()
         self._is_at_work = False
+        self.may_change = False
+        """Whether the turn under way may change what is chosen, but for the user."""
         self._on_the_way: dict[str, Any] = {}
         """Wishes in the input of the run that has just begun."""
         self._mode = self._approvals = ""
@@ -67,11 +70,11 @@ class Choices:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Around a turn: what is chosen in it is said by the run, which is ahead of the thread."""
-        self._is_at_work = True
+        self._is_at_work = self.may_change = True
         try:
             yield
         finally:
-            self._is_at_work = False
+            self._is_at_work = self.may_change = False
 
     async def read(self) -> dict[str, Any]:
         """The thread's state, and the agent as its files are now; raises ``UserError``.
@@ -100,15 +103,15 @@ class Choices:
     async def choose(self, option: str, value: object) -> None:
         """Take it from the next step on; raises ``UserError`` for what there is not to choose.
 
-        One after another. In a turn also what is chosen already: the run may be about to
-        change it.
+        One after another. What is chosen already is a choice too where the run may be about
+        to change it.
         """
         chosen = self.options.check(option, value)
         if option == "model":
             await self._shops.get(Path(self.record.cwd), chosen)  # it may lack its key, say
         elif option == "mode":
             await self._check_model_of(chosen)
-        if self._is_at_work or getattr(self.options, option) != chosen:
+        if self.may_change or getattr(self.options, option) != chosen:
             await self.keep(**{option: chosen})
             if self.control is not None:
                 self.control.request_drain()
@@ -119,15 +122,14 @@ class Choices:
     async def is_as_told(self) -> bool:
         """Whether the editor shows what counts; tells it, if not.
 
-        What is no more, a mode say, does not count as a choice.
+        A mode that is no more gives way to another one, and does not count.
         """
         told, now = self._told, self.options
         await self.tell()
-        return (
-            told is None
-            or told.mode not in self.shop.harness.catalog
-            or (told.mode, told.approvals) == (now.mode, now.approvals)
-        )
+        if told is None:
+            return True
+        is_gone = told.mode not in self.shop.harness.catalog
+        return told.approvals == now.approvals and (is_gone or told.mode == now.mode)
 
     async def forget(self, option: str, value: str) -> None:
         """Do not wish it any more: the user has decided otherwise since."""
@@ -178,7 +180,7 @@ class Choices:
         values = (await self.shop.state(self.record.id)).values
         update = wished or {"approvals": self._approvals}
         if (switch := values.get("switch")) is not None:
-            update = {**update, "switch": _behind(switch, wished)}
+            update = {**update, "switch": _overruled(switch, wished)}
         await self.shop.write(self.record.id, update)
         await self._are_in_the_thread(wished)
 
@@ -233,8 +235,8 @@ class Choices:
             await self._narrator.send(update)
 
 
-def _behind(switch: Switch, wished: dict[str, Any]) -> Switch:
+def _overruled(switch: Switch, wished: dict[str, Any]) -> Switch:
     """A switch that was approved, and is not done, under what has been chosen since."""
-    void = "" if "mode" in wished else switch["digest"]  # of no mode that there is
     approvals = wished.get("approvals", switch["approvals"])
-    return {**switch, "approvals": approvals, "digest": void}
+    switch = {**switch, "approvals": approvals}
+    return voided(switch) if "mode" in wished else switch

@@ -17,6 +17,7 @@ from acp.schema import (
 )
 from langchain_core.messages import BaseMessage
 
+from doors.editor.folder import Folder
 from graph.data_marks import marked, unmarked
 from modes.errors import InvalidInputError
 from modes.plain_text import escaped
@@ -34,7 +35,7 @@ _DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
 MAX_SHOWN = 100_000
 
 
-def said(blocks: Sequence[PromptBlock], folders: Sequence[Path]) -> Said:
+def said(blocks: Sequence[PromptBlock], folder: Folder) -> Said:
     """The content of a user's message; raises ``InvalidInputError`` for what no model takes."""
     text, images = "", list[dict[str, Any]]()
     before: object = None
@@ -45,11 +46,11 @@ def said(blocks: Sequence[PromptBlock], folders: Sequence[Path]) -> Said:
                 is_next = isinstance(before, TextContentBlock) and not before.text.endswith("\n")
                 text += f"\n{block.text}" if is_next else block.text
             case ResourceContentBlock():
-                text += _named(block.uri, block.name, folders)
+                text += _named(block.uri, block.name, folder)
             case EmbeddedResourceContentBlock(resource=resource):
                 if isinstance(resource, BlobResourceContents):
                     raise InvalidInputError(f"{resource.uri} is attached as bytes; attach text")
-                source = _named(resource.uri, resource.uri, folders)
+                source = _named(resource.uri, resource.uri, folder)
                 text += f"\n{marked(resource.text, source, resource.uri)}\n"
             case ImageContentBlock():
                 image = {"type": "image", "base64": block.data, "mime_type": block.mime_type}
@@ -58,13 +59,13 @@ def said(blocks: Sequence[PromptBlock], folders: Sequence[Path]) -> Said:
                 raise InvalidInputError(
                     f"a message takes no {block.type}; it takes text and images"
                 )
-        before = block
+        before = before if isinstance(block, ImageContentBlock) else block
     if not images:
-        return text
+        return text if text.strip() else ""
     return [*([{"type": "text", "text": text}] if text.strip() else []), *images]
 
 
-def _named(uri: str, name: str, folders: Sequence[Path]) -> str:
+def _named(uri: str, name: str, folder: Folder) -> str:
     """A resource, as the model can find it: a file by its path in the workspace."""
     try:
         parts = urlsplit(uri)
@@ -72,11 +73,9 @@ def _named(uri: str, name: str, folders: Sequence[Path]) -> str:
         raise InvalidInputError(f"uri {uri[:300]!r} is none: {error}") from error
     if parts.scheme != "file":
         return escaped(f"[{name}]({uri})")
-    path = Path(unquote(parts.path))
     lines = f"#{parts.fragment}" if parts.fragment else ""
     # A line break in a name is none in what the user says.
-    folder = next((one for one in folders if path.is_relative_to(one)), None)
-    return escaped(f"{path if folder is None else path.relative_to(folder)}{lines}")
+    return escaped(f"{folder.relative(Path(unquote(parts.path)))}{lines}")
 
 
 def text_block(text: str) -> TextContentBlock:

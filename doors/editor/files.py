@@ -1,7 +1,6 @@
 """``EditorFiles``: text files read and written through the editor, which has them open."""
 
 import asyncio
-import os
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
@@ -12,6 +11,7 @@ from acp.interfaces import Client
 from acp.schema import FileSystemCapabilities
 from pydantic import ValidationError
 
+from doors.editor.folder import Folder
 from modes.errors import ToolFailedError
 from modes.plain_text import plain
 
@@ -27,13 +27,10 @@ class EditorFiles:
         client: Client,
         session_id: str,
         offered: FileSystemCapabilities,
-        root: Path,
-        folder: Path,
+        folder: Folder,
     ) -> None:
-        """``folder`` is the ``root`` of the workspace, as the editor names it."""
         self._client = client
         self._id = session_id
-        self._root = root
         self._folder = folder
         self._loop = asyncio.get_running_loop()
         self._asked = set[Future[Any]]()
@@ -54,9 +51,7 @@ class EditorFiles:
         self._answer(answer, f"{file.name!r} cannot be written in the editor")
 
     def _named(self, file: Path) -> str:
-        """As the editor knows it: under another name it would not have it open."""
-        named = self._folder / file.relative_to(self._root)
-        return str(named if os.path.realpath(named) == str(file) else file)
+        return str(self._folder.file(file.relative_to(self._folder.root)))
 
     def close(self) -> None:
         """Wait for no answer any more."""

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from acp.interfaces import Client
@@ -26,6 +25,7 @@ from langgraph.types import Overwrite
 
 from doors.editor.cards import KINDS, Card
 from doors.editor.content import as_output, as_text, shown, text_block
+from doors.editor.folder import Folder
 from graph.answer import CUT_OFF
 from graph.harness import Harness
 from graph.history import call_id, open_calls
@@ -47,9 +47,8 @@ STOPPED_IN_IT = "Stopped while it ran: it may have taken effect, in whole or in 
 class Narrator:
     """Of one session; mutable."""
 
-    def __init__(self, client: Client, session_id: str, folder: Path) -> None:
+    def __init__(self, client: Client, session_id: str, folder: Folder) -> None:
         self.folder = folder
-        """The workspace, as the editor names it: by a link, perhaps."""
         self._client = client
         self._id = session_id
         self._open: dict[str, Card] = {}
@@ -229,6 +228,7 @@ class Narrator:
         else:
             self._open.clear()
         answers = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
+        announced = dict(self._open)
         for message in messages:
             if isinstance(message, HumanMessage):
                 for block in shown(message):
@@ -240,8 +240,12 @@ class Narrator:
                 for call in message.tool_calls:
                     await self._retold(harness, call, answers.get(call_id(call)))
                     self._used.add(call_id(call))
+                    announced.pop(call_id(call), None)
+        # Of the answer that is coming in, which is not among the messages yet.
         if self.streamed:
             await self.say(self.streamed)
+        for card in announced.values():
+            await self.send(card.start())
 
     async def _retold(self, harness: Harness, call: ToolCall, answer: ToolMessage | None) -> None:
         card = await Card.of(harness, self.folder, call)

@@ -24,7 +24,7 @@ APPROVALS = {
     Approvals.AUTO: ("Auto-accept", "Edits, and commands in the sandbox, run unasked."),
 }
 
-_COMMAND = re.compile(r"\s*/(\S+)\s*")
+_COMMAND = re.compile(r"\s*/(\S+)[^\S\n]*\n?")
 Modes = tuple[tuple[str, str, str], ...]
 """Slug, name and description of each."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from acp.schema import (
@@ -14,8 +13,10 @@ from acp.schema import (
 )
 from langchain_core.messages import ToolCall
 
-from doors.editor.cards import Card, Content
+from doors.editor.cards import Card
 from doors.editor.content import as_output
+from doors.editor.diffs import Content
+from doors.editor.folder import Folder
 from graph.decisions import ActionRequest
 from graph.harness import Harness
 from graph.suggestions import suggestions
@@ -51,7 +52,7 @@ class Question:
     def of(
         cls,
         harness: Harness,
-        folder: Path,
+        folder: Folder,
         asked: ActionRequest,
         mode: str,
         plans: tuple[Content, ...],

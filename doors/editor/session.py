@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any, cast
 from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import FileSystemCapabilities, SessionInfoUpdate, StopReason
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, Interrupt
 
 from doors.editor.choices import Choices
 from doors.editor.content import PromptBlock, Said
 from doors.editor.files import EditorFiles
+from doors.editor.folder import Folder
 from doors.editor.message import Message
 from doors.editor.narrator import Narrator
 from doors.editor.options import Options
@@ -25,7 +27,7 @@ from doors.editor.store import Record, Sessions
 from doors.editor.turn import Gone, Stopped, Turn, resumed
 from graph.decisions import Request
 from graph.state import Input
-from modes.errors import ConfigurationError, InvalidInputError, ProviderError
+from modes.errors import ConfigurationError, InvalidInputError, ProviderError, UserError
 from modes.machine import Phase
 from tools.buffers import buffers
 
@@ -44,18 +46,16 @@ class Session:
         self,
         client: Client,
         record: Record,
-        folder: Path,
         shops: Shops,
         sessions: Sessions,
         offered: FileSystemCapabilities,
     ) -> None:
-        """``folder`` is the record's, as the editor names it."""
         self.id = record.id
         self.cwd = Path(record.cwd)
         self._client = client
         self._sessions = sessions
         self._offered = offered
-        self._narrator = Narrator(client, record.id, folder)
+        self._narrator = Narrator(client, record.id, Folder(self.cwd, self.cwd))
         self._choices = Choices(record, shops, sessions, self._narrator)
         self._lock = asyncio.Lock()
         self._choosing = asyncio.Lock()
@@ -67,8 +67,8 @@ class Session:
         self._is_left = False
 
     async def open(self, folder: Path) -> None:
-        """Read what is kept; raises ``UserError``."""
-        self._narrator.folder = folder
+        """Read what is kept, of the ``folder`` as the editor names it; raises ``UserError``."""
+        self._narrator.folder = Folder(self.cwd, folder)
         await self._choices.read()
 
     async def keep(self) -> None:
@@ -181,10 +181,10 @@ class Session:
         await self._narrator.catch_up(choices.shop.harness, values.get("messages", []))
         folder, message = self._narrator.folder, None
         if blocks is not None:
-            message = Message.of(blocks, choices.options, (folder, self.cwd))
+            message = Message.of(blocks, choices.options, folder)
             if not await self._begins(message, values):
                 return "end_turn"
-        files = EditorFiles(self._client, self.id, self._offered, self.cwd, folder)
+        files = EditorFiles(self._client, self.id, self._offered, folder)
         buffers.set(files)
         try:
             with choices.at_work():
@@ -249,11 +249,13 @@ class Session:
             values = await choices.read()
             messages = values.get("messages", [])
             await self._narrator.catch_up(choices.shop.harness, messages)
-            if words.strip() and not (messages and messages[-1].text.startswith(words)):
+            if words.strip() and not _is_kept(words, messages):
                 # The model knows what the user has read of it.
                 said = AIMessage(f"{words}\n\n{STOPPED_HERE}")
                 await choices.shop.write(self.id, {"messages": [said], "phase": Phase.IDLE.value})
             await choices.tell()
+        except (UserError, sqlite3.Error) as error:  # the turn ends all the same
+            log.warning("after a cancel: %s", error)
         finally:
             await self._narrator.stopped()
 
@@ -266,6 +268,12 @@ class Session:
         if len(allowed) != 1 or "respond" not in allowed[0]:
             return None
         return resumed(question, [{"type": "respond", "message": content}])
+
+
+def _is_kept(words: str, messages: Sequence[AnyMessage]) -> bool:
+    """Whether the answer was stored before it was cancelled."""
+    last = messages[-1] if messages else None
+    return isinstance(last, AIMessage) and last.text.startswith(words)
 
 
 async def _to_the_end(doing: Coroutine[Any, Any, None]) -> None:

@@ -21,6 +21,8 @@ from modes.errors import InvalidInputError
 
 T = TypeVar("T")
 PAGE = 100
+BEFORE_ALL = ("9", "")
+"""A time, and an id, behind that of every session: those are listed latest first."""
 IN_USE = 1 << 62
 """The byte on which every process that has the file open holds a lock."""
 
@@ -141,7 +143,7 @@ class Sessions:
 
         Raises ``InvalidInputError`` for a cursor that is none of ours.
         """
-        updated, id = ("9", "") if cursor is None else _place(cursor)
+        updated, id = BEFORE_ALL if cursor is None else _last(cursor)
         found = await self._database.execute_fetchall(
             "SELECT * FROM sessions WHERE (:cwd IS NULL OR cwd = :cwd) "
             "AND (updated, id) < (:updated, :id) ORDER BY updated DESC, id DESC LIMIT :limit",
@@ -191,7 +193,7 @@ def is_in_use(file: Path) -> bool:
     return False
 
 
-def _place(cursor: str) -> tuple[str, str]:
+def _last(cursor: str) -> tuple[str, str]:
     """The last session of the page before: however the list moves, none is told twice."""
     updated, _, id = cursor.partition(" ")
     try:

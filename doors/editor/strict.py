@@ -11,7 +11,7 @@ _OPENING = ("session/new", "session/load", "session/resume")
 _BLOCK = TypeAdapter[PromptBlock](PromptBlock)
 
 
-def refusal(method: str | None, params: dict[str, Any]) -> str | None:
+def refusal(method: str, params: dict[str, Any]) -> str | None:
     """Why the request is not taken as it is; None where nothing would be lost.
 
     In a list the SDK leaves out what it cannot parse: an MCP server that is to widen the

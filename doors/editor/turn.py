@@ -20,6 +20,7 @@ from doors.editor.shops import config_of
 from graph.decisions import Request
 from graph.history import VOID
 from graph.state import Input
+from modes.toolspec import Effect
 
 STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
 DURABILITY: Durability = "sync"
@@ -65,11 +66,21 @@ class Turn:
                     continue
             if interrupt is None:
                 return "max_tokens" if self._narrator.was_cut_off else "end_turn"
+            self._choices.may_change = self._is_about_the_mode(interrupt)
             given, interrupt = await self._ask(interrupt), None
+            self._choices.may_change = True
             if given is None and not self._choices.mode_is_set.is_set():
                 return "end_turn"
             if given is None:
                 await self._choices.apply()
+
+    def _is_about_the_mode(self, interrupt: Interrupt) -> bool:
+        """Whether an answer may change the mode, or the approvals."""
+        asked = {one["name"] for one in interrupt.value["action_requests"]}
+        specs = self._choices.shop.harness.toolbox.specs
+        return any(
+            spec.effect in (Effect.SWITCH, Effect.QUESTION) and spec.name in asked for spec in specs
+        )
 
     async def _stream(self, given: Given) -> Interrupt | None:
         """Run until it ends or waits for a person.

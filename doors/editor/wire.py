@@ -125,7 +125,11 @@ def _fault(message: Any, line: bytes) -> tuple[int, str] | None:
             json.dumps(message, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             return NO_MESSAGE, "a text holds half of a character"
-    lost = refusal(message.get("method"), message.get("params") or {})
+        except RecursionError:
+            return NO_MESSAGE, "a message is too deep"
+    if "method" not in message:
+        return None
+    lost = refusal(message["method"], message.get("params") or {})
     return None if lost is None else (BAD_PARAMS, lost)
 
 
@@ -152,16 +156,16 @@ def _is_answer(message: Any) -> bool:
 
 
 def _plain(message: dict[str, Any]) -> dict[str, Any]:
-    """Without ``_meta``: the SDK puts what is in it over the checked parameters, by name.
+    """Without what would mislead the SDK.
 
-    Of an answer that is a failure and a result it would see the result.
+    What is in ``_meta`` it puts over the checked parameters, by name. Of an answer that is
+    a failure and a result it sees the result, and one with the error null is a failure.
     """
-    params = message.get("params")
-    if params is not None:
+    if "method" not in message:
+        message.pop("result" if message.get("error") else "error", None)
+    elif (params := message.get("params")) is not None:
         params.pop("_meta", None)
         params.pop("field_meta", None)  # its name in Python does as well
-    if "error" in message:
-        message.pop("result", None)
     return message
 
 
