@@ -23,11 +23,12 @@ from doors.editor.agent import EditorAgent
 from doors.editor.shops import Shops
 from doors.editor.store import Sessions, WholeWrites
 from doors.editor.wire import own_pipes, stdio
+from graph.private import make_private
 from graph.settings import Settings, load_settings
 from modes.errors import UserError
 
 END_SECONDS = 4
-THREADS = 128
+THREADS = 512
 """Each waits for the editor to show a file, say; a session keeps no other from its own."""
 
 
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("LANGSMITH_TRACING", "false")
     try:
         settings = load_settings()
-        settings.sessions.parent.mkdir(parents=True, exist_ok=True)
+        make_private(settings.sessions)
         asyncio.run(_serve(settings))
     except (UserError, OSError) as error:
         sys.exit(f"modeshift-acp: {error}")

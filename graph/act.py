@@ -7,6 +7,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from graph.contents import content_of, files_of
 from graph.fingerprint import call_digest
 from graph.harness import Harness
 from graph.history import UNKNOWN, VOID, call_id, not_run
@@ -14,7 +15,7 @@ from graph.judge import Judged, Moment, judge
 from graph.node import Node, Place, next_step
 from graph.once import Deed
 from graph.run_tool import bounded, run_tool
-from graph.state import ActTask, Approved
+from graph.state import ActTask, Approved, Planned
 from modes.machine import Configuration, Event, Phase
 from modes.toolspec import Effect
 from tools.calling import Calling
@@ -39,7 +40,7 @@ def act_node(harness: Harness) -> Node:
         moment = Moment.of(harness, task)
         judged = await judge(harness, moment, call)
         update: dict[str, Any] = {}
-        is_same = approved is None or approved["digest"] == call_digest(harness, moment, judged)
+        is_same = approved is None or await _is_the_same(harness, moment, judged, approved)
         message = _refusal(judged, approved) if is_same else not_run(call, VOID)
         if message is None:
             if judged.changes_the_world and not _begins(harness, task, judged, config):
@@ -50,6 +51,7 @@ def act_node(harness: Harness) -> Node:
                 _tell_of_edit(message, approved)
                 if judged.effect is Effect.EDIT and message.status == "success":
                     update["written"] = _with_written(task, judged)
+                    task = await _after_edit(harness, task, files_of(judged))
         update["messages"] = [message]
         is_done = judged.effect is Effect.COMPLETE and message.status == "success"
         if is_done:
@@ -57,6 +59,29 @@ def act_node(harness: Harness) -> Node:
         return _move_on(harness, task, update, is_done=is_done)
 
     return act
+
+
+async def _is_the_same(
+    harness: Harness, moment: Moment, judged: Judged, approved: Approved
+) -> bool:
+    """Whether it is what a person has approved, and the files are as they were then."""
+    if approved["digest"] != call_digest(harness, moment, judged):
+        return False
+    files = approved.get("files", [])
+    return not files or approved.get("content") == await content_of(harness, files)
+
+
+async def _after_edit(harness: Harness, task: ActTask, files: list[str]) -> ActTask:
+    """What is approved of these files beside it is approved of them as they are now."""
+
+    async def renewed(planned: Planned) -> Planned:
+        approved = planned["approved"]
+        if approved is None or not {*approved.get("files", [])} & {*files}:
+            return planned
+        content = await content_of(harness, approved["files"])
+        return {**planned, "approved": {**approved, "content": content}}
+
+    return {**task, "rest": [[await renewed(one) for one in batch] for batch in task["rest"]]}
 
 
 def _move_on(

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from graph.private import make_private
 from graph.settings import Settings, load_settings
 
 
@@ -19,5 +20,5 @@ async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
 
 def _prepare() -> Settings:
     settings = load_settings()
-    settings.checkpoints.parent.mkdir(parents=True, exist_ok=True)
+    make_private(settings.checkpoints)
     return settings

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.types import Overwrite, interrupt
 
+from graph.contents import content_of, files_of
 from graph.decisions import Decision, Decisions, answer_schema, request
 from graph.fingerprint import call_digest, fingerprint
 from graph.harness import Harness
@@ -39,12 +40,13 @@ def review_node(harness: Harness) -> Node:
             return _void(harness, state, now, change)
         moment = Moment.of(harness, state, is_alone(state["messages"]), state["refused"])
         judged = await judge_all(harness, moment, calls)
-        if state.get("asked_under") != await fingerprint(harness, moment, judged):
+        if state.get("asked_under") != fingerprint(harness, moment, judged):
             return _void(harness, state, now, change)
         asking = [one for one in judged if one.verdict.kind == "ask"]
         message = last_answer(state["messages"])
         assert message is not None
-        outcome = Outcome(harness, moment, str(message.id), list(state["refused"]))
+        refused, asked_of = list(state["refused"]), state.get("asked_of", {})
+        outcome = Outcome(harness, moment, str(message.id), refused, asked_of)
         if asking:
             asked = request(harness, moment.mode, asking, f"{message.id}{state['asked_under']}")
             answer: Decisions = interrupt(
@@ -73,12 +75,23 @@ def _void(
 class Outcome:
     """What comes of a person's decisions."""
 
-    def __init__(self, harness: Harness, moment: Moment, message: str, refused: list[str]) -> None:
-        """``message`` is the id of the one whose calls are decided on."""
+    def __init__(
+        self,
+        harness: Harness,
+        moment: Moment,
+        message: str,
+        refused: list[str],
+        asked_of: Mapping[str, str],
+    ) -> None:
+        """``message`` is the id of the one whose calls are decided on.
+
+        ``asked_of`` are the ``contents`` at the time of the question.
+        """
         self._harness = harness
         self._moment = moment
         self._message = message
         self._refused = refused
+        self._asked_of = asked_of
         self._approved: dict[str, Approved] = {}
         self._answers: list[ToolMessage] = []
         self._switch: Switch | None = None
@@ -88,7 +101,7 @@ class Outcome:
         """Take in the decision on one call."""
         match decision["type"]:
             case "approve":
-                self._approve(one, approvals=decision.get("approvals"))
+                await self._approve(one, approvals=decision.get("approvals"))
                 self._remember(one, decision.get("remember", False))
             case "edit":
                 await self._edit(one, decision["edited_action"]["args"])
@@ -99,15 +112,25 @@ class Outcome:
             case _:
                 assert_never(decision["type"])
 
-    def _approve(self, one: Judged, *, approvals: str | None = None, is_edit: bool = False) -> None:
+    async def _approve(
+        self, one: Judged, *, approvals: str | None = None, is_edit: bool = False
+    ) -> None:
         if one.effect is Effect.SWITCH:
             self._choose(one, one.call["args"], "The user approved.", approvals)
-        else:
-            self._approved[call_id(one.call)] = Approved(
-                args=one.call["args"],
-                edited=is_edit,
-                digest=call_digest(self._harness, self._moment, one),
-            )
+            return
+        files = files_of(one) if one.effect is Effect.EDIT else []
+        content = await content_of(self._harness, files) if files else ""
+        if files and not is_edit and content != self._asked_of.get(call_id(one.call)):
+            # The person has seen another text in its place.
+            self._answers.append(not_run(one.call, VOID))
+            return
+        self._approved[call_id(one.call)] = Approved(
+            args=one.call["args"],
+            edited=is_edit,
+            digest=call_digest(self._harness, self._moment, one),
+            files=files,
+            content=content,
+        )
 
     def _remember(self, one: Judged, pattern: str | bool) -> None:
         if pattern is False:
@@ -141,7 +164,7 @@ class Outcome:
             text = f"The user changed the arguments to {args!r}, which did not run either: "
             self._answers.append(not_run(one.call, text + edited.verdict.refusal))
         else:
-            self._approve(edited, is_edit=True)
+            await self._approve(edited, is_edit=True)
 
     def _reject(self, one: Judged, message: str) -> None:
         if one.effect is Effect.SWITCH and one.args is not None:

@@ -70,6 +70,10 @@ class Approved(TypedDict):
     edited: bool
     digest: str
     """Of the tool, the arguments with their paths resolved, the mode and the workspace."""
+    files: list[str]
+    """The files that it edits, by their real paths; none for another tool."""
+    content: str
+    """The digest of what was in them."""
 
 
 class Planned(TypedDict):
@@ -101,6 +105,8 @@ class State(TypedDict, total=False):
     """Modes to which a person refused to switch, in this turn."""
     asked_under: str
     """The ``fingerprint`` of the calls that wait for a person."""
+    asked_of: dict[str, str]
+    """The ``contents`` of the files that they would change."""
     remembered: list[Remembered]
     forget: list[str]
     written: list[str]

@@ -5,6 +5,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from graph.asking import answered
+from graph.contents import contents
 from graph.fingerprint import fingerprint
 from graph.harness import Harness
 from graph.judge import Moment, batches, judge_all
@@ -35,7 +36,8 @@ def mode_node(harness: Harness, slug: str) -> Node:
             phase = harness.machine.send(now, Event.REVIEW).phase
             return update | {
                 "phase": phase.value,
-                "asked_under": await fingerprint(harness, moment, judged),
+                "asked_under": fingerprint(harness, moment, judged),
+                "asked_of": await contents(harness, judged),
             }
         phase = harness.machine.send(now, Event.ACT).phase
         return update | {"phase": phase.value, "plan": batches(str(message.id), judged, {})}

@@ -1,9 +1,12 @@
 """An answer is for its question, and an approved call runs once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graph.agent import build_agent
@@ -152,6 +155,51 @@ async def test_an_approval_is_for_the_text_that_was_there(
     else:
         assert there() == after
         assert "have changed since the user was asked" in str(await talk.messages())
+
+
+async def test_a_refusal_is_one_whatever_is_in_the_file(
+    talk: Conversation, workspace: Path
+) -> None:
+    (workspace / "a").write_text("old")
+    await talk.say("write a: mine", mode="code")
+    (workspace / "a").write_text("theirs")
+    await talk.decide({"type": "reject", "message": "leave that file alone"})
+    assert "leave that file alone" in str(await talk.messages())
+
+
+@pytest.mark.parametrize("before", [b"old", b"\0ld"])
+async def test_an_approval_is_for_the_text_also_behind_another_call(
+    workspace: Path, before: bytes
+) -> None:
+    (workspace / "a").write_bytes(before)
+    calls = [
+        ("execute_command", {"command": "printf new > a"}),
+        ("write_file", {"path": "a", "content": "mine"}),
+    ]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == "new"
+    assert "have changed since the user was asked" in str(await talk.messages())
+
+
+async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
+    class Busy(Workspace):
+        @contextmanager
+        def opened(self, path: str, *, is_real: bool = False) -> Iterator[BinaryIO]:
+            with (self.root / path).open("a") as file:
+                file.write("more\n")
+            with super().opened(path, is_real=is_real) as opened:
+                yield opened
+
+    catalog = load_catalog()
+    toolbox = build_toolbox(Busy(workspace), catalog)
+    harness = Harness(catalog, toolbox, Models(OfflineModel()))
+    talk = Conversation(build_agent(harness, InMemorySaver()))
+    await talk.say("write a: mine", mode="code")
+    for _ in range(3):  # no loop of calls that nobody is asked about
+        assert len(await talk.waiting()) == 1
+        await talk.decide(APPROVE)
 
 
 async def test_two_edits_of_one_file_are_approved_together(workspace: Path) -> None:

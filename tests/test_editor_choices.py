@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from acp import RequestError
 from acp.schema import PermissionOption, ToolCallUpdate
 
 from tests.editor.editor import Editor, begun, choosing, dismiss, editing, never, reopened
@@ -125,6 +126,44 @@ async def test_the_stricter_of_two_answers_about_approvals_counts(
     assert await editor.say(id, "write a.txt: a") == "cancelled"
     assert len(editor.asked) == 2
     assert shown(editor, id) == await kept(editor, workspace, id) == ("code", "code", "manual")
+
+
+async def test_choices_right_behind_a_cancel_count(editor: Editor, workspace: Path) -> None:
+    for number in range(30):
+        id = (await editor.new(workspace)).session_id
+        editor.answer, agent = choosing("auto", "once"), editor.agent
+        editor.asked.clear()
+        turn = asyncio.create_task(editor.say(id, THREE))
+        await editor.until(lambda: editor.asked)
+        await asyncio.sleep(number / 5000)
+        await asyncio.gather(
+            agent.cancel(session_id=id),
+            agent.set_session_mode(session_id=id, mode_id="ask"),
+            agent.set_config_option(session_id=id, config_id="approvals", value="manual"),
+        )
+        assert await turn == "cancelled"
+        assert shown(editor, id) == ("ask", "ask", "manual"), number
+        assert await kept(editor, workspace, id) == ("ask", "ask", "manual"), number
+
+
+async def test_a_choice_does_not_undo_another_windows(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path) as one, editing(tmp_path) as other:
+        id = await begun(one, workspace)
+        await one.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+        await one.say(id, "hello")
+        await reopened(other, workspace, id, resume=True)
+        await one.agent.set_config_option(session_id=id, config_id="approvals", value="manual")
+        prompt, choice = await asyncio.gather(
+            other.say(id, "write a.txt: a"),
+            other.agent.set_session_mode(session_id=id, mode_id="debug"),
+            return_exceptions=True,
+        )
+        assert prompt == "cancelled" or isinstance(prompt, RequestError)  # the choice came first
+        assert not isinstance(choice, BaseException)
+        assert shown(other, id) == ("debug", "debug", "manual")
+        assert await other.say(id, "write a.txt: a") == "cancelled"
+        assert await kept(one, workspace, id) == ("debug", "debug", "manual")
+    assert not (workspace / "a.txt").exists()
 
 
 async def test_what_is_chosen_already_takes_no_question_back(

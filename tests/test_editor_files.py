@@ -270,7 +270,7 @@ async def test_reads_that_are_not_answered_keep_no_other_session(
     editor.before_reading = wait
     id = (await editor.new(workspace)).session_id
     turn = asyncio.create_task(editor.say(id, " & ".join(["read a.txt"] * 200)))
-    await editor.until(lambda: len(editor.reads) == 16)
+    await editor.until(lambda: len(editor.reads) == 8)
     editor.before_reading = None
     async with asyncio.timeout(10):
         assert "text" in await said(editor, workspace, "read a.txt")

@@ -236,6 +236,33 @@ async def test_a_command_in_front_of_a_mention(editor: Editor, workspace: Path) 
     ]
 
 
+async def test_an_open_question_is_retold_as_one(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("chat")
+    id = await begun(editor, workspace, "ask")
+    assert await editor.say(id, "ask: which colour?") == "end_turn"
+    editor.answer = never
+    await reopened(editor, workspace, id)
+    assert [status for _, status in cards(editor, id).values()] == ["pending"]
+    assert await editor.say(id, "blue") == "end_turn"
+    assert [status for _, status in cards(editor, id).values()] == ["completed"]
+
+
+async def test_a_call_that_ends_while_it_is_retold_has_ended(
+    editor: Editor, workspace: Path
+) -> None:
+    id = await begun(editor, workspace)
+    await editor.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+    for number in range(15):
+        names = [f"{number}-{one}.txt" for one in range(4)]
+        turn = asyncio.create_task(editor.say(id, "\n".join(f"write {one}: x" for one in names)))
+        await editor.until(lambda: editor.of("tool_call", id))
+        await asyncio.sleep(number / 1000)
+        await reopened(editor, workspace, id)
+        assert await turn == "end_turn"
+        assert {status for _, status in cards(editor, id).values()} == {"completed"}
+        editor.updates.clear()
+
+
 async def test_a_command_takes_an_open_question_back(editor: Editor, workspace: Path) -> None:
     editor.answer = choosing("chat")
     id = await begun(editor, workspace, "ask")

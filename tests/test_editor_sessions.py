@@ -167,6 +167,44 @@ async def test_the_neighbours_of_a_call_that_waits_run_after_a_restart(
         assert (workspace / "b.txt").read_text() == "b"
 
 
+async def test_a_message_that_is_none_does_not_supersede_the_question(
+    tmp_path: Path, workspace: Path
+) -> None:
+    id = await left_asking(tmp_path, workspace)
+    may_answer = asyncio.Event()
+
+    async def answer(*_: Any) -> str:
+        await may_answer.wait()
+        return "once"
+
+    async with editing(tmp_path, answer=answer) as editor:
+        await reopened(editor, workspace, id)
+        with pytest.raises(RequestError, match="empty"):
+            await editor.say(id, " ")
+        await editor.until(lambda: editor.asked)
+        may_answer.set()
+        await editor.until(
+            lambda: editor.statuses(editor.asked[0][1].tool_call_id)[-1] == "completed"
+        )
+        assert (workspace / "a.txt").exists()
+
+
+@pytest.mark.parametrize("resume", [False, True])
+async def test_a_session_that_is_closed_at_once_asks_nothing(
+    tmp_path: Path, workspace: Path, resume: bool
+) -> None:
+    id = await left_asking(tmp_path, workspace)
+    async with editing(tmp_path, answer=never) as editor:
+        for _ in range(3):
+            await reopened(editor, workspace, id, resume=resume)
+            await editor.agent.close_session(session_id=id)
+        await asyncio.sleep(0.3)
+        editor.asked.clear()
+        await reopened(editor, workspace, id, resume=resume)
+        await editor.agent.set_session_mode(session_id=id, mode_id="ask")
+        assert await editor.say(id, "hello") == "end_turn"
+
+
 async def test_a_mode_that_was_set_outlives_the_process(tmp_path: Path, workspace: Path) -> None:
     async with editing(tmp_path, answer=never) as editor:
         fresh = await begun(editor, workspace, "debug")
@@ -216,7 +254,7 @@ async def test_two_processes_see_each_others_choices(tmp_path: Path, workspace: 
         await other.agent.set_config_option(session_id=id, config_id="approvals", value="manual")
         await other.say(id, "hello")
         # Nothing runs under rights that this editor has not shown.
-        with pytest.raises(RequestError, match="has been set to 'ask', with approvals 'manual'"):
+        with pytest.raises(RequestError, match="has been set to 'ask', 'offline' and"):
             await one.say(id, "write a.txt: a")
         assert not one.asked
         assert one.of("current_mode_update", id)[-1].current_mode_id == "ask"

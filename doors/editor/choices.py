@@ -42,8 +42,8 @@ class Choices:
         self._narrator = narrator
         self._writing = asyncio.Lock()
         self._is_at_work = False
-        self.may_change = False
-        """Whether the turn under way may change what is chosen, but for the user."""
+        self.is_asking = False
+        """Whether the turn waits for an answer that does not change what is chosen."""
         self._on_the_way: dict[str, Any] = {}
         """Wishes in the input of the run that has just begun."""
         self._mode = self._approvals = ""
@@ -70,11 +70,11 @@ class Choices:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Around a turn: what is chosen in it is said by the run, which is ahead of the thread."""
-        self._is_at_work = self.may_change = True
+        self._is_at_work = True
         try:
             yield
         finally:
-            self._is_at_work = self.may_change = False
+            self._is_at_work = self.is_asking = False
 
     async def read(self) -> dict[str, Any]:
         """The thread's state, and the agent as its files are now; raises ``UserError``.
@@ -100,10 +100,10 @@ class Choices:
                 self.mode_is_set.clear()
         return values
 
-    async def choose(self, option: str, value: object) -> None:
+    async def choose(self, option: str, value: object, *, in_turn: bool = False) -> None:
         """Take it from the next step on; raises ``UserError`` for what there is not to choose.
 
-        One after another. What is chosen already is a choice too where the run may be about
+        One after another. What is chosen already is a choice too while a turn may be about
         to change it.
         """
         chosen = self.options.check(option, value)
@@ -111,7 +111,8 @@ class Choices:
             await self._shops.get(Path(self.record.cwd), chosen)  # it may lack its key, say
         elif option == "mode":
             await self._check_model_of(chosen)
-        if self.may_change or getattr(self.options, option) != chosen:
+        may_change = in_turn and not self.is_asking
+        if may_change or getattr(self.options, option) != chosen:
             await self.keep(**{option: chosen})
             if self.control is not None:
                 self.control.request_drain()
@@ -129,7 +130,8 @@ class Choices:
         if told is None:
             return True
         is_gone = told.mode not in self.shop.harness.catalog
-        return told.approvals == now.approvals and (is_gone or told.mode == now.mode)
+        is_same = (told.model, told.approvals) == (now.model, now.approvals)
+        return is_same and (is_gone or told.mode == now.mode)
 
     async def forget(self, option: str, value: str) -> None:
         """Do not wish it any more: the user has decided otherwise since."""
@@ -147,9 +149,7 @@ class Choices:
             await self._store(**changes)
 
     async def _store(self, **changes: Any) -> None:
-        record = replace(self.record, **changes)
-        await self._sessions.save(record)
-        self.record = record
+        self.record = await self._sessions.change(self.record, **changes)
 
     # How a wish gets into the thread.
 

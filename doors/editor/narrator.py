@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from acp.interfaces import Client
 from acp.schema import (
@@ -53,6 +53,8 @@ class Narrator:
         self._id = session_id
         self._open: dict[str, Card] = {}
         """The calls that have not ended, by id."""
+        self._endings: dict[str, ToolMessage] = {}
+        """Of the calls that have ended since the last catching up."""
         self._running = set[str]()
         self._output: dict[str, str] = {}
         self._shown_at = 0.0
@@ -155,6 +157,7 @@ class Narrator:
         for message in messages:
             if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
                 await self._ended(message)
+        self._endings.clear()
         for call in open_calls(messages):
             if call_id(call) not in self._used:
                 self.waits(await Card.of(harness, self.folder, call))
@@ -196,6 +199,7 @@ class Narrator:
 
     async def _ended(self, message: ToolMessage) -> None:
         card = self._open.pop(message.tool_call_id)
+        self._endings[card.id] = message
         self._output.pop(card.id, None)
         self._running.discard(card.id)
         await self.send(card.ended(message))
@@ -219,14 +223,16 @@ class Narrator:
         ]
         await self.send(AgentPlanUpdate(session_update="plan", entries=entries))
 
-    async def replay(
-        self, harness: Harness, messages: Sequence[AnyMessage], *, is_going_on: bool
+    async def reopen(
+        self, harness: Harness, messages: Sequence[AnyMessage], *, is_asked: bool
     ) -> None:
+        """No call is under way; those without an answer wait for a person, or for nobody."""
+        self._open.clear()
+        for call in open_calls(messages) if is_asked else ():
+            self.waits(await Card.of(harness, self.folder, call))
+
+    async def replay(self, harness: Harness, messages: Sequence[AnyMessage]) -> None:
         """The whole history; the last calls may be under way, or wait for a person."""
-        if is_going_on:
-            await self.catch_up(harness, messages)
-        else:
-            self._open.clear()
         answers = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         announced = dict(self._open)
         for message in messages:
@@ -245,16 +251,20 @@ class Narrator:
         if self.streamed:
             await self.say(self.streamed)
         for card in announced.values():
-            await self.send(card.start())
+            if card.id in self._open:
+                await self.send(card.start(self._status(card.id)))
 
     async def _retold(self, harness: Harness, call: ToolCall, answer: ToolMessage | None) -> None:
         card = await Card.of(harness, self.folder, call)
+        answer = answer or self._endings.get(card.id)  # it has ended since the history was read
         if answer is None and card.id in self._open:
             self._open[card.id] = card
-            await self.send(card.start("in_progress" if card.id in self._running else "pending"))
-            return
-        if answer is not None:
+            await self.send(card.start(self._status(card.id)))
+        elif answer is not None:
             await self.send(card.retold(answer))
         else:
             start = card.start("failed")
             await self.send(start.model_copy(update={"content": [as_text(STOPPED)]}))
+
+    def _status(self, id: str) -> Literal["in_progress", "pending"]:
+        return "in_progress" if id in self._running else "pending"

@@ -64,7 +64,7 @@ class Session:
         self._again: tuple[asyncio.Task[StopReason], Turn] | None = None
         """The turn that began with what was open when the session was left."""
         self._superseded: asyncio.Task[StopReason] | None = None
-        self._is_left = False
+        self._is_closed = self._is_left = False
 
     async def open(self, folder: Path) -> None:
         """Read what is kept, of the ``folder`` as the editor names it; raises ``UserError``."""
@@ -83,7 +83,8 @@ class Session:
         """What follows that answer: the commands, and a question that waits."""
         await self._choices.tell_commands()
         question = await self._choices.shop.question(self.id)
-        if question is not None and self._choices.record.mode is None and not self._tasks:
+        is_asked = self._choices.record.mode is None and not self._tasks and not self._is_closed
+        if question is not None and is_asked:
             turn = self._turn()
             self._again = self._started(self._alone(turn, None)), turn
             self._again[0].add_done_callback(_told_in_the_log)
@@ -92,10 +93,11 @@ class Session:
         """Tell the whole history."""
         values = await self._choices.read()
         shop = self._choices.shop
-        waits = self._choices.record.mode is None and await shop.question(self.id) is not None
-        is_going_on = bool(self._tasks) or waits
+        is_asked = self._choices.record.mode is None and await shop.question(self.id) is not None
         messages = values.get("messages", [])
-        await self._narrator.replay(shop.harness, messages, is_going_on=is_going_on)
+        if not self._tasks:
+            await self._narrator.reopen(shop.harness, messages, is_asked=is_asked)
+        await self._narrator.replay(shop.harness, messages)
         if todos := values.get("todos"):
             await self._narrator.plan(todos)
 
@@ -104,7 +106,7 @@ class Session:
         choices = self._choices
         async with self._choosing:
             if self._tasks:
-                await choices.choose(option, value)
+                await choices.choose(option, value, in_turn=True)
             else:
                 with self._sessions.claimed(self.id, self):
                     values = await choices.read()
@@ -119,11 +121,15 @@ class Session:
         await self._narrator.stopped(TAKEN_BACK)
 
     async def prompt(self, blocks: Sequence[PromptBlock]) -> StopReason:
-        """A turn on what the user says, behind those that are under way."""
+        """A turn on what the user says, behind those that are under way.
+
+        Raises ``UserError`` for a message that is none, or is not to be run now.
+        """
+        message = Message.of(blocks, self._choices.options, self._narrator.folder)
         if self._again is not None and not self._again[1].is_running:
             self._superseded = self._again[0]  # nobody answered; this is said instead
             self._superseded.cancel()
-        task = self._started(self._alone(self._turn(), blocks))
+        task = self._started(self._alone(self._turn(), message))
         await self._tasks[task].wait()
         # One that was cancelled before it began has had no say in it.
         return task.result() if task.done() and not task.cancelled() else "cancelled"
@@ -136,6 +142,7 @@ class Session:
 
     async def close(self) -> None:
         """End them, and wait until they have."""
+        self._is_closed = True
         tasks = list(self._tasks)
         self.cancel()
         if tasks:
@@ -160,31 +167,29 @@ class Session:
         task.add_done_callback(ended)
         return task
 
-    async def _alone(self, turn: Turn, blocks: Sequence[PromptBlock] | None) -> StopReason:
+    async def _alone(self, turn: Turn, message: Message | None) -> StopReason:
         """One turn, nobody else's at the same time, here or in another process."""
         try:
             async with self._lock:
                 with self._sessions.claimed(self.id, self):
-                    return await self._taken(turn, blocks)
+                    return await self._taken(turn, message)
         except (asyncio.CancelledError, Stopped, Gone):
             return "cancelled"
 
-    async def _taken(self, turn: Turn, blocks: Sequence[PromptBlock] | None) -> StopReason:
+    async def _taken(self, turn: Turn, message: Message | None) -> StopReason:
         choices = self._choices
         async with self._choosing:  # what was chosen before the message counts for it
             values = await choices.read()
-        if not await choices.is_as_told() and blocks is not None:
+        if not await choices.is_as_told() and message is not None:
             raise InvalidInputError(
-                f"not run: elsewhere this session has been set to {choices.options.mode!r}, with "
-                f"approvals {choices.options.approvals!r}; send the message again if that is right"
+                f"not run: elsewhere this session has been set to {choices.options.mode!r}, "
+                f"{choices.options.model!r} and approvals {choices.options.approvals!r}; "
+                "send the message again if that is right"
             )
         await self._narrator.catch_up(choices.shop.harness, values.get("messages", []))
-        folder, message = self._narrator.folder, None
-        if blocks is not None:
-            message = Message.of(blocks, choices.options, folder)
-            if not await self._begins(message, values):
-                return "end_turn"
-        files = EditorFiles(self._client, self.id, self._offered, folder)
+        if message is not None and not await self._begins(message, values):
+            return "end_turn"
+        files = EditorFiles(self._client, self.id, self._offered, self._narrator.folder)
         buffers.set(files)
         try:
             with choices.at_work():
@@ -192,6 +197,7 @@ class Session:
         except Gone:
             raise
         except (asyncio.CancelledError, Stopped):
+            files.close()  # what it leaves unanswered holds threads
             await _to_the_end(self._clean_up(asyncio.current_task()))
             raise
         except GraphRecursionError:

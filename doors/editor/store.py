@@ -5,7 +5,7 @@ import fcntl
 import sqlite3
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -125,13 +125,24 @@ class Sessions:
                 await database.execute(_TABLE)
                 yield cls(database, claims)
 
-    async def save(self, record: Record) -> None:
-        """Keep it as it is now."""
-        record.updated = datetime.now(UTC).isoformat(timespec="milliseconds")
+    async def change(self, record: Record, **changes: Any) -> Record:
+        """Store the changes of a record, which may be a new one, and no more: gives it.
+
+        Another process may have changed the rest since.
+        """
+        changed = replace(record, **changes, updated=_now())
+        if await self.find(record.id) is None:
+            await self._database.execute(
+                f"INSERT INTO sessions VALUES ({_PLACES})",  # noqa: S608  # names of fields
+                asdict(changed),
+            )
+            return changed
+        assignments = ", ".join(f"{name} = :{name}" for name in (*changes, "updated"))
         await self._database.execute(
-            f"INSERT OR REPLACE INTO sessions VALUES ({_PLACES})",  # noqa: S608  # names of fields
-            asdict(record),
+            f"UPDATE sessions SET {assignments} WHERE id = :id",  # noqa: S608  # names of fields
+            asdict(changed),
         )
+        return await self.find(record.id) or changed
 
     async def find(self, id: str) -> Record | None:
         """The session of this id."""
@@ -179,6 +190,10 @@ class Sessions:
             if not count:
                 del self._claimed[id]
                 fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, place)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def is_in_use(file: Path) -> bool:

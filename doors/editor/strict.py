@@ -30,11 +30,12 @@ def refusal(method: str, params: dict[str, Any]) -> str | None:
 
 
 def _widened(params: dict[str, Any]) -> str | None:
-    if servers := params.get("mcpServers"):
-        given = servers if isinstance(servers, list) else [servers]
+    # By the names in Python too, which the SDK takes as well.
+    if servers := params.get("mcpServers") or params.get("mcp_servers"):
+        given = [*servers] if isinstance(servers, list | dict) else [servers]
         names = [one.get("name") if isinstance(one, dict) else one for one in given]
         told = plain(", ".join(map(repr, names)))
         return f"MCP servers are not supported yet ({told}); open the session without them"
-    if params.get("additionalDirectories"):
+    if params.get("additionalDirectories") or params.get("additional_directories"):
         return "additional directories are not supported; cwd is the workspace"
     return None

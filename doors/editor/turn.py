@@ -25,7 +25,7 @@ from modes.toolspec import Effect
 STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
 DURABILITY: Durability = "sync"
 """An approval is stored before the call begins."""
-CALLS_AT_ONCE = 16
+CALLS_AT_ONCE = 8
 """Of one message: each that waits for the editor holds one of the process's threads."""
 Given = Input | Command[Any] | None
 """What the graph is run with; None to go on."""
@@ -66,9 +66,9 @@ class Turn:
                     continue
             if interrupt is None:
                 return "max_tokens" if self._narrator.was_cut_off else "end_turn"
-            self._choices.may_change = self._is_about_the_mode(interrupt)
+            self._choices.is_asking = not self._is_about_the_mode(interrupt)
             given, interrupt = await self._ask(interrupt), None
-            self._choices.may_change = True
+            self._choices.is_asking = False
             if given is None and not self._choices.mode_is_set.is_set():
                 return "end_turn"
             if given is None:
