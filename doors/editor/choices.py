@@ -5,7 +5,7 @@ or with the next one: until it is there it stays a wish in the session's record.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,8 @@ from doors.editor.store import Record, Sessions
 from graph.state import Switch
 from graph.switch import voided
 from modes.errors import InvalidInputError
+
+TAKEN_BACK = "Taken back: you have set another mode."
 
 
 class Choices:
@@ -40,6 +42,8 @@ class Choices:
         self._shops = shops
         self._sessions = sessions
         self._narrator = narrator
+        self.choosing = asyncio.Lock()
+        """Held from what is read for a choice until that is made."""
         self._writing = asyncio.Lock()
         self._is_at_work = False
         self.is_asking = False
@@ -150,6 +154,11 @@ class Choices:
 
     async def _store(self, **changes: Any) -> None:
         self.record = await self._sessions.change(self.record, **changes)
+
+    async def take_back(self, values: Mapping[str, Any]) -> None:
+        """A question in another mode is none any more."""
+        await self._narrator.catch_up(self.shop.harness, values.get("messages", []))
+        await self._narrator.stopped(TAKEN_BACK)
 
     # How a wish gets into the thread.
 
