@@ -47,11 +47,12 @@ def act_node(harness: Harness) -> Node:
                 message = not_run(call, UNKNOWN)
             else:
                 allowed = _calling(harness, task["mode"], judged, runtime)
+                held = await _held(harness, task, judged)
                 message, update = await run_tool(judged, allowed, config)
                 _tell_of_edit(message, approved)
                 if judged.effect is Effect.EDIT and message.status == "success":
                     update["written"] = _with_written(task, judged)
-                    task = await _after_edit(harness, task, files_of(judged))
+                    task = await _renewed(harness, task, held)
         update["messages"] = [message]
         is_done = judged.effect is Effect.COMPLETE and message.status == "success"
         if is_done:
@@ -71,12 +72,27 @@ async def _is_the_same(
     return not files or approved.get("content") == await content_of(harness, files)
 
 
-async def _after_edit(harness: Harness, task: ActTask, files: list[str]) -> ActTask:
-    """What is approved of these files beside it is approved of them as they are now."""
+async def _held(harness: Harness, task: ActTask, judged: Judged) -> list[str]:
+    """The ids of approved calls to come that change the same files, which are as approved."""
+    files = {*files_of(judged)} if judged.effect is Effect.EDIT else set()
+    held = []
+    for planned in (one for batch in task["rest"] for one in batch):
+        approved = planned["approved"]
+        if (
+            approved is not None
+            and files & {*approved.get("files", [])}
+            and approved.get("content") == await content_of(harness, approved["files"])
+        ):
+            held.append(call_id(planned["call"]))
+    return held
+
+
+async def _renewed(harness: Harness, task: ActTask, held: list[str]) -> ActTask:
+    """What was approved of these files beside an edit is approved of them as it has left them."""
 
     async def renewed(planned: Planned) -> Planned:
         approved = planned["approved"]
-        if approved is None or not {*approved.get("files", [])} & {*files}:
+        if approved is None or call_id(planned["call"]) not in held:
             return planned
         content = await content_of(harness, approved["files"])
         return {**planned, "approved": {**approved, "content": content}}

@@ -15,7 +15,11 @@ from tools.workspace import MAX_FILE_BYTES, Workspace
 async def contents(harness: Harness, judged: Sequence[Judged]) -> dict[str, str]:
     """A digest for each call that edits files and needs a person, by its id."""
     edits = [one for one in judged if one.verdict.kind == "ask" and one.effect is Effect.EDIT]
-    return {call_id(one.call): await content_of(harness, files_of(one)) for one in edits}
+    paths = list(dict.fromkeys(path for one in edits for path in files_of(one)))
+    # Side by side: an editor may take its time for each.
+    found = await asyncio.gather(*(content_of(harness, [path]) for path in paths))
+    by_path = dict(zip(paths, found, strict=True))
+    return {call_id(one.call): _joined(map(by_path.__getitem__, files_of(one))) for one in edits}
 
 
 def files_of(one: Judged) -> list[str]:
@@ -23,18 +27,20 @@ def files_of(one: Judged) -> list[str]:
     return [path for path in one.real_paths.values() if path is not None]
 
 
-async def content_of(harness: Harness, paths: Iterable[str]) -> str:
+async def content_of(harness: Harness, paths: Sequence[str]) -> str:
     """A digest of what is in the files, as an editor has them where one reads."""
-    return await asyncio.to_thread(_digest, harness.toolbox.workspace, paths)
+    workspace = harness.toolbox.workspace
+    found = await asyncio.gather(*(asyncio.to_thread(_digest, workspace, path) for path in paths))
+    return _joined(found)
 
 
-def _digest(workspace: Workspace, paths: Iterable[str]) -> str:
-    digest = sha256()
-    for path in paths:
-        try:
-            with workspace.opened(path, is_real=True) as file:
-                data = b"is " + file.read(MAX_FILE_BYTES + 1)
-        except ToolFailedError:  # it is not there, or is none that a tool could change
-            data = b"is not"
-        digest.update(sha256(data).digest())
-    return digest.hexdigest()
+def _joined(digests: Iterable[str]) -> str:
+    return " ".join(digests)
+
+
+def _digest(workspace: Workspace, path: str) -> str:
+    try:
+        with workspace.opened(path, is_real=True) as file:
+            return sha256(file.read(MAX_FILE_BYTES + 1)).hexdigest()
+    except ToolFailedError:  # it is not there, or is none that a tool could change
+        return "none"

@@ -101,8 +101,8 @@ class Outcome:
         """Take in the decision on one call."""
         match decision["type"]:
             case "approve":
-                await self._approve(one, approvals=decision.get("approvals"))
-                self._remember(one, decision.get("remember", False))
+                if await self._approve(one, approvals=decision.get("approvals")):
+                    self._remember(one, decision.get("remember", False))
             case "edit":
                 await self._edit(one, decision["edited_action"]["args"])
             case "reject":
@@ -114,16 +114,16 @@ class Outcome:
 
     async def _approve(
         self, one: Judged, *, approvals: str | None = None, is_edit: bool = False
-    ) -> None:
+    ) -> bool:
+        """Whether the approval holds: for a file in which there is another text it does not."""
         if one.effect is Effect.SWITCH:
             self._choose(one, one.call["args"], "The user approved.", approvals)
-            return
+            return True
         files = files_of(one) if one.effect is Effect.EDIT else []
         content = await content_of(self._harness, files) if files else ""
         if files and not is_edit and content != self._asked_of.get(call_id(one.call)):
-            # The person has seen another text in its place.
             self._answers.append(not_run(one.call, VOID))
-            return
+            return False
         self._approved[call_id(one.call)] = Approved(
             args=one.call["args"],
             edited=is_edit,
@@ -131,6 +131,7 @@ class Outcome:
             files=files,
             content=content,
         )
+        return True
 
     def _remember(self, one: Judged, pattern: str | bool) -> None:
         if pattern is False:

@@ -183,6 +183,37 @@ async def test_an_approval_is_for_the_text_also_behind_another_call(
     assert "have changed since the user was asked" in str(await talk.messages())
 
 
+async def test_what_is_always_allowed_is_what_was_shown(
+    talk: Conversation, workspace: Path
+) -> None:
+    (workspace / "a").write_text("old")
+    await talk.say("write a: mine then write a: again", mode="code")
+    (workspace / "a").write_text("theirs")
+    await talk.decide({"type": "approve", "remember": True})
+    assert (workspace / "a").read_text() == "theirs"
+    assert len(await talk.waiting()) == 1
+
+
+async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspace: Path) -> None:
+    """Text comes into the file before an edit that is approved, or needs no approval."""
+    (workspace / "a").write_text("old")
+    calls = [
+        ("execute_command", {"command": "printf ' typed' >> a"}),
+        ("edit_file", {"path": "a", "old": "old", "new": "older"}),
+        ("write_file", {"path": "a", "content": "mine"}),
+    ]
+    catalog = load_catalog()
+    code = catalog["code"].model_copy(update={"permissions": {"edit_file": {"**": "allow"}}})
+    catalog = Catalog([*(catalog[slug] for slug in catalog if slug != "code"), code], "ask")
+    toolbox = build_toolbox(Workspace(workspace), catalog)
+    model = ScriptedModel(answers=[calling(*calls)])
+    talk = Conversation(build_agent(Harness(catalog, toolbox, Models(model)), InMemorySaver()))
+    await talk.say("go", mode="code")
+    assert [asked["name"] for asked in await talk.waiting()] == ["execute_command", "write_file"]
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == "older typed"
+
+
 async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
     class Busy(Workspace):
         @contextmanager

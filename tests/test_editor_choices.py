@@ -146,6 +146,25 @@ async def test_choices_right_behind_a_cancel_count(editor: Editor, workspace: Pa
         assert await kept(editor, workspace, id) == ("ask", "ask", "manual"), number
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_nothing_runs_under_what_another_window_has_just_chosen(
+    tmp_path: Path, workspace: Path, is_first: bool
+) -> None:
+    async with editing(tmp_path) as one, editing(tmp_path) as other:
+        id = await begun(one, workspace)
+        await one.say(id, "hello")
+        await reopened(other, workspace, id, resume=True)
+        await one.agent.set_config_option(session_id=id, config_id="approvals", value="auto")
+        prompt = other.say(id, "write a.txt: a")
+        choice = other.agent.set_session_mode(session_id=id, mode_id="debug")
+        both = [choice, prompt] if is_first else [prompt, choice]
+        found = await asyncio.gather(*both, return_exceptions=True)
+        assert isinstance(found[is_first], RequestError)
+        assert not (workspace / "a.txt").exists()
+        assert shown(other, id) == ("debug", "debug", "auto")
+        assert await other.say(id, "write a.txt: a") == "end_turn"
+
+
 async def test_a_choice_does_not_undo_another_windows(tmp_path: Path, workspace: Path) -> None:
     async with editing(tmp_path) as one, editing(tmp_path) as other:
         id = await begun(one, workspace)
@@ -153,17 +172,28 @@ async def test_a_choice_does_not_undo_another_windows(tmp_path: Path, workspace:
         await one.say(id, "hello")
         await reopened(other, workspace, id, resume=True)
         await one.agent.set_config_option(session_id=id, config_id="approvals", value="manual")
-        prompt, choice = await asyncio.gather(
-            other.say(id, "write a.txt: a"),
-            other.agent.set_session_mode(session_id=id, mode_id="debug"),
-            return_exceptions=True,
-        )
-        assert prompt == "cancelled" or isinstance(prompt, RequestError)  # the choice came first
-        assert not isinstance(choice, BaseException)
+        await other.agent.set_session_mode(session_id=id, mode_id="debug")
         assert shown(other, id) == ("debug", "debug", "manual")
         assert await other.say(id, "write a.txt: a") == "cancelled"
         assert await kept(one, workspace, id) == ("debug", "debug", "manual")
     assert not (workspace / "a.txt").exists()
+
+
+async def test_a_window_that_is_refused_chooses_nothing(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path, answer=never) as one, editing(tmp_path) as other:
+        id = await begun(one, workspace)
+        turn = asyncio.create_task(one.say(id, "write a.txt: a"))
+        await one.until(lambda: one.asked)
+        await reopened(other, workspace, id, resume=True)
+        found = await asyncio.gather(
+            other.say(id, "list"),
+            other.agent.set_config_option(session_id=id, config_id="approvals", value="auto"),
+            return_exceptions=True,
+        )
+        assert all(isinstance(one, RequestError) for one in found)
+        await one.agent.cancel(session_id=id)
+        await turn
+        assert await kept(one, workspace, id) == ("code", "code", "manual")
 
 
 async def test_what_is_chosen_already_takes_no_question_back(

@@ -236,6 +236,16 @@ async def test_a_command_in_front_of_a_mention(editor: Editor, workspace: Path) 
     ]
 
 
+async def test_a_session_that_is_not_opened_is_not_open(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path) as editor:
+        id = await begun(editor, workspace)
+    async with editing(tmp_path) as editor:
+        with pytest.raises(RequestError, match="the session is of the folder"):
+            await reopened(editor, tmp_path, id)
+        with pytest.raises(RequestError, match="no session"):
+            await editor.say(id, "hello")
+
+
 async def test_an_open_question_is_retold_as_one(editor: Editor, workspace: Path) -> None:
     editor.answer = choosing("chat")
     id = await begun(editor, workspace, "ask")

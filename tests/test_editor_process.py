@@ -123,7 +123,8 @@ async def test_no_tool_opens_what_the_agent_has_locks_on(place: Place) -> None:
     (place.root / "link").symlink_to("data")
     toolbox = Workshop(place.settings(workspace=place.root, sessions=file)).harness().toolbox
     async with Sessions.opened(file):
-        for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock"):
+        (place.root / "hard").hardlink_to(f"{file}.lock")
+        for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock", "hard"):
             for name, args in OPENING.items():
                 tool = toolbox[name]
                 with pytest.raises(ToolFailedError, match="the agent's own"):

@@ -177,11 +177,13 @@ async def test_a_message_that_is_none_does_not_supersede_the_question(
         await may_answer.wait()
         return "once"
 
-    async with editing(tmp_path, answer=answer) as editor:
+    async with editing(tmp_path, {"MODELS": "openai:x"}, answer=answer) as editor:
         await reopened(editor, workspace, id)
         with pytest.raises(RequestError, match="empty"):
             await editor.say(id, " ")
         await editor.until(lambda: editor.asked)
+        assert await editor.say(id, "/code") == "end_turn"  # where it is: nothing is said instead
+        await editor.until(lambda: len(editor.asked) == 2)
         may_answer.set()
         await editor.until(
             lambda: editor.statuses(editor.asked[0][1].tool_call_id)[-1] == "completed"

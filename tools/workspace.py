@@ -44,7 +44,7 @@ class Workspace:
 
         POSIX takes them off a file as soon as any descriptor of it is closed.
         """
-        self._closed = {str(file.resolve()).casefold() for file in closed}
+        self._closed = tuple(closed)
         if not root.is_dir():
             raise ConfigurationError(
                 f"WORKSPACE {str(root)!r} is not a folder; create it, or name one that exists"
@@ -122,12 +122,18 @@ class Workspace:
     @contextmanager
     def _on_disk(self, path: str, *, is_real: bool) -> Iterator[BinaryIO]:
         folders, name = self._file(path, is_real)
-        with (
-            self._failing(path, "read"),
-            self._folder(folders) as folder,
-            regular.opened(name, folder) as file,
-        ):
-            yield file
+        with self._failing(path, "read"), self._folder(folders) as folder:
+            self._leave_own(path, name, folder)
+            with regular.opened(name, folder) as file:
+                yield file
+
+    def _leave_own(self, path: str, name: str, folder: int) -> None:
+        """Refuse a file that is closed, by whatever name."""
+        for own in self._closed:
+            with suppress(OSError):  # one of them is not there
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if os.path.samestat(found, own.stat()):
+                    raise ToolFailedError(f"{path!r} is the agent's own; it is not opened here")
 
     def write(
         self, path: str, text: str, *, is_real: bool = False, instead_of: str | None = None
@@ -139,6 +145,7 @@ class Workspace:
         """
         folders, name = self._file(path, is_real)
         with self._failing(path, "written"), self._folder(folders, make=True) as folder:
+            self._leave_own(path, name, folder)
             old = regular.details(name, folder)
             if old is not None and not stat.S_ISREG(old.st_mode):
                 raise ToolFailedError(f"{path!r} is not a regular file")
@@ -238,8 +245,6 @@ class Workspace:
         names = self._real_names(path, is_real)
         if not names:
             raise ToolFailedError(f"{path!r} is not a regular file")
-        if str(self.root.joinpath(*names)).casefold() in self._closed:
-            raise ToolFailedError(f"{path!r} is the agent's own; it is not opened here")
         return names[:-1], names[-1]
 
     def _real_names(self, path: str, is_real: bool) -> list[str]:

@@ -178,18 +178,18 @@ class EditorAgent:
     async def _reopened(self, cwd: str, session_id: str) -> Session:
         with _refusing():
             folder = _folder(cwd)
-            if session_id not in self._open:
+            session = self._open.get(session_id)
+            if session is None:
                 record = await self._sessions.find(session_id)
                 if record is None:
                     raise RequestError(NOT_FOUND, f"there is no session {session_id[:100]!r}")
-                self._open.setdefault(session_id, self._session(record))
-            session = self._open[session_id]
+                session = self._session(record)
             if session.cwd != folder:
                 raise InvalidInputError(
                     f"the session is of the folder {str(session.cwd)!r}, and not of {cwd!r}"
                 )
             await session.open(Path(cwd))
-        return session
+        return self._open.setdefault(session_id, session)
 
     def _known(self, session_id: str) -> Session:
         if session_id not in self._open:

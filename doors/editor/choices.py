@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from graph.state import Switch
 from graph.switch import voided
 from modes.errors import InvalidInputError
 
+_clock = count(1)
 TAKEN_BACK = "Taken back: you have set another mode."
 
 
@@ -52,6 +54,8 @@ class Choices:
         """Wishes in the input of the run that has just begun."""
         self._mode = self._approvals = ""
         """As they are in the thread."""
+        self._changed_elsewhere = 0
+        """When that was last noticed, on the clock of ``_clock``."""
         self._told: Options | None = None
         self._told_commands: Modes | None = None
 
@@ -91,6 +95,7 @@ class Choices:
         async with self._writing:
             if self._is_at_work:
                 return (await self.shop.state(self.record.id)).values
+            known = None if self._told is None else self.options
             # Another process may have written it since.
             self.record = await self._sessions.find(self.record.id) or self.record
             self.shop = await self._shops.get(cwd, self._model)
@@ -102,7 +107,25 @@ class Choices:
             if self.record.mode not in harness.catalog:
                 self.record = replace(self.record, mode=None)
                 self.mode_is_set.clear()
+            self._notice(known)
         return values
+
+    def _notice(self, known: Options | None) -> None:
+        """Note when what was ``known`` has been changed elsewhere."""
+        now = self.options
+        if known is not None and known.mode not in self.shop.harness.catalog:
+            known = replace(known, mode=now.mode)  # it is no more, and nobody's choice
+        if known is not None and known.chosen != now.chosen:
+            self._changed_elsewhere = next(_clock)
+
+    @staticmethod
+    def now() -> int:
+        """The time, for ``is_changed_since``."""
+        return next(_clock)
+
+    def is_changed_since(self, time: int) -> bool:
+        """Whether another process has chosen something, of which the editor heard later."""
+        return self._changed_elsewhere > time
 
     async def choose(self, option: str, value: object, *, in_turn: bool = False) -> None:
         """Take it from the next step on; raises ``UserError`` for what there is not to choose.
@@ -124,19 +147,6 @@ class Choices:
                 self.mode_is_set.set()
         await self.tell()
 
-    async def is_as_told(self) -> bool:
-        """Whether the editor shows what counts; tells it, if not.
-
-        A mode that is no more gives way to another one, and does not count.
-        """
-        told, now = self._told, self.options
-        await self.tell()
-        if told is None:
-            return True
-        is_gone = told.mode not in self.shop.harness.catalog
-        is_same = (told.model, told.approvals) == (now.model, now.approvals)
-        return is_same and (is_gone or told.mode == now.mode)
-
     async def forget(self, option: str, value: str) -> None:
         """Do not wish it any more: the user has decided otherwise since."""
         if getattr(self.record, option) == value:
@@ -153,7 +163,10 @@ class Choices:
             await self._store(**changes)
 
     async def _store(self, **changes: Any) -> None:
+        expected = replace(self.record, **changes)
         self.record = await self._sessions.change(self.record, **changes)
+        if self.record.wishes != expected.wishes:
+            self._changed_elsewhere = next(_clock)
 
     async def take_back(self, values: Mapping[str, Any]) -> None:
         """A question in another mode is none any more."""

@@ -49,13 +49,16 @@ class Exchange:
         self._narrator = narrator
         self._files = files
         self._id = choices.record.id
+        self._arrived = choices.now()
+        self.has_run = False
 
     async def take(self) -> StopReason:
         """Raises ``UserError`` and ``RequestError``; ``Stopped`` and ``Gone`` as a turn does."""
         choices, message = self._choices, self._message
         async with choices.choosing:  # what was chosen before the message counts for it
             values = await choices.read()
-        if not await choices.is_as_told() and message is not None:
+        await choices.tell()
+        if message is not None and choices.is_changed_since(self._arrived):
             raise InvalidInputError(
                 f"not run: elsewhere this session has been set to {choices.options.mode!r}, "
                 f"{choices.options.model!r} and approvals {choices.options.approvals!r}; "
@@ -108,6 +111,7 @@ class Exchange:
         return True
 
     async def _run(self) -> StopReason:
+        self.has_run = True
         shop, message, turn = self._choices.shop, self._message, self.turn
         question = await shop.question(self._id)
         if message is None:

@@ -44,6 +44,11 @@ class Options:
     model: str
     approvals: str
 
+    @property
+    def chosen(self) -> tuple[str, str, str]:
+        """What is chosen, without what there is to choose from."""
+        return self.mode, self.model, self.approvals
+
     def check(self, option: str, value: object) -> str:
         """The value, if it is one to choose; raises ``InvalidInputError``, naming those there are.
 

@@ -67,6 +67,9 @@ class Session:
     async def begin(self) -> None:
         """What follows that answer: the commands, and a question that waits."""
         await self._choices.tell_commands()
+        await self._ask_again()
+
+    async def _ask_again(self) -> None:
         question = await self._choices.shop.question(self.id)
         is_asked = self._choices.record.mode is None and not self._tasks and not self._is_closed
         if question is not None and is_asked:
@@ -89,7 +92,7 @@ class Session:
         """Take it from the next step on; raises ``UserError`` for what there is not to choose."""
         choices = self._choices
         async with choices.choosing:
-            if self._tasks:
+            if self._sessions.is_claimed_by(self.id, self):
                 await choices.choose(option, value, in_turn=True)
             else:
                 with self._sessions.claimed(self.id, self):
@@ -105,16 +108,24 @@ class Session:
         Raises ``UserError`` for a message that is none, or is not to be run now.
         """
         message = Message.of(blocks, self._choices.options, self._narrator.folder)
-        if self._again in self._tasks:
-            exchange, _ = self._tasks[self._again]
-            if not exchange.turn.is_running:
-                exchange.is_left = True  # nobody answered; this is said instead
-                self._again.cancel()
+        supersedes = self._supersede()
         task = self._started(message)
-        _, may_be_told = self._tasks[task]
+        exchange, may_be_told = self._tasks[task]
         await may_be_told.wait()
+        if supersedes and not exchange.has_run:
+            await self._ask_again()
         # One that was cancelled before it began has had no say in it.
         return task.result() if task.done() and not task.cancelled() else "cancelled"
+
+    def _supersede(self) -> bool:
+        """End the question that was asked again, if nobody has answered: this is said instead."""
+        if self._again not in self._tasks:
+            return False
+        exchange, _ = self._tasks[self._again]
+        if exchange.turn.is_running:
+            return False
+        exchange.is_left = True
+        return self._again.cancel()
 
     def cancel(self) -> None:
         """End the turn under way, and those behind it."""

@@ -43,6 +43,11 @@ class Record:
     approvals: str | None = None
     """As ``mode``."""
 
+    @property
+    def wishes(self) -> tuple[str | None, str | None, str | None]:
+        """What the user has chosen."""
+        return self.mode, self.model, self.approvals
+
     @classmethod
     def new(cls, cwd: str) -> "Record":
         """A session that begins now."""
@@ -163,6 +168,10 @@ class Sessions:
         records = [Record(*row) for row in found]
         last = records[PAGE - 1 : PAGE] if len(records) > PAGE else []
         return records[:PAGE], next((f"{one.updated} {one.id}" for one in last), None)
+
+    def is_claimed_by(self, id: str, owner: object) -> bool:
+        """Whether the owner is on the session now."""
+        return id in self._claimed and self._claimed[id][0] is owner
 
     @contextmanager
     def claimed(self, id: str, owner: object) -> Iterator[None]:

@@ -162,7 +162,7 @@ def _plain(message: dict[str, Any]) -> dict[str, Any]:
     a failure and a result it sees the result, and one with the error null is a failure.
     """
     if "method" not in message:
-        message.pop("result" if message.get("error") else "error", None)
+        message.pop("error" if message.get("error") is None else "result", None)
     elif (params := message.get("params")) is not None:
         params.pop("_meta", None)
         params.pop("field_meta", None)  # its name in Python does as well
