@@ -68,7 +68,7 @@ async def _is_the_same(
     """Whether it is what a person has approved, and the files are as they were then."""
     if approved["digest"] != call_digest(harness, moment, judged):
         return False
-    files = approved.get("files", [])
+    files = files_of(judged) if judged.effect is Effect.EDIT else []
     return not files or approved.get("content") == await content_of(harness, files)
 
 

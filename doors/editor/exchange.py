@@ -51,6 +51,7 @@ class Exchange:
         self._id = choices.record.id
         self._arrived = choices.now()
         self.has_run = False
+        """Whether the graph was run: what waited for a person by then is settled."""
 
     async def take(self) -> StopReason:
         """Raises ``UserError`` and ``RequestError``; ``Stopped`` and ``Gone`` as a turn does."""
