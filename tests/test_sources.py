@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graph.user_files import read_user_file
+from graph.watch import Watch
 from graph.workshop import Workshop
 from modes.catalog import load_catalog
 from modes.errors import ConfigurationError, ModeFileError
@@ -413,11 +414,11 @@ def test_nothing_has_changed(place: Place) -> None:
     assert not workshop.is_outdated()
 
 
-def test_what_has_just_changed_counts_as_changed_again(place: Place) -> None:
-    place.global_modes.write_text(modes_file("mine"))
-    workshop = place.workshop()
-    workshop.harness()
-    assert workshop.is_outdated()
+def test_what_has_just_changed_counts_as_changed_again(tmp_path: Path) -> None:
+    watch = Watch()
+    (tmp_path / "modes.yaml").write_text("written while it was read")
+    watch.keep([tmp_path / "modes.yaml"])
+    assert watch.has_changed()
 
 
 @pytest.mark.parametrize(
