@@ -4,16 +4,21 @@
 SDK's in-process client skips the hook: never use it on behalf of a request.
 """
 
+import asyncio
 from hmac import compare_digest
 from typing import Any
 
 from langgraph_sdk import Auth
 
+from doors.gate import IS_INNER
+from graph.checkpoints import owners_of
 from graph.settings import load_settings
 
 ANYBODY = "anybody"
+GRAPH = "agent"  # its name in langgraph.json
 auth = Auth()
-TOKENS = load_settings().tokens
+_settings = load_settings()
+TOKENS = _settings.tokens
 """Names by token; none where no token is asked for."""
 
 
@@ -48,9 +53,90 @@ async def own_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
     return _owned(ctx, value)
 
 
+@auth.on.threads.create
+async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """As threads, also where the list of them is lost and the checkpoints are not.
+
+    Raises a 409.
+    """
+    await _nobody_elses(ctx, value.get("thread_id"))
+    # Else it comes with the first run, and a list that was written before shows no state.
+    value.setdefault("metadata", {}).setdefault("graph_id", GRAPH)
+    return _owned(ctx, value)
+
+
+@auth.on.threads.create_run
+async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """As threads; raises a 409 or 422."""
+    _no_rollback(value.get("multitask_strategy"))
+    if IS_INNER.get():
+        _only_messages(value["kwargs"])
+    if value.get("if_not_exists") == "create":
+        await _nobody_elses(ctx, value.get("thread_id"))
+    return _owned(ctx, value)
+
+
+@auth.on.threads.update
+async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """As threads; canceling a run is an update, too. Raises a 422."""
+    _no_rollback(value.get("action"))
+    return _owned(ctx, value)
+
+
+async def _nobody_elses(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
+    if not TOKENS or thread_id is None:
+        return
+    owners = await asyncio.to_thread(owners_of, _settings.checkpoints, str(thread_id))
+    if owners and owners - {None} != {ctx.user.identity}:
+        raise Auth.exceptions.HTTPException(
+            status_code=409, detail=f"thread {thread_id} is another user's, or made without a token"
+        )
+
+
+def _no_rollback(action: str | None) -> None:
+    if action == "rollback":
+        raise Auth.exceptions.HTTPException(
+            status_code=422,
+            detail="'rollback' is not possible with the SQLite checkpointer, and the thread would "
+            "hang; use 'interrupt'",
+        )
+
+
+def _only_messages(run: dict[str, Any]) -> None:
+    """Refuses what is the host's to say: a model calls here."""
+    given = run.get("input") or {}
+    if not isinstance(given, dict) or given.keys() - {"messages"}:
+        problem = "only 'messages' may be given; mode and approvals are the host's to say"
+    elif run.get("command"):
+        problem = "a question that waits is answered by a person, and not here"
+    elif run.get("context"):
+        problem = "no context may be given"
+    else:
+        return
+    raise Auth.exceptions.HTTPException(status_code=422, detail=f"refused: {problem}")
+
+
 @auth.on.crons
 async def own_crons(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """As threads."""
+    """As threads; raises a 422."""
+    _no_rollback((value.get("payload") or {}).get("multitask_strategy"))
+    return _owned(ctx, value)
+
+
+@auth.on.assistants
+async def own_assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """As threads; those that the server makes for its graphs are everybody's, to use as they are.
+
+    Raises a 403.
+    """
+    if not TOKENS:
+        return None
+    if ctx.action in ("read", "search"):
+        return {"$or": [{"owner": ctx.user.identity}, {"created_by": "system"}]}
+    if (value.get("metadata") or {}).get("created_by") == "system":
+        raise Auth.exceptions.HTTPException(
+            status_code=403, detail="created_by 'system' is for the server's own assistants"
+        )
     return _owned(ctx, value)
 
 

@@ -3,10 +3,12 @@
 The server as it comes answers any web page that its user happens to visit: a page may
 send a request to 127.0.0.1 as well as the user may. What gives such a page away is a
 foreign ``Origin``; a foreign ``Host``, where a name of the page's own has been made to
-lead here; or a body that is not JSON, the only one that a browser sends unasked.
+lead here; or a body that is not JSON, the only one that a browser sends unasked. And the
+server has routes that ask for no token: only those of ``doors/routes.py`` are let through.
 """
 
 from collections.abc import Collection
+from contextvars import ContextVar
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -14,9 +16,12 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from doors.routes import is_known
 from graph.settings import LOOPBACK
 
 JSON = "application/json"
+IS_INNER: ContextVar[bool] = ContextVar("IS_INNER", default=False)
+"""Whether the request is one that the server makes to itself: for its MCP and A2A endpoints."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,18 @@ class Gate:
     """Whether the server asks for a token, and so may be reached from elsewhere."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 403."""
+        """Pass the request on, or answer 403; 404 for what is not on the list."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
-        elif problem := self.problem(scope):
+            return
+        # No request from outside can set it: so the SDK's in-process client comes.
+        is_inner = scope.get("root_path") == "/noauth"
+        if not is_inner and (problem := self.problem(scope)):
             await refuse(scope, receive, send, problem)
+        elif problem := _unknown_route(scope):
+            await refuse(scope, receive, send, problem, status=404)
         else:
+            IS_INNER.set(is_inner)
             await self.app(scope, receive, send)
 
     def problem(self, scope: Scope) -> str | None:
@@ -81,6 +92,15 @@ def _foreign_body(headers: Headers) -> str | None:
     if not has_body or kind == JSON:
         return None
     return f"a body of the type {kind!r}; this server takes {JSON!r}"
+
+
+def _unknown_route(scope: Scope) -> str | None:
+    path = scope["path"]
+    if scope["type"] == "websocket":
+        return f"no WebSocket is served, {path!r} neither; use runs"
+    if is_known(scope["method"], path):
+        return None
+    return f"{scope['method']} {path!r} is not on the list in doors/routes.py"
 
 
 async def refuse(

@@ -1,16 +1,29 @@
 """The app that ``langgraph.json`` mounts around the dev server's own routes."""
 
+from httpx import HTTPStatusError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
 
 from doors.gate import Gate
 from doors.one_answer import OneAnswer
 from graph.settings import load_settings
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    """What the MCP endpoint was refused when it asked its own server; else it would say 500."""
+    assert isinstance(error, HTTPStatusError)
+    return Response(
+        error.response.content, error.response.status_code, media_type="application/json"
+    )
+
 
 _settings = load_settings()
 app = Starlette(
     middleware=[
         Middleware(Gate, origins=_settings.origins, has_token=bool(_settings.tokens)),
         Middleware(OneAnswer),
-    ]
+    ],
+    exception_handlers={HTTPStatusError: _refusal},
 )

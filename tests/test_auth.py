@@ -1,9 +1,11 @@
 """``AUTH_TOKEN`` on the real dev server: no token, nothing; one user, no other's threads."""
 
+import json
 import sys
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from httpx import HTTPStatusError
@@ -22,9 +24,16 @@ ALICE, BOB = "alices-own-token", "bobs-very-own-token"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("clone")
-    with running(folder, AUTH_TOKEN=f"alice:{ALICE},bob:{BOB}", DEFAULT_MODE="code") as server:
-        yield server
+    """With two users, and with the endpoints for other agents turned on."""
+    server = Server(tmp_path_factory.mktemp("clone"))
+    config = server.folder / "langgraph.json"
+    given = json.loads(config.read_text())
+    given["http"] |= {"disable_mcp": False, "disable_a2a": False}
+    config.unlink()  # a link to ours
+    config.write_text(json.dumps(given))
+    server.start(AUTH_TOKEN=f"alice:{ALICE},bob:{BOB}", DEFAULT_MODE="code")
+    yield server
+    server.kill()
 
 
 def client_of(server: Server, authorization: str | None) -> LangGraphClient:
@@ -71,7 +80,7 @@ def test_no_token_nothing(
         ("PUT", "/store/items"),
         ("POST", "/mcp"),
         ("POST", "/a2a/agent"),
-        ("GET", "/threads/x/state"),
+        ("GET", f"/threads/{UUID(int=1)}/state"),
     ):
         sent = body if method != "GET" else None
         status, text = ask(server, method, path, sent, Content_Type="application/json", **given)
@@ -107,6 +116,87 @@ async def test_a_thread_belongs_to_whoever_made_it(server: Server) -> None:
         assert not (server.workspace / "pwned").exists()
         await thread.decide(APPROVE)
         assert (server.workspace / "pwned").exists()
+
+
+async def test_an_assistant_belongs_to_whoever_made_it(server: Server) -> None:
+    async with (
+        client_of(server, f"Bearer {ALICE}") as alice,
+        client_of(server, f"Bearer {BOB}") as bob,
+    ):
+        (found,) = await bob.assistants.search()
+        assert found["name"] == "agent"
+        mine = (await alice.assistants.create("agent", name="mine"))["assistant_id"]
+        thread = await Thread.new(bob)
+        broken: Any = {"recursion_limit": 1}
+        system: Any = {"created_by": "system"}
+        for attempt in (
+            bob.assistants.get(mine),
+            bob.assistants.get_versions(mine),
+            bob.assistants.update(mine, config=broken),
+            bob.assistants.set_latest(mine, 1),
+            bob.assistants.delete(mine),
+            bob.runs.wait(thread.id, mine, input={"messages": []}),
+            bob.crons.create(mine, schedule="0 0 1 1 *", input={"messages": []}),
+            bob.assistants.update(found["assistant_id"], config=broken),
+            bob.assistants.set_latest(found["assistant_id"], 1),
+            bob.assistants.delete(found["assistant_id"]),
+            bob.assistants.create("agent", name="bob's", metadata=system),
+            alice.assistants.update(mine, metadata=system),
+        ):
+            assert await status_of(attempt) in (403, 404)
+        assert len(await bob.assistants.search()) == 1
+        for assistant in (mine, found["assistant_id"], "agent"):
+            await alice.runs.wait(None, assistant, input={"messages": []})
+        await alice.assistants.update(mine, name="still mine")
+        await alice.assistants.delete(mine)
+
+
+def test_another_agent_that_calls_has_no_rights_of_the_host(server: Server) -> None:
+    """Over MCP and A2A a model talks: it sets no mode and no approvals, and answers no question."""
+
+    def call(path: str, method: str, **params: Any) -> str:
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        headers = {"Accept": "application/json", "Authorization": f"Bearer {ALICE}"}
+        given = json.dumps(request)
+        return ask(server, "POST", path, given, Content_Type="application/json", **headers)[1]
+
+    def send(text: str, *more: dict[str, Any], **given: Any) -> str:
+        parts = [{"kind": "text", "text": text}, *more]
+        message = {"role": "user", "messageId": "m", "parts": parts, **given}
+        return call(f"/a2a/{UUID(assistant)}", "message/send", message=message)
+
+    headers = {"Content_Type": "application/json", "Authorization": f"Bearer {ALICE}"}
+    (agent,) = json.loads(ask(server, "POST", "/assistants/search", "{}", **headers)[1])
+    assistant = agent["assistant_id"]
+    write = "write by_a_model: x"
+    host: list[dict[str, Any]] = [
+        {"mode": "code"},
+        {"approvals": "auto"},
+        {"forget": "all"},
+        {"mode": None},
+    ]
+    asked = call("/mcp", "tools/call", name="agent", arguments={"messages": write})
+    assert "Code mode wants to use write_file" in asked
+    for given in host:
+        arguments = {"messages": write, **given}
+        assert "refused: " in call("/mcp", "tools/call", name="agent", arguments=arguments)
+        assert "refused: " in send(write, {"kind": "data", "data": given})
+    arguments = {"messages": write}
+    context = {"checkpoint_id": str(UUID(int=1))}
+    assert "refused: " in call(
+        "/mcp", "tools/call", name="agent", arguments=arguments, context=context
+    )
+    task = json.loads(send(write))["result"]
+    place = {"contextId": task["contextId"], "taskId": task["id"]}
+    decision = {"decisions": [APPROVE]}
+    for answer in (
+        send("approve", **place),
+        send("", {"kind": "data", "data": {"resume": decision}}, **place),
+        send("", command={"resume": decision}, **place),
+        send("", command={"update": {"approvals": "auto"}}, **place),
+    ):
+        assert "refused: " in answer
+    assert not (server.workspace / "by_a_model").exists()
 
 
 async def test_a_store_belongs_to_whoever_filled_it(server: Server) -> None:

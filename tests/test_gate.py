@@ -3,14 +3,20 @@
 import asyncio
 import http.client
 import json
+import os
+import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langgraph_sdk import get_client
 
+from doors.routes import is_known
 from graph.settings import load_settings
 from modes.errors import ConfigurationError
 from tests.conversation import APPROVE
@@ -156,6 +162,98 @@ async def test_whom_the_user_allows_goes_on_working(server: Server, waiting: str
         assert await client.assistants.search()
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/internal/truncate"),
+        ("GET", "/internal/debug/thread/{}"),
+        ("GET", "/deploy"),
+        ("POST", "/deploy"),
+        ("GET", "/deploy/x/stream"),
+        ("GET", "/metrics"),
+        ("GET", "/ui/agent"),
+        ("POST", "/mcp"),
+        ("POST", "/a2a/agent"),
+        # The server's router takes these for the path without the end.
+        ("GET", "/ok%0A"),
+        ("POST", "/internal/truncate%0A"),
+        ("GET", "/internal/debug/thread/{}%0a"),
+        ("GET", "/threads/{}/state%0A"),
+        ("POST", "/threads/{}/runs%0A"),
+        ("POST", "/threads/{}/runs/wait%0A"),
+        ("POST", "/threads/{}%0A/runs"),
+        ("POST", "/runs/wait%0A"),
+        ("POST", "//threads/{}/runs"),
+        ("POST", "/threads/{}/runs/"),
+        ("POST", "/threads/{};x/runs"),
+        ("POST", "/threads/{}%00/runs"),
+        ("POST", "/threads/{}%E2%80%A8/runs"),
+        ("post", "/threads/{}/runs"),
+        ("PUT", "/threads/{}/runs"),
+    ],
+)
+def test_what_is_not_on_the_list(server: Server, waiting: str, method: str, path: str) -> None:
+    given = path.format(waiting)
+    status, text = ask(server, method, given, approval(), Content_Type="application/json")
+    assert status in (400, 404), text
+    assert waiting not in text or "refused: " in text
+    status, text = ask(server, "GET", f"/threads/{waiting}/state")
+    assert '"write_file"' in text
+    assert not (server.workspace / "pwned").exists()
+
+
+NOT_LET_IN = {
+    "/internal/truncate",
+    "/internal/debug/thread/{thread_id}",
+    "/deploy",
+    "/deploy/{operation_id}/stream",
+    "/metrics",
+    "/ui",
+    "/ui/{graph_id}",
+    "/threads/{thread_id}/storage",
+    "/threads/{thread_id}/stream/events",
+    "/threads/{thread_id}/commands",
+    "/a2a/{assistant_id}/",
+    "/a2a/{assistant_id}/.well-known/agent.json",
+}
+"""What the installed server can mount, and nobody gets."""
+
+ROUTES = """
+from langgraph_api.server import app
+
+def show(routes):
+    for route in routes:
+        if route.path:
+            print(route.path, *(getattr(route, "methods", None) or ["WEBSOCKET"]))
+        else:
+            show(route.routes)
+
+show(app.routes)
+"""
+
+
+def test_each_route_of_the_server_is_let_in_or_known_to_be_refused(tmp_path: Path) -> None:
+    """Where this fails, a new version has a new route: add it to one of the two lists."""
+    names = ("MIGRATIONS_PATH", "DATABASE_URI", "REDIS_URI", "LANGGRAPH_RUNTIME_EDITION")
+    given = dict(zip(names, ("__inmem", ":memory:", "fake", "inmem"), strict=True))
+    listing = subprocess.run(
+        [sys.executable, "-c", ROUTES],
+        cwd=tmp_path,
+        env={**os.environ, **given, "FF_V2_EVENT_STREAMING": "true"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    routes = [line.split() for line in listing.stdout.splitlines()]
+    for path, *methods in routes:
+        fields = {name: str(UUID(int=1)) for name in re.findall(r"\{(\w+)\}", path)}
+        concrete = path.format(**fields)
+        for method in methods:
+            assert is_known(method, concrete) != (path in NOT_LET_IN), f"{method} {path}"
+    assert {path for path, *_ in routes} >= NOT_LET_IN
+
+
 def test_another_page_can_be_allowed(tmp_path: Path) -> None:
     with running(tmp_path, ALLOWED_ORIGINS="http://chat.example, http://localhost:3000") as server:
         assert ask(server, "GET", "/ok", Origin="http://chat.example")[0] == 200
@@ -185,6 +283,34 @@ def test_the_second_protocol_is_off(server: Server, waiting: str) -> None:
         status, _ = ask(server, "POST", path, json.dumps(command), content_type="application/json")
         assert status in (404, 405)
     assert not (server.workspace / "pwned").exists()
+
+
+ROLLBACK = {"assistant_id": "agent", "input": {"messages": []}, "multitask_strategy": "rollback"}
+CRON = {**ROLLBACK, "schedule": "0 0 1 1 *"}
+
+
+def test_nothing_is_rolled_back(server: Server, waiting: str) -> None:
+    """The server deletes a run's checkpoints then; it cannot, and leaves a thread that hangs."""
+    thread, run = f"/threads/{waiting}", UUID(int=1)
+
+    def post(path: str, body: Any, method: str = "POST") -> Answer:
+        return ask(server, method, path, json.dumps(body), Content_Type="application/json")
+
+    kept = {**CRON, "multitask_strategy": "interrupt"}
+    cron = json.loads(post("/runs/crons", kept)[1])["cron_id"]
+    for status, text in (
+        *(post(f"{thread}/runs{end}", ROLLBACK) for end in ("", "/wait", "/stream")),
+        *(post(f"/runs{end}", ROLLBACK) for end in ("", "/wait", "/stream")),
+        post("/runs/batch", [ROLLBACK]),
+        post("/runs/crons", CRON),
+        post(f"{thread}/runs/crons", CRON),
+        post(f"/runs/crons/{cron}", {"multitask_strategy": "rollback"}, "PATCH"),
+        post(f"{thread}/runs/{run}/cancel?action=rollback", {}),
+        post("/runs/cancel?action=rollback", {"thread_id": waiting, "run_ids": [str(run)]}),
+        post("/runs/cancel?action=rollback", {"status": "all"}),
+    ):
+        assert (status, "use 'interrupt'" in text) == (422, True), text
+    ask(server, "DELETE", f"/runs/crons/{cron}")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""``is_known``: what the gate lets through to the server; a route that is not here is refused.
+
+The server mounts more than this, partly beside its own authentication
+(``/internal/...``, ``/deploy``, ``/metrics``), and each version may add to it.
+"""
+
+import re
+
+_FIELDS = {
+    # Ids only: a new "/threads/something" of the server's is no thread.
+    "id": r"[0-9a-fA-F-]{32,36}",
+    "name": r"[A-Za-z0-9_-]+",
+    "namespace": r"[A-Za-z0-9_:|-]+",
+}
+_ROUTES = {
+    "/": "GET",
+    "/ok": "GET",
+    "/info": "GET",
+    "/docs": "GET",
+    "/openapi.json": "GET",
+    "/assistants": "POST",
+    "/assistants/search": "POST",
+    "/assistants/count": "POST",
+    "/assistants/{id}": "GET PATCH DELETE",
+    "/assistants/{id}/latest": "POST",
+    "/assistants/{id}/versions": "POST",
+    "/assistants/{name}/graph": "GET",
+    "/assistants/{id}/schemas": "GET",
+    "/assistants/{id}/subgraphs": "GET",
+    "/assistants/{id}/subgraphs/{namespace}": "GET",
+    "/threads": "POST",
+    "/threads/search": "POST",
+    "/threads/count": "POST",
+    "/threads/prune": "POST",
+    "/threads/{id}": "GET PATCH DELETE",
+    "/threads/{id}/copy": "POST",
+    "/threads/{id}/state": "GET POST",
+    "/threads/{id}/state/{id}": "GET",
+    "/threads/{id}/state/checkpoint": "POST",
+    "/threads/{id}/history": "GET POST",
+    "/threads/{id}/stream": "GET",
+    "/threads/{id}/runs": "GET POST",
+    "/threads/{id}/runs/stream": "POST",
+    "/threads/{id}/runs/wait": "POST",
+    "/threads/{id}/runs/crons": "POST",
+    "/threads/{id}/runs/{id}": "GET DELETE",
+    "/threads/{id}/runs/{id}/join": "GET",
+    "/threads/{id}/runs/{id}/stream": "GET",
+    "/threads/{id}/runs/{id}/cancel": "POST",
+    "/runs": "POST",
+    "/runs/stream": "POST",
+    "/runs/wait": "POST",
+    "/runs/batch": "POST",
+    "/runs/cancel": "POST",
+    "/runs/crons": "POST",
+    "/runs/crons/search": "POST",
+    "/runs/crons/count": "POST",
+    "/runs/crons/{id}": "GET PATCH DELETE",
+    "/store/items": "GET PUT DELETE",
+    "/store/items/search": "POST",
+    "/store/namespaces": "POST",
+    # Mounted only where langgraph.json says so.
+    "/mcp": "GET POST DELETE",
+    "/.well-known/agent-card.json": "GET",
+    "/a2a/{name}": "GET POST DELETE",
+    "/a2a/{name}/.well-known/agent-card.json": "GET",
+}
+
+
+def _pattern(route: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", route)
+    return re.compile(
+        "".join(_FIELDS[part] if place % 2 else re.escape(part) for place, part in enumerate(parts))
+    )
+
+
+_KNOWN = [(_pattern(route), frozenset(methods.split())) for route, methods in _ROUTES.items()]
+
+
+def is_known(method: str, path: str) -> bool:
+    """Whether the path, as the server's router will see it, is on the list for the method.
+
+    The whole of it: the router's own patterns end before a line break, ours do not.
+    """
+    methods = {name for pattern, names in _KNOWN if pattern.fullmatch(path) for name in names}
+    if method == "OPTIONS":  # a browser's question before a request from another page
+        return bool(methods)
+    return ("GET" if method == "HEAD" else method) in methods
