@@ -1,13 +1,16 @@
 """The real dev server, killed as by a power cut, and started again."""
 
 import asyncio
+import shutil
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from tests.conversation import APPROVE, until
 from tests.server import Thread, running
+from tests.test_auth import ALICE, BOB, client_of, status_of
 
 
 async def test_an_interrupt_outlives_the_server(tmp_path: Path) -> None:
@@ -49,6 +52,48 @@ async def test_a_call_is_not_run_again(tmp_path: Path, goes_on: str) -> None:
             assert "may have taken effect" in messages[3]["content"]
             assert messages[-1]["type"] == "ai"
         assert log.read_text() == "one\ntwo\n"
+
+
+async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
+    """Killed when the list was written between a thread's creation and its first run.
+
+    That thread shows its question; one that the list lacks is its owner's to create again.
+    """
+    given = {"AUTH_TOKEN": f"alice:{ALICE},bob:{BOB}", "DEFAULT_MODE": "code"}
+    lists, old = tmp_path / ".langgraph_api", tmp_path / "old"
+    with running(tmp_path, **given) as server:
+        async with client_of(server, f"Bearer {ALICE}") as alice:
+            listed = await Thread.new(alice)
+            listing = lists / ".langgraph_ops.pckl"
+            id = UUID(listed.id).int.to_bytes(16, "little")
+            await until(lambda: listing.exists() and id in listing.read_bytes())
+            shutil.copytree(lists, old)
+            lost = await Thread.new(alice)
+            for thread in (listed, lost):
+                await thread.say(f"write {thread.id}: x")
+                assert await thread.waiting()
+        server.kill()
+        shutil.rmtree(lists)
+        old.rename(lists)
+        server.start(**given)
+        async with (
+            client_of(server, f"Bearer {ALICE}") as alice,
+            client_of(server, f"Bearer {BOB}") as bob,
+        ):
+            assert await Thread(alice, listed.id).waiting()
+            for attempt in (
+                bob.threads.create(thread_id=lost.id),
+                bob.threads.create(thread_id=lost.id.upper(), if_exists="do_nothing"),
+                bob.runs.wait(lost.id, "agent", input=None, if_not_exists="create"),
+                bob.runs.create(lost.id, "agent", if_not_exists="create"),
+                bob.threads.get_state(lost.id),
+                bob.threads.copy(lost.id),
+            ):
+                assert await status_of(attempt) in (404, 409)
+            again = await reopened(alice, lost)
+            assert await again.waiting()
+            await again.decide(APPROVE)
+            assert (server.workspace / lost.id).read_text() == "x"
 
 
 async def reopened(client: LangGraphClient, thread: Thread) -> Thread:
