@@ -18,7 +18,7 @@ from modes.errors import ConfigurationError, UserError
 
 # No network call that nobody asked for: the CLI's analytics, the API's look for a newer
 # version, LangSmith tracing. What the user has set wins. The last one tells clients that there
-# is no second protocol: doors/one_answer.py does not let it in.
+# is no second protocol: doors/gate.py does not let it in.
 DEFAULTS = {
     "FF_V2_EVENT_STREAMING": "false",
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",

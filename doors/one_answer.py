@@ -2,7 +2,7 @@
 
 The server would keep it until the run ends, and a second click on "approve" would
 answer the question that comes next. Instead it gets a 409. The server's second protocol
-(event streaming), in which a decision looks like any input, is not let in.
+(event streaming), in which a decision looks like any input, is not on the gate's list.
 """
 
 import json
@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from doors.gate import refuse
 
 _RUNS = re.compile(r"/threads/[^/]+/runs(/stream|/wait)?/?")
-_SECOND_PROTOCOL = re.compile(r"/+threads/[^/]+/(commands|stream/events)/?")
 
 
 @dataclass(frozen=True)
@@ -26,9 +25,6 @@ class OneAnswer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; of a run that resumes with what to do where another one runs."""
-        if "path" in scope and _SECOND_PROTOCOL.fullmatch(scope["path"]):
-            await refuse(scope, receive, send, "event streaming is off, use runs", status=404)
-            return
         is_run = scope["type"] == "http" and scope["method"] == "POST"
         if not is_run or _RUNS.fullmatch(scope["path"]) is None:
             await self.app(scope, receive, send)
