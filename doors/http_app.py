@@ -13,7 +13,8 @@ from graph.settings import load_settings
 
 async def _refusal(_: Request, error: Exception) -> Response:
     """What the MCP endpoint was refused when it asked its own server; else it would say 500."""
-    assert isinstance(error, HTTPStatusError)
+    if not isinstance(error, HTTPStatusError):
+        raise error
     return Response(
         error.response.content, error.response.status_code, media_type="application/json"
     )
