@@ -72,6 +72,8 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
             for thread in (listed, lost):
                 await thread.say(f"write {thread.id}: x")
                 assert await thread.waiting()
+            silent = await Thread.new(alice)
+            await alice.threads.update_state(silent.id, {"mode": "ask"})
         server.kill()
         shutil.rmtree(lists)
         old.rename(lists)
@@ -83,6 +85,7 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
             assert await Thread(alice, listed.id).waiting()
             for attempt in (
                 bob.threads.create(thread_id=lost.id),
+                bob.threads.create(thread_id=silent.id),
                 bob.threads.create(thread_id=lost.id.upper(), if_exists="do_nothing"),
                 bob.runs.wait(lost.id, "agent", input=None, if_not_exists="create"),
                 bob.runs.create(lost.id, "agent", if_not_exists="create"),
@@ -90,6 +93,7 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
                 bob.threads.copy(lost.id),
             ):
                 assert await status_of(attempt) in (404, 409)
+            assert await (await reopened(alice, silent)).mode() == "ask"
             again = await reopened(alice, lost)
             assert await again.waiting()
             await again.decide(APPROVE)
