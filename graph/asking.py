@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 
 from graph.answer import usable
+from graph.harness import Voice
+from graph.normal_form import as_sent
+from graph.optional_fields import OptionalFields
 from graph.provider_errors import LONGEST_WAIT, TRIES, explained, is_worth_another_try, seconds
 from graph.streamed_calls import StreamedCalls
+from graph.thoughts import of_mode, with_thoughts
 from modes.errors import ProviderError
 
 FIRST_WAIT = 0.5
@@ -19,34 +23,42 @@ FIRST_WAIT = 0.5
 
 
 async def answered(
-    model: Runnable[LanguageModelInput, AIMessage],
-    name: str,
-    sent: list[AnyMessage],
-    earlier: Sequence[AnyMessage],
-    config: RunnableConfig,
+    voice: Voice, messages: Sequence[AnyMessage], config: RunnableConfig
 ) -> AIMessage:
-    """The model's answer to ``sent``, fit for a history that holds ``earlier``.
+    """The answer to ``messages``, fit for a history that holds them.
 
     Raises ``ProviderError``, without the client's own error behind it, in which a key may
     stand. The clients' own retries are off: Anthropic's would wait for a day if the service
     said so. An answer of which a client has heard words is not asked for again.
     """
+    fields = voice.service.fields
     for number in range(1, TRIES + 1):
         streamed = StreamedCalls()
-        listening = heard_by(streamed, model, config)
+        listening = heard_by(streamed, voice.model, config)
+        sent = _sent(voice, messages, fields)
         try:
-            answer = await model.ainvoke(sent, listening)
+            answer = await voice.model.ainvoke(sent, listening, **fields.arguments)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
             wait = FIRST_WAIT * number if (said := seconds(error)) is None else said
-            may_help = is_worth_another_try(error) and not streamed.has_begun
+            if less := voice.service.without(error, fields):
+                fields, wait = less, 0
+            may_help = (less or is_worth_another_try(error)) and not streamed.has_begun
             if number == TRIES or not may_help or wait > LONGEST_WAIT:
-                raise explained(error, name, number, has_begun=streamed.has_begun) from None
+                raise explained(error, voice.name, number, has_begun=streamed.has_begun) from None
             await asyncio.sleep(wait)
         else:
             if not isinstance(answer, AIMessage):
-                raise ProviderError(f"the model {name!r} answered with a {answer.type} message")
-            return usable(answer, streamed, earlier)
+                raise ProviderError(
+                    f"the model {voice.name!r} answered with a {answer.type} message"
+                )
+            return of_mode(usable(answer, streamed, messages), voice.mode)
     raise AssertionError
+
+
+def _sent(voice: Voice, messages: Sequence[AnyMessage], fields: OptionalFields) -> list[AnyMessage]:
+    """The history as this model takes it, behind the prompt."""
+    taken = as_sent(messages, voice.provider)
+    return [voice.prompt, *with_thoughts(taken, fields.thoughts, voice.mode)]
 
 
 def heard_by(handler: BaseCallbackHandler, model: Any, config: RunnableConfig) -> RunnableConfig:

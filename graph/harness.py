@@ -10,6 +10,7 @@ from langchain_core.runnables import Runnable
 
 from graph.models import Models
 from graph.once import Once
+from graph.optional_fields import Service
 from graph.state import TAKEN_NAMES
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
@@ -25,11 +26,14 @@ from tools.toolbox import Toolbox
 class Voice:
     """What a mode node speaks with."""
 
+    mode: str
+    """Its slug."""
     prompt: SystemMessage
     model: Runnable[LanguageModelInput, AIMessage]
     """With the mode's tools bound."""
     name: str
     """Of the model, as the user wrote it."""
+    service: Service
 
     @property
     def provider(self) -> str:
@@ -100,7 +104,9 @@ class Harness:
         names = self.machine.bound(Configuration(mode.slug, Phase.THINKING))
         tools = [self.toolbox[name].runnable for name in names]
         model = self.models[mode.model].bind_tools(tools)
-        return Voice(SystemMessage(prompt), model, mode.model or self.models.default)
+        name = mode.model or self.models.default
+        service = self.models.service(mode.model)
+        return Voice(mode.slug, SystemMessage(prompt), model, name, service)
 
 
 def edit_limit(mode: Mode) -> str:

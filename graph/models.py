@@ -6,6 +6,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
 from graph.offline import OfflineModel
+from graph.optional_fields import Service
 from graph.providers import PROVIDERS
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
@@ -20,6 +21,7 @@ class Models:
         self.default = default if isinstance(default, str) else default._llm_type
         model = load_model(default) if isinstance(default, str) else default
         self._models: dict[str, BaseChatModel] = {self.default: model}
+        self._services: dict[str, Service] = {}
 
     def problem(self, name: str | None) -> str | None:
         """Why the model cannot be had; None where it can."""
@@ -28,6 +30,10 @@ class Models:
         except ConfigurationError as error:
             return str(error)
         return None
+
+    def service(self, name: str | None) -> Service:
+        """What is known of the service behind the model; the same one each time."""
+        return self._services.setdefault(name or self.default, Service(name or self.default))
 
     def __getitem__(self, name: str | None) -> BaseChatModel:
         """The model of this name, or the default one; raises ``ConfigurationError``."""

@@ -11,7 +11,6 @@ from graph.harness import Harness
 from graph.judge import Moment, batches, judge_all
 from graph.mode_changes import where
 from graph.node import Node
-from graph.normal_form import as_sent
 from graph.state import State
 from modes.machine import Event
 
@@ -23,8 +22,7 @@ def mode_node(harness: Harness, slug: str) -> Node:
         voice = harness.voice(slug)
         now, change = where(harness, state)
         messages = state["messages"]
-        sent = [voice.prompt, *as_sent(messages, voice.provider)]
-        message = await answered(voice.model, voice.name, sent, messages, config)
+        message = await answered(voice, messages, config)
         update: dict[str, Any] = {"messages": [message]}
         if change:
             update |= {"mode_changes": change, "written": []}

@@ -90,6 +90,41 @@ async def test_plan_then_code(begin: Begin, project: Path) -> None:
     assert any("\nok" in text for text in results), "the check was run"
 
 
+@pytest.mark.parametrize("provider", ["anthropic"])
+async def test_thoughts_through_two_switches(begin: Begin, project: Path) -> None:
+    """Each mode has a prompt and tools of its own: what was thought before it fits no more."""
+
+    def thinking(text: str, name: str, **args: Any) -> Answer:
+        return Answer(calls=(Call(name, args),), thinking=text)
+
+    tape = begin(
+        [
+            thinking("I look at it.", "read_file", path="add.py"),
+            thinking("A plan.", "switch_mode", mode_slug="architect", reason="A plan first."),
+            thinking("It subtracts.", "write_file", path="plan.md", content="Let it add.\n"),
+            thinking("Now do it.", "switch_mode", mode_slug="code", reason="It is planned."),
+            Answer("I mend it.", MEND.calls, thinking="A plus."),
+            Answer("add.py adds now.", thinking="Done."),
+        ]
+    )
+    talk = talk_of(tape, project)
+    await talk.say(
+        "add.py subtracts. Look at it, plan the mending in plan.md in architect mode, then mend "
+        "it in code mode."
+    )
+    await talk.approve_all()
+    await went_well(talk)
+    assert "a + b" in (project / "add.py").read_text()
+    assert await changes(talk) == [("ask", "architect", "human"), ("architect", "code", "human")]
+    answers = [one for one in await talk.messages() if isinstance(one, AIMessage)]
+    if not tape.is_streamed:  # LangChain drops what a stream says of it
+        told = [one.response_metadata["input_transformations"] for one in answers]
+        dropped = [[entry["path"] for entry in one] for one in told]
+        assert dropped[:2] == [[], []], "nothing, as long as the mode is the same"
+        assert dropped[2][0] == dropped[-1][0] == "messages.1.content.0"
+    assert all(one.content[0]["type"] == "thinking" for one in answers), "all of it is kept"  # type: ignore[index]  # a list of blocks
+
+
 async def test_a_rejected_switch(begin: Begin, project: Path) -> None:
     tape = begin(
         [

@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from tests.provider import binding
 from tests.provider.script import Answer, Asked, Failure, Ids, pieces, words
 
 PATH = "/v1/messages"
@@ -125,7 +126,7 @@ def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
         if not body.get(name):
             return f"{name}: Field required"
     found = [*_tool_problems(body.get("tools", [])), *_history_problems(body["messages"])]
-    return found[0] if found else None
+    return found[0] if found else binding.problem(headers, body)
 
 
 def _tool_problems(tools: list[dict[str, Any]]) -> Iterator[str]:
@@ -200,7 +201,7 @@ def as_json(answer: Answer, body: dict[str, Any], ids: Ids) -> dict[str, Any]:
     """The answer in one piece."""
     return {
         **_message(body, ids),
-        "content": [*_content(answer, ids)],
+        "content": [*_content(answer, body, ids)],
         "stop_reason": _stop_reason(answer),
         "stop_sequence": None,
         "usage": _usage(body, _made(answer)),
@@ -216,12 +217,13 @@ def _message(body: dict[str, Any], ids: Ids) -> dict[str, Any]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
+        **binding.transformations(body),
     }
 
 
-def _content(answer: Answer, ids: Ids) -> Iterator[dict[str, Any]]:
+def _content(answer: Answer, body: dict[str, Any], ids: Ids) -> Iterator[dict[str, Any]]:
     if answer.thinking:
-        signature = ids.new("EqE", 60)
+        signature = binding.signature(body, ids)
         yield {"type": "thinking", "thinking": answer.thinking, "signature": signature}
     if answer.text:
         yield {"type": "text", "text": answer.text}
@@ -264,7 +266,7 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids) -> list[str]:
     message = {**_message(body, ids), "usage": _usage(body, 1)}
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     calls = iter(answer.calls)
-    for index, block in enumerate(_content(answer, ids)):
+    for index, block in enumerate(_content(answer, body, ids)):
         raw = next(calls).args if block["type"] == "tool_use" else ""
         begun, deltas = _begun(block, raw)
         events.append({"type": "content_block_start", "index": index, "content_block": begun})

@@ -37,9 +37,13 @@ class ScriptedProvider:
     A request that the real service would refuse is refused, and takes no step.
     """
 
-    def __init__(self, script: Sequence[Step] | Driver, key: str = KEY) -> None:
+    def __init__(
+        self, script: Sequence[Step] | Driver, key: str = KEY, unknown: str | None = None
+    ) -> None:
+        """``unknown`` is a field or a beta header that this service does not know."""
         self.script = script
         self.key = key
+        self.unknown = unknown
         self.requests: list[Request] = []
         self.refused: list[str] = []
         """Why requests were refused that no step wanted refused."""
@@ -73,6 +77,8 @@ class ScriptedProvider:
         self.requests.append(request)
         if wire.given_key(request.headers) != self.key:
             return Failure("key")
+        if self.unknown and self.unknown in json.dumps([*request.headers.values(), request.body]):
+            return Failure("request", f"{self.unknown}: Extra inputs are not permitted")
         if found := wire.problem(request.headers, request.body):
             self.refused.append(found)
             return Failure("request", found)
@@ -90,9 +96,11 @@ class ScriptedProvider:
 
 
 @contextmanager
-def serving(script: Sequence[Step] | Driver, key: str = KEY) -> Iterator[ScriptedProvider]:
+def serving(
+    script: Sequence[Step] | Driver, key: str = KEY, unknown: str | None = None
+) -> Iterator[ScriptedProvider]:
     """A provider that is served by a thread, ended with the block."""
-    provider = ScriptedProvider(script, key)
+    provider = ScriptedProvider(script, key, unknown)
     thread = Thread(target=provider.serve)
     thread.start()
     try:
