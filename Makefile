@@ -55,10 +55,11 @@ format: $(READY) ## mend layout and imports
 readme: $(READY) ## write the generated parts of README.md: tables, state diagram
 	@$(BIN)/python -m doors.readme
 
-bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh
+bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input with Anthropic's cache against without
 	@$(BIN)/python -m benchmarks.steps
 	@$(BIN)/python -m benchmarks.many_modes
 	@$(BIN)/python -m benchmarks.tools
+	@$(BIN)/python -m benchmarks.cache
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \

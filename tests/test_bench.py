@@ -37,3 +37,10 @@ def test_the_tools_at_a_small_scale() -> None:
     names = ["search_files", "list_files", "all that the workspace has", "its first lines"]
     assert not {*names} - {row[:34].strip() for row in rows}
     assert all(float(row.split()[-2]) > 0 for row in rows)
+
+
+def test_the_cache_pays() -> None:
+    rows = rows_of("benchmarks.cache", "--steps", "16")
+    plain, cached = (float(row.split()[-1]) for row in rows)
+    assert plain == 1
+    assert cached < 0.6
