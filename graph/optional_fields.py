@@ -1,10 +1,11 @@
 """What a request to Anthropic holds beside messages and tools, less what its service refuses.
 
-``cache_control`` has the history so far kept in the cache. ``block_binding`` is for the models
-that check whether system prompt, tools and messages before a thinking block are those that it
-was written after, which a switch of the mode changes: the service drops the blocks that do not
-fit, where it would refuse the whole request. Those models think anyhow, so that naming the kind
-of thinking, as the field requires, changes nothing else.
+``cache_control`` has the history so far kept in the cache. The newest models check whether system
+prompt, tools and messages before a thinking block are those that it was written after, which a
+switch of the mode changes: such blocks are not sent back. ``block_binding`` is for what changes
+besides, a prompt's file say: the service drops the blocks that do not fit, where it would refuse
+the whole request. Those models think anyhow, so that naming the kind of thinking, as the field
+requires, changes nothing else.
 """
 
 import logging
@@ -47,8 +48,12 @@ class OptionalFields:
     def of(cls, name: str) -> "OptionalFields":
         """For the model ``provider:name``."""
         provider, _, model = name.partition(":")
-        is_anthropic = provider == "anthropic"
-        return cls(is_anthropic, is_anthropic and _DATE.sub("", model) in CHECKED)
+        if provider != "anthropic":
+            return cls()
+        if _DATE.sub("", model) not in CHECKED:
+            return cls(caches=True)
+        # The service would drop, with an earlier mode's thoughts, all that come behind them.
+        return cls(caches=True, drops=True, thoughts="of this mode")
 
     @cached_property
     def arguments(self) -> dict[str, Any]:

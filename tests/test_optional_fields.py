@@ -66,7 +66,8 @@ def thoughts(provider: ScriptedProvider) -> list[list[str]]:
 )
 def test_who_is_sent_what(name: str, caches: bool, drops: bool) -> None:
     fields = OptionalFields.of(name)
-    assert (fields.caches, fields.drops, fields.thoughts) == (caches, drops, "all")
+    thoughts = "of this mode" if drops else "all"
+    assert (fields.caches, fields.drops, fields.thoughts) == (caches, drops, thoughts)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +146,12 @@ async def test_a_service_that_refuses_the_header(
     assert "refuses block_binding, or thoughts of an earlier mode" in told
 
 
-async def test_a_history_that_was_edited(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the header the service refuses thoughts of the same mode too; it gets none."""
-    with serving([CODE, say("Done."), say("So?")], unknown=BETA) as provider:
+@pytest.mark.parametrize("unknown", [BETA, None])
+async def test_a_history_that_was_edited(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, unknown: str | None
+) -> None:
+    """The service drops thoughts of the same mode; without the header it is sent none."""
+    with serving([CODE, say("Done."), say("So?")], unknown=unknown) as provider:
         use(provider, monkeypatch)
         talk = talk_with(workspace)
         await talk.say("go", mode="code")
@@ -156,7 +160,7 @@ async def test_a_history_that_was_edited(workspace: Path, monkeypatch: pytest.Mo
         await talk.agent.aupdate_state(talk.config, {"messages": [edited]})
         await talk.say("and now?")
         assert (await talk.messages())[-1].text == "So?"
-        assert thoughts(provider)[-2:] == [["code"], []]
+        assert thoughts(provider)[-2:] == ([["code"], []] if unknown else [["code"], ["code"]])
 
 
 async def test_a_service_that_refuses_the_cache(
@@ -170,4 +174,4 @@ async def test_a_service_that_refuses_the_cache(
         assert provider.refused == []
     assert ["cache_control" in one.body for one in provider.requests] == [True, *[False] * 3]
     assert all(one.body["thinking"] == DROP for one in provider.requests)
-    assert thoughts(provider)[-1] == ["ask", "code"], "the service drops them itself"
+    assert thoughts(provider)[-1] == ["code"]
