@@ -46,7 +46,7 @@ def _whole(answer: AIMessage, streamed: StreamedCalls) -> AIMessage:
     reason = _stop_reason(answer)
     if not reason and answer.response_metadata.get("model_provider") in SAYS_WHY_IT_STOPS:
         raise ProviderError(BROKE_OFF)
-    refusal = answer.additional_kwargs.get("refusal")
+    refusal = answer.additional_kwargs.get("refusal") or _refusal(answer)
     if refusal or _DECLINED.search(reason):
         return _said(answer, refusal or answer.text or REFUSED)
     is_truncated = _TRUNCATED.search(reason) is not None
@@ -88,9 +88,18 @@ def _with_own_ids(answer: AIMessage, earlier: Sequence[AnyMessage]) -> AIMessage
     return normalised(answer, taken)
 
 
+def _refusal(answer: AIMessage) -> str:
+    """The words of a refusal that came over the Responses API."""
+    blocks = answer.content if isinstance(answer.content, list) else ()
+    words = (block.get("refusal") for block in blocks if isinstance(block, dict))
+    return "".join(text for text in words if isinstance(text, str))
+
+
 def _stop_reason(answer: AIMessage) -> str:
     """Why it stopped; each format has a name of its own for it."""
     found = answer.response_metadata
+    if reason := (found.get("incomplete_details") or {}).get("reason"):
+        return str(reason)
     names = ("finish_reason", "stop_reason", "done_reason", "status")
     return next((str(found[name]) for name in names if found.get(name)), "")
 

@@ -57,7 +57,7 @@ async def answered(
 
 def _sent(voice: Voice, messages: Sequence[AnyMessage], fields: OptionalFields) -> list[AnyMessage]:
     """The history as this model takes it, behind the prompt."""
-    taken = as_sent(messages, voice.provider)
+    taken = as_sent(messages, voice.origin)
     return [voice.prompt, *with_thoughts(taken, fields.thoughts, voice.mode)]
 
 

@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable
 from graph.models import Models
 from graph.once import Once
 from graph.optional_fields import Service
+from graph.origin import origin_of_answers
 from graph.state import TAKEN_NAMES
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
@@ -33,12 +34,9 @@ class Voice:
     """With the mode's tools bound."""
     name: str
     """Of the model, as the user wrote it."""
+    origin: str
+    """Whose answers it takes back as they came."""
     service: Service
-
-    @property
-    def provider(self) -> str:
-        """Of the model."""
-        return self.name.partition(":")[0]
 
 
 def no_rules(_: str) -> str:
@@ -103,10 +101,13 @@ class Harness:
         )
         names = self.machine.bound(Configuration(mode.slug, Phase.THINKING))
         tools = [self.toolbox[name].runnable for name in names]
-        model = self.models[mode.model].bind_tools(tools)
-        name = mode.model or self.models.default
+        model, name = self.models[mode.model], mode.model or self.models.default
+        # Over the Responses API a model would else have to give every argument there is.
+        is_lenient = getattr(model, "use_responses_api", False)
+        bound = model.bind_tools(tools, strict=False) if is_lenient else model.bind_tools(tools)
+        origin = origin_of_answers(model, name.partition(":")[0])
         service = self.models.service(mode.model)
-        return Voice(mode.slug, SystemMessage(prompt), model, name, service)
+        return Voice(mode.slug, SystemMessage(prompt), bound, name, origin, service)
 
 
 def edit_limit(mode: Mode) -> str:

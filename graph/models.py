@@ -63,7 +63,7 @@ def load_model(name: str) -> BaseChatModel:
     if known is not None and (problems := known.problems()):
         raise ConfigurationError(f"the model {name!r} needs {'; and '.join(problems)}")
     try:
-        arguments = known.arguments() if known is not None else {}
+        arguments = known.arguments(model) if known is not None else {}
         chat_model = init_chat_model(model, model_provider=provider, **arguments)
     except ImportError as error:
         raise ConfigurationError(

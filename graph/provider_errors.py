@@ -87,6 +87,8 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
     variable = provider.addresses[-1] if provider is not None and provider.addresses else ""
     kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None)
     kind = kind or _UNCLASSIFIED.get(type(error).__name__)
+    if kind is None and getattr(error, "code", None) == "model_not_found":
+        kind = ModelNotFoundError  # over the Responses API a 400
     if kind is None:
         return f"at {address}: " if address else ""
     wait = seconds(error)

@@ -1,7 +1,8 @@
 """The providers that the clone knows: what each needs before it can be asked."""
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -26,6 +27,8 @@ class Provider:
     """Whether a server at another address needs a key, too."""
     parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """For ``init_chat_model``."""
+    by_model: Callable[[str, str | None], Mapping[str, Any]] = lambda _, __: {}
+    """More of them, from the model and ``address``."""
 
     @property
     def example(self) -> str:
@@ -67,9 +70,9 @@ class Provider:
                 found.append(f"{name} to be a URL such as {self.example}, not {value!r}")
         return found
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self, model: str) -> dict[str, Any]:
         """For ``init_chat_model``, beside the name."""
-        given = dict(self.parameters)
+        given = {**self.parameters, **self.by_model(model, self.address())}
         if self.key and not os.environ.get(self.key):
             given["api_key"] = "none"  # the client wants one, the server does not
         return given
@@ -90,6 +93,26 @@ def _is_address(value: str, *, bare: bool) -> bool:
     return has_port and parsed.scheme in ("http", "https") and bool(parsed.hostname)
 
 
+_NO_REASONING = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-)|.*-chat\b")
+
+
+def openai_api(model: str, address: str | None) -> dict[str, Any]:
+    """Which of OpenAI's two APIs ``model`` is asked over, for ``init_chat_model``.
+
+    At OpenAI the Responses API: its newest models take no tools over Chat Completions. Nothing
+    is stored there, so what a model has reasoned comes encrypted, and goes back with the
+    history. Anywhere else Chat Completions, which every server speaks, and whatever the model
+    is called: LangChain would go by its name.
+    """
+    host = urlsplit(address or "https://api.openai.com").hostname or ""
+    if host != "api.openai.com" and not host.endswith(".api.openai.com"):
+        return {"use_responses_api": False}
+    given: dict[str, Any] = {"use_responses_api": True, "store": False}
+    if not _NO_REASONING.match(model):  # they answer 400
+        given["include"] = ["reasoning.encrypted_content"]
+    return given
+
+
 # How often it is tried is for graph/asking.py to say.
 _CLIENT = MappingProxyType({"max_retries": 0, "timeout": TIMEOUT})
 
@@ -107,7 +130,9 @@ PROVIDERS: Mapping[str, Provider] = {
         "OPENAI_API_KEY",
         ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
         needs_key_elsewhere=False,
-        parameters=_CLIENT,
+        # LangChain would give a stream up where no word comes for two minutes of reasoning.
+        parameters=MappingProxyType({**_CLIENT, "stream_chunk_timeout": TIMEOUT}),
+        by_model=openai_api,
     ),
     "ollama": Provider(
         "ollama",

@@ -2,20 +2,24 @@
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
 from graph.cassette import Recording, loaded
+from graph.providers import PROVIDERS
 from graph.replay import Asked, Player, in_conversation, playing
 from graph.spoken import by_user, spoken
 from modes.errors import ConfigurationError
 
 ADDRESSES = {
-    "openai": "https://api.openai.com/v1/chat/completions",
-    "anthropic": "https://api.anthropic.com/v1/messages",
+    "https://api.openai.com/v1/responses": "openai",
+    "https://api.openai.com/v1/chat/completions": "openai",
+    f"{PROVIDERS['openai'].example}/chat/completions": "openai",
+    "https://api.anthropic.com/v1/messages": "anthropic",
 }
-_ENDS = {"openai": "/chat/completions", "anthropic": "/v1/messages"}
+_ENDS = ("/responses", "/chat/completions", "/v1/messages")
 _playing: dict[Path, BaseChatModel] = {}
 _open = ExitStack()
 """Never closed: what it holds would end with it."""
@@ -45,10 +49,11 @@ def _checked(recording: Recording, path: Path) -> Recording:
     """Only what is sure to be played: another client would go to the network."""
     provider = recording.recorded.model.partition(":")[0]
     for one in recording.interactions:
-        if one.request.uri != ADDRESSES.get(provider):
+        uri = one.request.uri
+        if ADDRESSES.get(uri) != provider or uri != recording.interactions[0].request.uri:
             raise ConfigurationError(
                 f"the cassette {str(path)!r} has a request of {recording.recorded.model!r} to "
-                f"{one.request.uri!r}; played are: {', '.join(ADDRESSES.values())}"
+                f"{uri!r}; played are, one in a cassette: {', '.join(ADDRESSES)}"
             )
         try:
             spoken(one.request.body)
@@ -64,15 +69,20 @@ def _checked(recording: Recording, path: Path) -> Recording:
 def _client(recording: Recording) -> BaseChatModel:
     provider, _, model = recording.recorded.model.partition(":")
     streamed = recording.recorded.streamed
+    uri = recording.interactions[0].request.uri
+    more: dict[str, Any] = {}
+    if provider == "openai":
+        more["use_responses_api"] = uri.endswith(_ENDS[0])
     chat_model = init_chat_model(
         model,
         model_provider=provider,
         api_key="replayed",
         # Said here, or the environment would say it.
-        base_url=ADDRESSES[provider].removesuffix(_ENDS[provider]),
+        base_url=next(uri.removesuffix(end) for end in _ENDS if uri.endswith(end)),
         # As recorded, whether or not somebody listens.
         streaming=streamed,
         disable_streaming=not streamed,
+        **more,
     )
     assert isinstance(chat_model, BaseChatModel)
     return chat_model

@@ -1,6 +1,6 @@
 """What is said in a provider's request: who said and called what, with which tools at hand.
 
-Read from either wire format, without the system prompt and without what tools found.
+Read from any of the wire formats, without the system prompt and without what tools found.
 """
 
 import json
@@ -18,7 +18,8 @@ def spoken(body: Any) -> tuple[frozenset[str], list[Said]]:
     tools = frozenset(
         str(tool.get("function", tool).get("name")) for tool in body.get("tools") or ()
     )
-    return tools, [said for message in body.get("messages") or () for said in _said(message)]
+    messages = body.get("messages") or body.get("input") or ()
+    return tools, [said for message in messages for said in _said(message)]
 
 
 def by_user(body: Any) -> list[str]:
@@ -28,14 +29,17 @@ def by_user(body: Any) -> list[str]:
 
 def _said(message: dict[str, Any]) -> Iterator[Said]:
     role = message.get("role")
-    if role in ("system", "developer"):
+    if role in ("system", "developer") or message.get("type") == "reasoning":
         return
-    if role == "tool":
+    if role == "tool" or message.get("type") == "function_call_output":
         yield "result", ""
+        return
+    if message.get("type") == "function_call":
+        yield "call", _call(message["name"], json.loads(message["arguments"] or "{}"))
         return
     for block in _blocks(message.get("content")):
         match block.get("type"):
-            case "text" if block.get("text"):
+            case "text" | "input_text" | "output_text" if block.get("text"):
                 yield str(role), str(block["text"])
             case "tool_use":
                 yield "call", _call(block["name"], block["input"])

@@ -28,8 +28,9 @@ def main(env_file: Path = ENV_FILE) -> int:
     real = [name for name, key in KEYS.items() if os.environ.get(key) and not _is_on("SCRIPTED")]
     for name, model in MODELS.items():
         source = "the REAL service" if name in real else "the scripted provider"
-        is_set = "is set" if os.environ.get(KEYS[name]) else "is not set"
-        sys.stdout.write(f"{name:<10} {source}, as {model} ({KEYS[name]} {is_set})\n")
+        key = KEYS.get(name, "")
+        is_set = f"{key} is {'set' if os.environ.get(key) else 'not set'}" if key else "no service"
+        sys.stdout.write(f"{name:<10} {source}, as {model} ({is_set})\n")
     sys.stdout.flush()
     if real and not _may_spend(real):
         return 1

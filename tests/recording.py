@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, NoReturn
@@ -37,6 +38,7 @@ from graph.cassette import (
     loaded,
 )
 from graph.difference import difference
+from graph.providers import PROVIDERS
 from graph.replay import OTHER_CLIENTS, Asked, Player, exactly, playing
 from graph.scrubbing import kept_headers, scrubbed
 from graph.secrets import known_secrets
@@ -45,8 +47,18 @@ from modes.errors import ConfigurationError
 from tests.provider.script import Step
 from tests.provider.server import KEY, ScriptedProvider, serving
 
-MODELS = {"openai": "openai:gpt-5.5", "anthropic": "anthropic:claude-sonnet-5-5"}
+MODELS = {
+    "openai": "openai:gpt-5.6",
+    "chat": "openai:qwen3",
+    "anthropic": "anthropic:claude-sonnet-5-5",
+}
+"""``chat`` is a server that speaks OpenAI's Chat Completions, and no service of its own."""
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+MANNERS = ("whole", "streamed")
+everywhere = pytest.mark.parametrize(
+    ("provider", "is_streamed"), list(product(MODELS, MANNERS)), indirect=True
+)
+"""A test that is also for ``chat``."""
 PASSED = pytest.StashKey[bool]()
 TAPE = pytest.StashKey["Tape"]()
 WRITTEN = pytest.StashKey[list[str]]()
@@ -63,6 +75,13 @@ def cassette_of(item: pytest.Item) -> Path:
 def shown(path: Path) -> str:
     """As a person would type it."""
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def variables(provider: str, key: str) -> dict[str, str]:
+    """What the environment says where a model of the provider is asked."""
+    if provider in KEYS:
+        return {KEYS[provider]: key}
+    return {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": PROVIDERS["openai"].example}
 
 
 class _Kept:
@@ -98,15 +117,8 @@ class _Kept:
         return found
 
 
-@contextmanager
-def listening(to: str | None) -> Iterator[_Kept]:
-    """Keep what the providers' clients send and get; ``to`` sends it to another server.
-
-    Below the client and below vcrpy, so that both see the service's own address: with another
-    one ``ChatOpenAI`` asks for less. No connection is kept: LangChain's clients outlive the
-    event loop of a test.
-    """
-    kept = _Kept()
+def redirect(patch: pytest.MonkeyPatch, to: str | None) -> None:
+    """Send what the providers' clients send to another server, where one is given."""
     pool = httpcore2.AsyncConnectionPool
     handle = pool.handle_async_request
 
@@ -118,8 +130,20 @@ def listening(to: str | None) -> Iterator[_Kept]:
             request.url = httpcore2.URL(to + target)
         return await handle(self, request)
 
+    patch.setattr(pool, "handle_async_request", redirected)
+
+
+@contextmanager
+def listening(to: str | None) -> Iterator[_Kept]:
+    """Keep what the providers' clients send and get; ``to`` sends it to another server.
+
+    Below the client and below vcrpy, so that both see the service's own address: with another
+    one ``ChatOpenAI`` asks for less. No connection is kept: LangChain's clients outlive the
+    event loop of a test.
+    """
+    kept = _Kept()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "handle_async_request", redirected)
+        redirect(patch, to)
         with Cassette.use(
             path="unwritten",
             persister=kept,
@@ -175,13 +199,13 @@ class Tape:
 Begin = Callable[..., Tape]
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(params=KEYS)
 def provider(request: pytest.FixtureRequest) -> str:
     """Whose wire format."""
     return str(request.param)
 
 
-@pytest.fixture(params=["whole", "streamed"])
+@pytest.fixture(params=MANNERS)
 def is_streamed(request: pytest.FixtureRequest) -> bool:
     """Whether a client listens."""
     return bool(request.param == "streamed")
@@ -207,7 +231,8 @@ def begin(
 
         def begun(script: Sequence[Step], *, is_odd: bool = False) -> Tape:
             if not request.config.getoption("--record"):
-                monkeypatch.setenv(KEYS[provider], "replayed")
+                for name, value in variables(provider, "replayed").items():
+                    monkeypatch.setenv(name, value)
                 recording = _recording(item, tape)
                 tape.player = stack.enter_context(
                     playing(
@@ -220,7 +245,8 @@ def begin(
                 )
                 return tape
             if is_odd or not is_real:
-                monkeypatch.setenv(KEYS[provider], KEY)
+                for name, value in variables(provider, KEY).items():
+                    monkeypatch.setenv(name, value)
                 server = stack.enter_context(serving(script))
                 servers.append(server)
                 tape.url = server.url

@@ -17,7 +17,7 @@ from graph.cassette import SCRIPTED, Header, Recording, dumped, loaded
 from graph.replay import Player, exactly, playing
 from tests.conversation import Conversation, make_agent
 from tests.provider.server import KEY
-from tests.recording import KEYS, MODELS, listening, refuse
+from tests.recording import MODELS, listening, refuse, variables
 
 
 async def resumed(given: dict[str, Any]) -> list[str]:
@@ -33,7 +33,8 @@ def main(given: dict[str, Any]) -> None:
     """Play the part of the cassette that was handed over, all of it, or record one."""
     part = Path(given["part"])
     replaced = tuple((text, instead) for text, instead in given["replaced"])
-    os.environ.setdefault(KEYS[given["provider"]], KEY)
+    for variable, value in variables(given["provider"], KEY).items():
+        os.environ.setdefault(variable, value)
     with ExitStack() as stack:
         if given["records"]:
             kept = stack.enter_context(listening(given["url"]))

@@ -1,11 +1,12 @@
 """What the history can hold of an answer, whatever wire it came over."""
 
+import json
 from typing import Any
 
 import httpx2
 import pytest
 from langchain_core.exceptions import ModelTimeoutError
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from graph.answer import CUT_OFF, REFUSED, usable
 from graph.normal_form import as_sent
@@ -60,6 +61,11 @@ def test_answers_that_were_cut_off(metadata: dict[str, Any]) -> None:
         read(metadata)
 
 
+def test_a_filtered_answer_of_the_responses_api() -> None:
+    metadata = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
+    assert read(metadata, "", CALL).content == REFUSED
+
+
 @pytest.mark.parametrize("reason", ["content_filter", "refusal", "SAFETY"])
 def test_answers_that_were_declined(reason: str) -> None:
     assert read({"finish_reason": reason}, "", CALL).tool_calls == []
@@ -99,6 +105,89 @@ def test_what_is_kept_of_the_words(content: Any, after: Any) -> None:
     assert message.content == expected
 
 
+THOUGHT: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+WORDS: Any = {"type": "text", "text": "So.", "id": "msg_1", "annotations": []}
+
+
+def block(id: str, arguments: str = '{"path": "a"}') -> Any:
+    """A call as OpenAI's Responses API has it among its blocks."""
+    return {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": id,
+        "name": "read_file",
+        "arguments": arguments,
+        "status": "completed",
+        "index": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "kinds"),
+    [
+        ([THOUGHT, block("2"), THOUGHT, WORDS, block("3")], "reasoning 2 reasoning text 3"),
+        ([WORDS, block("2"), block("3")], None),
+        ([{**WORDS, "phase": "commentary"}, block("2"), block("3")], "text 2 3"),
+        ([THOUGHT, block("2"), block("3"), THOUGHT], "reasoning 2 3"),
+        ([THOUGHT, block("2"), block("nobody's")], "reasoning 2"),
+        ([THOUGHT], "reasoning"),
+    ],
+)
+def test_calls_stay_where_they_were_beside_thoughts(content: Any, kinds: str | None) -> None:
+    """What was reasoned comes before what came of it, or the service refuses it."""
+    calls = [{**CALL, "id": "2"}, {**CALL, "id": "3"}]
+    after = usable(AIMessage(content, tool_calls=calls), StreamedCalls())
+    assert after.tool_calls == calls
+    if kinds is None:
+        assert after.content == "So."
+    else:
+        assert " ".join(one.get("call_id", one["type"]) for one in blocks(after)) == kinds
+
+
+def blocks(message: AIMessage) -> list[dict[str, Any]]:
+    return [one for one in message.content if isinstance(one, dict)]
+
+
+@pytest.mark.parametrize("ids", [("1", "2"), ("2", "2"), ("", "2"), ("\n", "2")])
+def test_a_call_is_the_same_in_both_places(ids: tuple[str, str]) -> None:
+    """With another id, if it got one, and broken, if it is."""
+    unread: Any = {"name": "read_file", "args": "{", "id": ids[1], "error": None}
+    answer = AIMessage(
+        [THOUGHT, block(ids[0], '{"path":"a"}'), block(ids[1], "{")],
+        tool_calls=[{**CALL, "id": ids[0]}],
+        invalid_tool_calls=[unread],
+    )
+    earlier: list[AnyMessage] = [AIMessage("", tool_calls=[CALL])]
+    after = usable(answer, StreamedCalls(), earlier)
+    whole, cut = after.tool_calls
+    assert len({"1", whole["id"], cut["id"]}) == 3
+    assert blocks(after)[1:] == [
+        {
+            "type": "function_call",
+            "call_id": call["id"],
+            "name": "read_file",
+            "arguments": arguments,
+        }
+        for call, arguments in ((whole, '{"path":"a"}'), (cut, json.dumps(cut["args"])))
+    ]
+
+
+def test_an_answer_of_thoughts_that_ends_at_the_limit() -> None:
+    metadata = {
+        "model_provider": "openai",
+        "status": "incomplete",
+        "incomplete_details": {"reason": "max_output_tokens"},
+    }
+    call = {**CALL, "id": "2"}
+    answer = AIMessage(
+        [THOUGHT, block("2"), THOUGHT], tool_calls=[call], response_metadata=metadata
+    )
+    after = usable(answer, StreamedCalls())
+    assert list(after.tool_calls[0]["args"]) == [BROKEN]
+    assert [one["type"] for one in blocks(after)] == ["reasoning", "function_call"]
+    assert BROKEN in blocks(after)[1]["arguments"]
+
+
 def test_thoughts_go_to_their_own_provider_only() -> None:
     blocks: Any = [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "Yes."}]
     thought = AIMessage(blocks, response_metadata={"model_provider": "anthropic"})
@@ -106,8 +195,28 @@ def test_thoughts_go_to_their_own_provider_only() -> None:
     first, *rest = as_sent(history, "anthropic")
     assert isinstance(first, HumanMessage)
     assert rest == history
-    assert [one.content for one in as_sent(history, "openai")][-1] == "Yes."
+    assert [one.content for one in as_sent(history, "openai-chat")][-1] == "Yes."
     assert as_sent(history[1:], "anthropic") == history[1:]
+
+
+def test_ids_go_back_to_who_gave_them() -> None:
+    """Some servers keep something in them; the next one takes only so many characters, say."""
+    ids = ["a" * 64, "b" * 65, "c/d" * 40, "e"]
+    calls = [{**CALL, "id": id} for id in ids]
+    answer = AIMessage("", tool_calls=calls, response_metadata={"model_provider": "openai"})
+    results = [ToolMessage("", tool_call_id=id) for id in ids]
+    history: list[AnyMessage] = [HumanMessage("go"), answer, *results]
+    assert as_sent(history, "openai-chat") == history
+    assert as_sent(history, "ollama") == history
+    for origin, kept in (("openai", ["a" * 64, "e"]), ("anthropic", ["a" * 64, "b" * 65, "e"])):
+        sent = as_sent(history, origin)
+        assert sent == as_sent(history, origin), "the same at every step"
+        called: list[Any] = [
+            call["id"] for one in sent if isinstance(one, AIMessage) for call in one.tool_calls
+        ]
+        assert [one.tool_call_id for one in sent if isinstance(one, ToolMessage)] == called
+        assert [id for id in called if id in ids] == kept
+        assert (len(set(called)), max(map(len, set(called) - set(ids)))) == (4, 37)
 
 
 def test_a_timeout_is_told_and_tried_again() -> None:

@@ -101,6 +101,7 @@ def test_a_request_is_bounded_and_the_client_does_not_retry(
     model = load_model(name)
     client = getattr(model, "root_async_client", None) or model._async_client  # type: ignore[attr-defined]
     assert (client.max_retries, client.timeout) == (0, 600.0)
+    assert getattr(model, "stream_chunk_timeout", 600.0) == 600.0, "it may reason for long"
 
 
 async def test_ollamas_requests_are_bounded_too() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
 
 from graph.settings import ROOT
-from tests.provider import anthropic_messages, binding, openai_chat
+from tests.provider import anthropic_messages, binding, openai_chat, openai_responses
 from tests.provider.script import Answer, Call, Ids
 
 RECORDINGS = ROOT.parent / "shared" / "reference" / "cassettes"
@@ -157,6 +159,33 @@ def test_like_the_real_service(interaction: Json) -> None:
     assert rebuilt == answer
 
 
+EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer("Let me see.", (Call("read", {"path": "a"}), Call("list"))),
+        Answer(refusal="No."),
+        Answer("Once upon", is_truncated=True),
+    ],
+)
+def test_like_the_types_of_openais_client(answer: Answer) -> None:
+    """No recording of the Responses API is at hand."""
+    body = {"model": "gpt-5.6", "input": [], "include": ["reasoning.encrypted_content"]}
+    whole = openai_responses.as_json(answer, body, Ids())
+    read = Response.model_validate(whole)
+    assert read.output_text == answer.text
+    streamed = list(events("".join(openai_responses.as_events(answer, body, Ids()))))
+    assert [EVENT.validate_python(one).sequence_number for one in streamed] == [
+        *range(len(streamed))
+    ]
+    done = [one["item"] for one in streamed if one["type"] == "response.output_item.done"]
+    assert (
+        skeleton(done) == skeleton(streamed[-1]["response"]["output"]) == skeleton(whole["output"])
+    )
+
+
 def openai_problem(*messages: Json, **body: Any) -> str | None:
     return openai_chat.problem({}, {"model": "m", "messages": list(messages), **body})
 
@@ -236,6 +265,70 @@ def test_histories_that_openai_refuses(messages: list[Json], text: str | None) -
 def test_histories_that_anthropic_refuses(messages: list[Json], text: str | None) -> None:
     found = anthropic_problem(*messages)
     assert found is None if text is None else text in str(found)
+
+
+def responses_problem(*items: Json, model: str = "gpt-5.6", **body: Any) -> str | None:
+    return openai_responses.problem(
+        {}, {"model": model, "input": list(items), "store": False, **body}
+    )
+
+
+ASKED = {"type": "message", "role": "user", "content": "hello"}
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAAB0"}
+SAID = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "So.", "annotations": []}],
+}
+
+
+def called(id: str, **more: Any) -> Json:
+    return {"type": "function_call", "call_id": id, "name": "read", "arguments": "{}", **more}
+
+
+def returned(id: str) -> Json:
+    return {"type": "function_call_output", "call_id": id, "output": "x"}
+
+
+@pytest.mark.parametrize(
+    ("items", "text"),
+    [
+        ([ASKED], None),
+        ([ASKED, THOUGHT, called("a"), called("b"), returned("b"), returned("a")], None),
+        ([ASKED, THOUGHT, THOUGHT, SAID, ASKED], None),
+        ([ASKED, called("a")], "No tool output found for function call a."),
+        ([ASKED, returned("a")], "No tool call found"),
+        ([ASKED, called("a"), returned("a"), returned("a")], "No tool call found"),
+        ([ASKED, called("a"), called("a"), returned("a")], "Duplicate"),
+        ([ASKED, called("a" * 65), returned("a" * 65)], "maximum length 64"),
+        ([ASKED, called("a", name="read it"), returned("a")], "'read it'"),
+        ([ASKED, called("a", arguments={}), returned("a")], "expected a string"),
+        ([ASKED, called("a", index=1), returned("a")], "'input[1].index'"),
+        ([ASKED, THOUGHT], "without its required following item"),
+        ([ASKED, THOUGHT, ASKED], "without its required following item"),
+        ([ASKED, {**THOUGHT, "encrypted_content": None}, SAID], "'rs_1' not found"),
+        ([ASKED, {**THOUGHT, "encrypted_content": "x"}, SAID], "could not be verified"),
+        ([ASKED, {**SAID, "id": "msg_1"}], "'msg_1' not found"),
+        ([{**ASKED, "content": [{"type": "text", "text": "a"}]}], "'text'"),
+        ([{"type": "tool_use"}], "'tool_use'"),
+    ],
+)
+def test_histories_that_openai_responses_refuses(items: list[Json], text: str | None) -> None:
+    found = responses_problem(*items)
+    assert found is None if text is None else text in str(found)
+
+
+def test_models_and_what_they_are_not_asked() -> None:
+    tool = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
+    for name in ("gpt-5.6", "gpt-5.6-terra", "gpt-5.6-luna"):
+        assert "use /v1/responses" in str(openai_problem(USER, tools=[tool], model=name))
+        assert openai_problem(USER, model=name) is None
+    include = ["reasoning.encrypted_content"]
+    assert responses_problem(ASKED, include=include) is None
+    assert "not supported" in str(responses_problem(ASKED, include=include, model="gpt-4.1"))
+    assert "to a reasoning" in str(responses_problem(ASKED, THOUGHT, SAID, model="gpt-4.1"))
+    assert "stores nothing" in str(responses_problem(ASKED, store=True))
+    assert "'messages'" in str(responses_problem(ASKED, messages=[]))
 
 
 def test_tools_that_are_refused() -> None:

@@ -10,10 +10,11 @@ import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from tests.provider.script import call, say
-from tests.recording import Begin, shown
+from tests.recording import Begin, everywhere, shown
 from tests.test_conversations import changes, talk_of, went_well
 
 
+@everywhere
 async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path: Path) -> None:
     tape = begin(
         [

@@ -1,4 +1,4 @@
-"""What the model sees, as it goes over the wire: prompts, and tools in both formats.
+"""What the model sees, as it goes over the wire: prompts, and tools in each format.
 
 A change shows in review as a change of a file in ``tests/snapshots``; `make snapshots` writes
 them anew.
@@ -31,8 +31,8 @@ async def requests(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     seen: dict[str, Seen] = {}
     modes = list(load_catalog())
     with serving([say("Here I am.")] * len(MODELS) * len(modes)) as provider:
-        use(provider, monkeypatch)
         for name, model in MODELS.items():
+            use(provider, monkeypatch, name)
             for mode in modes:
                 await Conversation(make_agent(workspace, model)).say("hello", mode=mode)
                 seen.setdefault(name, {})[mode] = provider.requests[-1].body
@@ -41,11 +41,12 @@ async def requests(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
 
 def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str, str]]:
     """Names of files, and what they should hold."""
-    openai, anthropic = seen["openai"], seen["anthropic"]
+    openai, chat, anthropic = seen["openai"], seen["chat"], seen["anthropic"]
     for mode, body in openai.items():
-        prompt = body["messages"][0]["content"]
-        assert body["messages"][0]["role"] == "system"
-        assert prompt == anthropic[mode]["system"], "both are told the same"
+        prompt = body["input"][0]["content"]
+        assert body["input"][0]["role"] == chat[mode]["messages"][0]["role"] == "system"
+        assert chat[mode]["messages"][0]["content"] == prompt, "all are told the same"
+        assert anthropic[mode]["system"] == prompt
         yield f"prompt-{mode}.md", prompt
     yield (
         "tools-of-modes.json",

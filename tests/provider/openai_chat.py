@@ -11,6 +11,8 @@ from tests.provider.script import Answer, Asked, Call, Failure, Ids, pieces, wor
 
 PATH = "/v1/chat/completions"
 CREATED = 1_767_225_600
+ONLY_RESPONSES = re.compile(r"gpt-5\.6(-|$)")
+"""Models that take no tools here."""
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 MESSAGE_KEYS = frozenset(
     {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call"}
@@ -125,6 +127,11 @@ def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
         return "you must provide a model parameter"
     if not body.get("messages"):
         return "Invalid 'messages': empty array. Expected an array with minimum length 1."
+    if body.get("tools") and ONLY_RESPONSES.match(body["model"]):
+        return (
+            f"Function tools with reasoning_effort are not supported for {body['model']} in "
+            f"{PATH}. To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+        )
     found = [*_tool_problems(body.get("tools", [])), *_history_problems(body["messages"])]
     return found[0] if found else None
 
@@ -286,7 +293,7 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids) -> list[str]:
         whole = {**head, **chunk}
         if options.get("include_obfuscation", True):
             whole["obfuscation"] = ids.new("", 1 + len(events) % 12)
-        events.append(f"data: {_compact(whole)}\n\n")
+        events.append(f"data: {compact(whole)}\n\n")
     return [*events, "data: [DONE]\n\n"]
 
 
@@ -312,8 +319,8 @@ def _deltas(answer: Answer, ids: Ids) -> Iterator[dict[str, Any]]:
 
 def error_event(failed: Failure, body: dict[str, Any], ids: Ids) -> str:
     """An error in the middle of a stream."""
-    return f"data: {_compact(failure(failed, '', body, ids)[1])}\n\n"
+    return f"data: {compact(failure(failed, '', body, ids)[1])}\n\n"
 
 
-def _compact(value: Any) -> str:
+def compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""``ScriptedProvider``: the two services on one loopback port."""
+"""``ScriptedProvider``: the services on one loopback port."""
 
 import gzip
 import json
@@ -13,12 +13,14 @@ from threading import Thread
 from types import ModuleType
 from typing import Any
 
-from tests.provider import anthropic_messages, openai_chat
+from tests.provider import anthropic_messages, openai_chat, openai_responses
 from tests.provider.script import Answer, Driver, Failure, Ids, Raw, Step
 
 KEY = "sk-modeshift-test-0123456789abcdef"
-"""The key that both services take."""
-WIRES: dict[str, ModuleType] = {wire.PATH: wire for wire in (openai_chat, anthropic_messages)}
+"""The key that the services take."""
+WIRES: dict[str, ModuleType] = {
+    wire.PATH: wire for wire in (openai_chat, openai_responses, anthropic_messages)
+}
 
 
 @dataclass(frozen=True)

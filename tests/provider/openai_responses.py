@@ -1,0 +1,225 @@
+"""OpenAI Responses on the wire, where nothing is stored."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from tests.provider import openai_chat
+from tests.provider.openai_chat import CREATED, compact, given_key, headers
+from tests.provider.responses_input import ENCRYPTED, problem, reasons
+from tests.provider.script import Answer, Asked, Call, Failure, Ids, pieces, words
+
+__all__ = ["given_key", "headers", "problem"]
+
+Json = dict[str, Any]
+
+PATH = "/v1/responses"
+_ERRORS = {
+    "context": (
+        "Your input exceeds the context window of this model. Please adjust your input and try "
+        "again.",
+        "input",
+        "context_length_exceeded",
+    ),
+    "model": ("The requested model '{model}' does not exist.", "model", "model_not_found"),
+}
+
+
+def failure(failed: Failure, key: str, body: Json, ids: Ids) -> tuple[int, Json]:
+    """The status and the body of an error."""
+    if failed.kind not in _ERRORS or failed.message:
+        return openai_chat.failure(failed, key, body, ids)
+    text, param, code = _ERRORS[failed.kind]
+    message = text.format(model=body.get("model"))
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    return 400, {"error": error}
+
+
+def asked(body: Json) -> Asked:
+    """The request, in LangChain's words."""
+    return Asked(
+        list(_messages(body["input"])), frozenset(t["name"] for t in body.get("tools", ()))
+    )
+
+
+def _messages(items: list[Json]) -> Iterator[BaseMessage]:
+    said: AIMessage | None = None
+    for item in items:
+        kind = item.get("type", "message")
+        if kind == "function_call" or item.get("role") == "assistant":
+            said = said or AIMessage("")
+            if kind == "function_call":
+                call = {"name": item["name"], "args": json.loads(item["arguments"])}
+                said.tool_calls.append({**call, "id": item["call_id"]})  # type: ignore[typeddict-item]  # it is one
+            else:
+                said.content = said.text + _text(item["content"])
+            continue
+        if kind == "reasoning":
+            continue
+        if said is not None:
+            yield said
+            said = None
+        if kind == "function_call_output":
+            yield ToolMessage(item["output"], tool_call_id=item["call_id"])
+        else:
+            of_user = item["role"] == "user"
+            yield (HumanMessage if of_user else SystemMessage)(_text(item["content"]))
+    if said is not None:
+        yield said
+
+
+def _text(content: str | list[Json]) -> str:
+    return content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
+
+
+def as_json(answer: Answer, body: Json, ids: Ids) -> Json:
+    """The answer in one piece."""
+    return _whole(_response(body, ids), answer, body, list(_output(answer, body, ids)))
+
+
+def _response(body: Json, ids: Ids) -> Json:
+    """The response as it begins. The real one repeats the tools."""
+    return {
+        "id": ids.new("resp_", 40),
+        "object": "response",
+        "created_at": CREATED,
+        "status": "in_progress",
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "max_output_tokens": None,
+        "model": body["model"],
+        "output": [],
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "service_tier": "default",
+        "store": False,
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}, "verbosity": "medium"},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": None,
+        "metadata": {},
+    }
+
+
+def _whole(begun: Json, answer: Answer, body: Json, output: list[Json]) -> Json:
+    """The response as it ends."""
+    reason = answer.reason or ("max_output_tokens" if answer.is_truncated else None)
+    given = words(body["input"])
+    made = words(answer.text) + sum(words(one.args) for one in answer.calls)
+    return {
+        **begun,
+        "status": "incomplete" if reason else "completed",
+        "incomplete_details": {"reason": reason} if reason else None,
+        "output": output,
+        "usage": {
+            "input_tokens": given,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": made,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": given + made,
+        },
+    }
+
+
+def _output(answer: Answer, body: Json, ids: Ids) -> Iterator[Json]:
+    """The items of the answer."""
+    status = "incomplete" if answer.is_truncated else "completed"
+    if reasons(body["model"]):
+        item = {"id": ids.new("rs_", 40), "type": "reasoning", "summary": []}
+        if "reasoning.encrypted_content" in body.get("include", ()):
+            item["encrypted_content"] = ids.new(ENCRYPTED, 40)
+        yield item
+    part: Json = {"type": "output_text", "annotations": [], "logprobs": [], "text": answer.text}
+    if answer.refusal is not None:
+        part = {"type": "refusal", "refusal": answer.refusal}
+    if answer.text or answer.refusal is not None:
+        said = {"type": "message", "status": status, "content": [part], "role": "assistant"}
+        yield {"id": ids.new("msg_", 40), **said}
+    for one in answer.calls:
+        yield {
+            "id": ids.new("fc_", 40),
+            "type": "function_call",
+            "status": status,
+            "arguments": _arguments(one),
+            "call_id": one.id or ids.new("call_", 24),
+            "name": one.name,
+        }
+
+
+def _arguments(one: Call) -> str:
+    return one.args if isinstance(one.args, str) else json.dumps(one.args, separators=(",", ":"))
+
+
+def as_events(answer: Answer, body: Json, ids: Ids) -> list[str]:
+    """The answer as server-sent events."""
+    begun = _response(body, ids)
+    output = list(_output(answer, body, ids))
+    whole = _whole(begun, answer, body, output)
+    events: list[Json] = [
+        {"type": "response.created", "response": begun},
+        {"type": "response.in_progress", "response": begun},
+    ]
+    for index, item in enumerate(output):
+        first, last = _item_ends(item)
+        place = {"output_index": index}
+        events.append({"type": "response.output_item.added", **place, "item": first})
+        events += [{**event, "item_id": item["id"], **place} for event in _item_events(item, ids)]
+        events.append({"type": "response.output_item.done", **place, "item": last})
+    events.append({"type": f"response.{whole['status']}", "response": whole})
+    return [_event(number, event) for number, event in enumerate(events)]
+
+
+def _item_ends(item: Json) -> tuple[Json, Json]:
+    """The item as it is added, and as it is done."""
+    match item["type"]:
+        case "message":
+            return {**item, "status": "in_progress", "content": []}, item
+        case "function_call":
+            return {**item, "status": "in_progress", "arguments": ""}, item
+        case _:
+            # What comes first of it may not be all, and is no part of the rest.
+            is_encrypted = "encrypted_content" in item
+            return {**item, **({"encrypted_content": ENCRYPTED} if is_encrypted else {})}, item
+
+
+def _item_events(item: Json, ids: Ids) -> Iterator[Json]:
+    """What comes between."""
+    if item["type"] == "function_call":
+        kind = "response.function_call_arguments"
+        for number, piece in enumerate(pieces(item["arguments"])):
+            padding = ids.new("", 1 + number % 12)
+            yield {"type": f"{kind}.delta", "delta": piece, "obfuscation": padding}
+        yield {"type": f"{kind}.done", "arguments": item["arguments"]}
+    elif item["type"] == "message":
+        (part,) = item["content"]
+        name = "text" if "text" in part else "refusal"
+        more: Json = {"logprobs": []} if name == "text" else {}
+        kind = f"response.{'output_text' if name == 'text' else name}"
+        place = {"content_index": 0}
+        yield {"type": "response.content_part.added", **place, "part": {**part, name: ""}}
+        for number, piece in enumerate(pieces(part[name])):
+            padding = ids.new("", 1 + number % 12)
+            yield {"type": f"{kind}.delta", **place, "delta": piece, **more, "obfuscation": padding}
+        yield {"type": f"{kind}.done", **place, name: part[name], **more}
+        yield {"type": "response.content_part.done", **place, "part": part}
+
+
+def error_event(failed: Failure, body: Json, ids: Ids) -> str:
+    """An error in the middle of a stream."""
+    error = failure(failed, "", body, ids)[1]["error"]
+    told = {"code": error["code"] or error["type"], "message": error["message"]}
+    response = {**_response(body, ids), "status": "failed", "error": told}
+    return _event(3, {"type": "response.failed", "response": response})
+
+
+def _event(number: int, event: Json) -> str:
+    kind = event["type"]
+    data = {"type": kind, "sequence_number": number, **event}
+    return f"event: {kind}\ndata: {compact(data)}\n\n"
