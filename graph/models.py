@@ -55,7 +55,7 @@ def load_model(name: str) -> BaseChatModel:
     if not provider or not model:
         raise ConfigurationError(
             f"the model {name!r} is neither 'offline' nor 'replay:cassette' nor 'provider:name', "
-            "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.5'"
+            "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.6'"
         )
     if provider == "replay":
         return _replayed(name, model)

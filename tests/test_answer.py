@@ -9,8 +9,10 @@ from langchain_core.exceptions import ModelTimeoutError
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from graph.answer import CUT_OFF, REFUSED, usable
+from graph.cassette import loaded
 from graph.normal_form import as_sent
 from graph.provider_errors import explained, is_worth_another_try
+from graph.settings import ROOT
 from graph.spoken import spoken
 from graph.streamed_calls import StreamedCalls
 from modes.errors import ProviderError
@@ -249,6 +251,15 @@ def test_no_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "correct" not in text
         assert "staple" not in text
         assert "sk-or" not in text
+
+
+def test_what_is_said_reads_the_same_in_each_format() -> None:
+    found = []
+    for name in ("openai", "chat", "anthropic"):
+        path = ROOT / "cassettes" / "test_conversations" / f"test_parallel_reads-{name}-whole.yaml"
+        found.append(spoken(loaded(path).interactions[-1].request.body))
+    assert found[0] == found[1] == found[2]
+    assert [who for who, _ in found[0][1]] == ["user", "assistant", *["call"] * 2, *["result"] * 2]
 
 
 @pytest.mark.parametrize("change", ["name", "input", "text", "role", "tools"])

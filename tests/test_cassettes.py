@@ -182,7 +182,7 @@ def body(change: Callable[[Any], None]) -> Change:
 
 
 def reworded(request: Any) -> None:
-    system = request["messages"][0]
+    system = request["input"][0]
     system["content"] = "Another prompt. " + system["content"]
 
 
@@ -197,7 +197,7 @@ def other_type(request: Any) -> None:
 
 
 def other_order(request: Any) -> None:
-    request["messages"].reverse()
+    request["input"].reverse()
 
 
 def same_order(request: Any) -> None:
@@ -227,7 +227,7 @@ CHANGES: dict[str, tuple[Change, list[str]]] = {
         body(reworded),
         ["request 1 of 1 is not", "| Another prompt. You", "| You are", "make record"],
     ),
-    "test_short-openai-streamed": (body(other_order), ["request 1 of 1", '"system"']),
+    "test_short-openai-streamed": (body(other_order), ["request 1 of 1", '"user"']),
     "test_short-anthropic-whole": (body(other_schema), ["-        ", '"integer"', '"string"']),
     "test_short-anthropic-streamed": (body(other_type), ["-  1", "+  true"]),
     "test_long-openai-whole": (cut, ["one request more than the 2"]),
@@ -296,7 +296,7 @@ def test_other_things_that_fail_and_one_that_does_not(samples: Path, tmp_path: P
 
 def test_a_long_difference_is_cut(samples: Path, tmp_path: Path) -> None:
     def grow(request: Any) -> None:
-        request["messages"][0]["content"] += "\n".join(map(str, range(400)))
+        request["input"][0]["content"] += "\n".join(map(str, range(400)))
 
     (tmp_path / "test_samples").mkdir()
     name = "test_short-openai-whole"
@@ -608,11 +608,11 @@ NOTHING_RUN = 5
 
 def test_nothing_is_spent_unasked() -> None:
     code, text = record()
-    assert (code, text.count("the scripted provider")) == (NOTHING_RUN, 2)
+    assert (code, text.count("the scripted provider")) == (NOTHING_RUN, 3)
     assert "No test that has a cassette (it uses `begin`) matches T='no_such_test'" in text
     code, text = record(OPENAI_API_KEY=KEY)
     assert (code, "set YES=1, or SCRIPTED=1" in text) == (1, True)
-    assert "openai     the REAL service, as openai:gpt-5.5 (OPENAI_API_KEY is set)" in text
+    assert "openai     the REAL service, as openai:gpt-5.6 (OPENAI_API_KEY is set)" in text
     assert "anthropic  the scripted provider" in text
     assert "cost money" in text
     assert "collected" not in text

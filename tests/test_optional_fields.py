@@ -89,7 +89,7 @@ async def test_what_is_on_the_wire(
     """The cache's mark stands at the top: the service moves it along with the history."""
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: mine-2026-01-01")
     with serving([call("list_files"), say("Here I am.")]) as provider:
-        use(provider, monkeypatch)
+        use(provider, monkeypatch, "anthropic")
         await talk_with(workspace, name, is_streamed=is_streamed).say("go")
         assert provider.refused == []
     assert len(provider.requests) == 2
@@ -105,7 +105,7 @@ async def test_a_thread_goes_on_through_switches(
 ) -> None:
     """Also where the model is one that checks and is not known to: from its own words."""
     with serving([ASK, BOUND, CODE, BOUND, say("Done."), BOUND, BOUND]) as provider:
-        use(provider, monkeypatch)
+        use(provider, monkeypatch, "anthropic")
         talk = talk_with(workspace, "anthropic:claude-opus-6")
         await talk.say("go")
         await talk.approve_all()
@@ -128,7 +128,7 @@ async def test_a_service_that_refuses_the_header(
     script = [ASK, CODE, CODE, say("Done."), say("Back."), say("Hello.")]
     caplog.set_level(logging.WARNING, "modeshift")
     with serving(script, unknown=unknown) as provider:
-        use(provider, monkeypatch)
+        use(provider, monkeypatch, "anthropic")
         talk = talk_with(workspace, is_streamed=is_streamed)
         await talk.say("go")
         await talk.approve_all()
@@ -152,7 +152,7 @@ async def test_a_history_that_was_edited(
 ) -> None:
     """The service drops thoughts of the same mode; without the header it is sent none."""
     with serving([CODE, say("Done."), say("So?")], unknown=unknown) as provider:
-        use(provider, monkeypatch)
+        use(provider, monkeypatch, "anthropic")
         talk = talk_with(workspace)
         await talk.say("go", mode="code")
         first = (await talk.messages())[0]
@@ -167,7 +167,7 @@ async def test_a_service_that_refuses_the_cache(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving([ASK, CODE, say("Done.")], unknown="cache_control") as provider:
-        use(provider, monkeypatch)
+        use(provider, monkeypatch, "anthropic")
         talk = talk_with(workspace)
         await talk.say("go")
         await talk.approve_all()
