@@ -1,8 +1,10 @@
 """Reading, listing and searching: bounded whatever the files are, and clear about it."""
 
 import asyncio
+import ctypes
 import os
 import subprocess
+import sys
 import threading
 import time
 import tracemalloc
@@ -15,6 +17,9 @@ import pytest
 
 from modes.catalog import load_catalog
 from modes.errors import ToolFailedError
+from modes.guarded import is_secret
+from tools import ripgrep
+from tools.search import Query, search_folder
 from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
 
@@ -253,6 +258,73 @@ async def test_a_search_of_a_folder_does_not_follow_links(
     (workspace / "link").symlink_to(tmp_path / "outside")
     (workspace / "file").symlink_to(tmp_path / "outside/f")
     assert "No match" in await run("search_files", regex="KEY")
+
+
+@pytest.fixture
+def swapped(workspace: Path, tmp_path: Path) -> Iterator[None]:
+    """Files that become links all the time: to a secret in the workspace, and to one outside."""
+    (workspace / ".env").write_text("KEY=s3cret\n")
+    (tmp_path / "id_rsa").write_text("KEY=s3cret\n")
+    pairs = []
+    for number in range(20):
+        (workspace / f"f{number}").write_text("KEY=plain\n")
+        target = workspace / ".env" if number % 2 else tmp_path / "id_rsa"
+        (workspace / f"link{number}").symlink_to(target)
+        pairs.append([os.fsencode(workspace / f"{kind}{number}") for kind in ("f", "link")])
+    exchange = ctypes.CDLL(None).renameat2
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for file, link in pairs:
+                exchange(-100, file, -100, link, 2)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it swaps by a system call of Linux")
+@pytest.mark.parametrize("is_held", [True, False])
+@pytest.mark.usefixtures("swapped")
+async def test_a_search_reads_no_link_that_is_swapped_in(workspace: Path, is_held: bool) -> None:
+    place = Workspace(workspace)
+    for _ in range(30):
+        with place.searched(".") as (folder, _):
+            found = search_folder(
+                folder,
+                Query("KEY", 201),
+                lambda name: place.on_disk(name, is_real=True),
+                is_left_out=is_secret,
+                is_held=is_held,
+            )
+        assert {text for _, _, text in found.matches} <= {"KEY=plain"}
+
+
+@pytest.mark.skipif(not ripgrep.is_held(), reason="nothing holds rg to a folder here")
+async def test_rg_reads_nothing_outside_of_the_folder(
+    run: Run, workspace: Path, tmp_path: Path
+) -> None:
+    """It follows links to these, as it would one that is swapped in."""
+    (tmp_path / "outside").write_text("*.py\n")
+    (workspace / ".gitignore").symlink_to(tmp_path / "outside")
+    (workspace / "a.py").write_text("KEY\n")
+    assert await run("list_files") == ".gitignore\na.py"
+    assert await run("search_files", regex="KEY") == "a.py:1:KEY"
+
+
+async def test_ignore_files_above_the_folder_count(
+    run: Run, workspace: Path, tmp_path: Path
+) -> None:
+    (tmp_path / ".gitignore").write_text("*.pyc\n")
+    (workspace / ".gitignore").write_text("*.log\n")
+    (workspace / "sub").mkdir()
+    for name in ("a.py", "a.pyc", "a.log"):
+        (workspace / "sub" / name).write_text("KEY\n")
+    assert await run("search_files", regex="KEY", path="sub") == "sub/a.py:1:KEY"
+    assert await run("list_files", path="sub") == "sub/a.py"
 
 
 async def test_a_name_with_a_line_break(run: Run, workspace: Path) -> None:

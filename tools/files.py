@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from modes.errors import ToolFailedError
 from modes.guarded import is_secret
 from modes.toolspec import Effect, ToolGroup
-from tools import ripgrep
 from tools.excerpt import Excerpt
+from tools.search import Query, files, search_file, search_folder
 from tools.text import shown_name
 from tools.tool import Tool
 from tools.workspace import Workspace
@@ -68,18 +68,20 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             path: The folder or file to search, relative to the workspace.
             file_pattern: Only files whose name matches this glob, such as "*.py".
         """
+        prefix = "" if path == "." else f"{path}/"
+        query = Query(regex, MAX_MATCHES + 1, file_pattern)
         with workspace.searched(path, is_real=True) as (target, is_folder):
-            found = ripgrep.search(
-                target,
-                is_folder=is_folder,
-                regex=regex,
-                file_pattern=file_pattern,
-                max_count=MAX_MATCHES + 1,
-                is_left_out=None if is_secret(path) else is_secret,
-            )
-        prefix = "" if path == "." else f"{path}/" if is_folder else path
+            if is_folder:
+                found = search_folder(
+                    target,
+                    query,
+                    lambda name: workspace.on_disk(f"{prefix}{name}", is_real=True),
+                    is_left_out=(lambda _: False) if is_secret(path) else is_secret,
+                )
+            else:
+                found = search_file(target, query)
         matches = [
-            f"{shown_name(f'{prefix}{name}')}:{number}:{line}"
+            f"{shown_name(f'{prefix}{name}' if is_folder else path)}:{number}:{line}"
             for name, number, line in found.matches
         ]
         lines = _fitting(matches, MAX_MATCHES)
@@ -114,15 +116,15 @@ def _notices(path: str, found: Excerpt) -> Iterator[str]:
 
 def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:
     """Whether ``.gitignore`` names a file, or all that is in a folder."""
-    names, stopped = ripgrep.files(folder)
+    names, stopped = files(folder)
     if stopped:
         return lambda _: False  # rather all than some at random
     prefix = "" if path == "." else f"{path}/"
-    files = {f"{prefix}{name}" for name in names}
-    folders = {f"{folder}/" for name in files for folder in _above(name)}
+    shown = {f"{prefix}{name}" for name in names}
+    folders = {f"{folder}/" for name in shown for folder in _above(name)}
 
     def is_left_out(entry: str) -> bool:
-        if entry in files or entry in folders:
+        if entry in shown or entry in folders:
             return False
         return not (entry.endswith("/") and workspace.shows_nothing(entry[:-1]))
 

@@ -112,7 +112,7 @@ class Workspace:
         Of text that an editor has open, the editor's bytes: the file is opened first all
         the same, so that it is one of the workspace's.
         """
-        with self._on_disk(path, is_real=is_real) as file:
+        with self.on_disk(path, is_real=is_real) as file:
             data = file.read(MAX_FILE_BYTES + 1) if editor_reads() else b""
             file.seek(0)
             real = self.root.joinpath(*self._real_names(path, is_real))
@@ -120,7 +120,8 @@ class Workspace:
             yield file if text is None else BytesIO(text.encode("utf-8", "replace"))
 
     @contextmanager
-    def _on_disk(self, path: str, *, is_real: bool) -> Iterator[BinaryIO]:
+    def on_disk(self, path: str, *, is_real: bool) -> Iterator[BinaryIO]:
+        """As ``opened``, whatever an editor has open."""
         folders, name = self._file(path, is_real)
         with self._failing(path, "read"), self._folder(folders) as folder:
             self._leave_own(path, name, folder)
@@ -226,7 +227,7 @@ class Workspace:
         try:
             folder = open_folder(self.root, names)
         except OSError:
-            with self._on_disk("/".join(names), is_real=True) as file:
+            with self.on_disk("/".join(names), is_real=True) as file:
                 yield file.fileno(), False
         else:
             try:
