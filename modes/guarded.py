@@ -6,6 +6,7 @@ agent by its modes and rules. Others look as if they hold a secret.
 """
 
 import re
+from itertools import pairwise
 from typing import Literal
 
 NEVER = frozenset({".git"})
@@ -40,9 +41,19 @@ ASK = frozenset(
             ".npmrc",
             ".yarnrc",
         ),
+        *("mcp.json", "langgraph.json", "opencode.json", "opencode.jsonc", ".opencode"),
+        *(".goosehints", "bitbucket-pipelines.yml", "cloudbuild.yaml", "cloudbuild.yml"),
+        *("cloudbuild.json", "appveyor.yml", "appveyor.yaml", ".appveyor.yml", ".appveyor.yaml"),
+        *(".woodpecker", ".woodpecker.yml", ".woodpecker.yaml", ".gitea", ".forgejo"),
+        *("mise.toml", "mise.local.toml", ".mise.toml", ".mise.local.toml", ".mise"),
+        *("mise/config.toml", ".cargo/config", ".cargo/config.toml"),
+        *(".hg/hgrc", ".hg/hgrc-not-shared"),
     }
 )
-"""Names, in small letters, for which a person is asked before a write."""
+"""Names, in small letters, for which a person is asked before a write.
+
+With a slash it is only that name in that folder: a program writes the rest of it.
+"""
 SECRETS = (
     *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".htpasswd"),
     *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk"),
@@ -58,10 +69,19 @@ NO_SECRETS = frozenset({".env.example", ".env.sample", ".env.template", ".env.di
 
 def guard(path: str) -> Literal["ask", "deny"] | None:
     """What holds at least for a write to ``path``, resolved and relative to the workspace."""
-    names = set(path.casefold().split("/"))
+    ordered = path.casefold().split("/")
+    names = {*ordered, *map("/".join, pairwise(ordered))}
     if NEVER & names:
         return "deny"
     return "ask" if ASK & names else None
+
+
+def steers(folder: str, name: str) -> bool:
+    """Whether a ``name`` is guarded, in a folder whose path ends with a slash or is empty."""
+    name = name.casefold()
+    if name in ASK or name in NEVER:
+        return True
+    return name in _BELOW and f"{folder.casefold()[:-1].rpartition('/')[2]}/{name}" in ASK
 
 
 def is_secret(path: str) -> bool:
@@ -79,4 +99,5 @@ def _pattern(name: str) -> str:
     return re.escape(name).replace(r"\*", "[^/]*")
 
 
+_BELOW = frozenset(name.partition("/")[2] for name in ASK if "/" in name)
 _SECRET = re.compile(rf"(?:^|/)(?:{'|'.join(map(_pattern, SECRETS))})(?:/|$)")

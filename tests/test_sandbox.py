@@ -6,6 +6,7 @@ import os
 import platform
 import socket
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -36,6 +37,13 @@ from tools.toolbox import build_toolbox
 from tools.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+STEERING = {
+    ".vscode/tasks.json": ".vscode",
+    ".gitea/workflows/x.yml": ".gitea",
+    **{name: name for name in (".envrc", ".kilocodemodes", "AGENTS.md", "sub/mcp.json")},
+    **{name: name for name in ("sub/.cargo/config.toml", ".hg/hgrc", "a/mise/config.toml")},
+}
+"""Files, and what of them is protected."""
 Run = Callable[..., Coroutine[Any, Any, str]]
 READ_ONLY = "[this command could not change the workspace]"
 
@@ -99,12 +107,12 @@ async def test_git_commits(run: Run, workspace: Path) -> None:
     assert shown == "one\n[exit code 0]"
 
 
-@pytest.mark.parametrize("name", [".vscode/tasks.json", ".envrc", ".kilocodemodes", "AGENTS.md"])
+@pytest.mark.parametrize("name", STEERING)
 async def test_what_steers_is_read_only_where_it_is_there_and_told_of_where_it_is_not(
     run: Run, workspace: Path, name: str
 ) -> None:
     top = name.split("/", maxsplit=1)[0]
-    assert f"[made {top}:" in await run(f"mkdir -p $(dirname {name}); echo x > {name}")
+    assert f"[made {STEERING[name]}:" in await run(f"mkdir -p $(dirname {name}); echo x > {name}")
     before = tree(workspace)
     for attempt in (
         f"echo evil > {name}", f"rm -rf {top}", f"mv {top} other", f"ln -sf /etc/passwd {name}",
@@ -410,23 +418,86 @@ async def test_a_call_that_is_cancelled_while_it_is_started(workspace: Path) -> 
                 await asyncio.sleep(0.01)
 
 
-async def test_a_command_that_makes_too_much_is_told(run: Run, workspace: Path) -> None:
-    line = "for i in $(seq 301); do mkdir $i; touch $i/AGENTS.md; done; echo made"
-    shown = await run(line)
-    assert shown.startswith("made\n[exit code 0]\n[the command has run, and the workspace has too")
+MANY = {
+    "a vendored folder": ("vendor/m{}/.github/x", 1000, "vendor"),
+    "folders of their own": ("m{}/AGENTS.md", 301, "m1, m10, "),
+    "more than that": ("m{}/AGENTS.md", 1000, ". but for plain, src"),
+    "secrets in a folder": ("certs/{}.pem", 1000, "certs"),
+    "secrets all over": ("m{}/.env", 1000, ". but for plain, src"),
+    "secrets at the top": ("{}.pem", 1000, ". but for plain, src"),
+}
 
 
-async def test_too_much_to_protect(run: Run, workspace: Path) -> None:
-    for number in range(301):
-        (workspace / f"{number}.pem").touch()
-    with pytest.raises(ToolFailedError, match=r"more than 300 files .* look like secrets"):
-        await run("true")
-    assert await runner(workspace, shows_secrets=True)("true") == "[exit code 0]"
-    for number in range(301):
-        (workspace / f"{number}").mkdir()
-        (workspace / f"{number}/AGENTS.md").touch()
-    with pytest.raises(ToolFailedError, match="more than 300 of them"):
-        await run("true")
+@pytest.mark.parametrize("many", MANY)
+async def test_more_than_can_be_protected_one_by_one(run: Run, workspace: Path, many: str) -> None:
+    """Made by a command, perhaps to have no other one run."""
+    pattern, count, whole = MANY[many]
+    (workspace / "make.py").write_text(
+        f"from pathlib import Path\nfor number in range(1, {count + 1}):\n"
+        f"    path = Path({pattern!r}.format(number))\n"
+        "    path.parent.mkdir(parents=True, exist_ok=True)\n    path.write_text('s3cret')\n"
+    )
+    await run("mkdir src; echo old > src/old; python3 make.py; mv make.py plain")
+    attempts = "; ".join(
+        f"echo evil > {name}; rm -rf {name}; mv {name.partition('/')[0]} away"
+        for name in map(pattern.format, (1, 77, count))
+    )
+    shown = await run(
+        f"grep -rhs s3cret [!p]* | head -1; {attempts}; rm src/old; echo plain > src/new"
+    )
+    assert ("s3cret" in shown) is (many in list(MANY)[:3])
+    assert {(workspace / pattern.format(i + 1)).read_text() for i in range(count)} == {"s3cret"}
+    assert [path.name for path in (workspace / "src").iterdir()] == ["new"]
+    assert "commands as a whole, since there is too much" in shown
+    told = shown.partition("must be protected: ")[2]
+    assert told.startswith(whole), told
+    shown = await run("cat src/new; grep -rhs s3cret [!p]* | head -1; touch src/x", edits=False)
+    assert shown.startswith("plain\n")
+    assert "s3cret" not in shown or many in list(MANY)[:3]
+
+
+def removed(folder: Path, name: str) -> str:
+    """What the one file of this name says; the folder is too deep for Python, and pytest."""
+    found = subprocess.check_output(["grep", "-rh", "--include", name, ".", folder], text=True)
+    subprocess.run(["rm", "-rf", folder], check=True)
+    return found.strip()
+
+
+@pytest.mark.parametrize("depth", [60, 2500])
+async def test_very_deep_folders(run: Run, workspace: Path, depth: int) -> None:
+    (workspace / "d.py").write_text(
+        "import os, sys\n"
+        f"for _ in range({depth}):\n    os.mkdir('dd')\n    os.chdir('dd')\n"
+        "for name in sys.argv[1:]:\n    open(name, 'w').write('s3cret')\n"
+    )
+    assert await run("python3 d.py") == "[exit code 0]"
+    assert await run("rm -r dd") == "[exit code 0]"
+    assert not (workspace / "dd").exists()
+    assert "[made dd/dd/" in await run("python3 d.py AGENTS.md .env")
+    read = "import os\nwhile os.path.exists('dd'):\n    os.chdir('dd')\n"
+    (workspace / "r.py").write_text(f"{read}print(open('.env').read())")
+    (workspace / "w.py").write_text(f"{read}open('AGENTS.md', 'w').write('evil')")
+    shown = await run("python3 r.py; python3 w.py; mv dd away; touch kept")
+    assert "s3cret" not in shown
+    assert (workspace / "kept").exists()
+    assert removed(workspace / "dd", "AGENTS.md") == "s3cret"
+
+
+async def test_files_with_a_name_outside(run: Run, workspace: Path, outside: Path) -> None:
+    (workspace / "node_modules").mkdir()
+    os.link(outside, workspace / "linked")
+    for name in ("built", "node_modules/source"):  # with both names in the workspace
+        (workspace / name).write_text("old")
+        os.link(workspace / name, workspace / f"{Path(name).name}2")
+    shown = await run("echo evil > linked; mv linked x; rm -f linked")
+    assert outside.read_text() == "mine"
+    assert "[read-only for commands: linked]" in shown
+    line = "echo new > built; rm built2; echo new > source2; touch done"
+    assert await run(line) == "[exit code 0]"
+    # By a file tool the link is not followed, but replaced.
+    Workspace(workspace).write("linked", "ours")
+    assert (workspace / "linked").read_text() == "ours"
+    assert outside.read_text() == "mine"
 
 
 @pytest.mark.parametrize("target", [".", "..", "/", "/tmp", ".env", "missing", "/root/x", "many"])  # noqa: S108

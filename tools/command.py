@@ -10,11 +10,13 @@ from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
 from tools.alone import alone
 from tools.calling import calling
+from tools.closing import ROOT
+from tools.hard_links import few_linked_outside
 from tools.limits import Limits
 from tools.process import run
 from tools.sandbox import Sandbox
 from tools.start import Start
-from tools.survey import Survey, survey
+from tools.survey import Closed, Survey, survey
 from tools.text import shown_name
 from tools.tool import Tool
 from tools.workspace import Workspace
@@ -102,13 +104,14 @@ async def _run_in_sandbox(
 
     def prepare() -> tuple[Survey, Start]:
         found, folder = survey(root), workspace.folder(line.cwd)
+        found.linked = few_linked_outside(root) if now.edits_freely else set()
         how = {"writable": now.edits_freely}
         return found, sandbox.start(root, found, folder, line.text, _environment(), **how)
 
     async with alone(root, now.emit):
         before, start = await _prepared(prepare)
         told = await run(start, line.seconds, limits, now.emit)
-        notices = list(_hints(told, before))
+        notices = [*_hints(told, before), *_closed(sandbox.closed(before), now.edits_freely)]
         if not now.edits_freely:
             notices.append("this command could not change the workspace")
         else:
@@ -158,11 +161,21 @@ def _addendum(sandbox: Sandbox | None) -> str:
 
 def _hints(told: str, found: Survey) -> Iterator[str]:
     """What the sandbox may have to do with an error; programs do not know of it."""
-    makers = found.steering - found.secrets | found.links
+    makers = found.steering - found.secrets | found.links | found.linked
     if makers and any(text in told for text in READ_ONLY):
         yield f"read-only for commands: {_named(makers)}"
     if found.secrets and any(text in told for text in HIDDEN):
         yield f"hidden from commands: {_named(found.secrets)}"
+
+
+def _closed(closed: Closed, edits_freely: bool) -> Iterator[str]:
+    """What is protected as a whole: the model would look for what is not there."""
+    read_only = closed.read_only if edits_freely else set()
+    for folders, how in ((closed.hidden, "hidden from"), (read_only, "read-only for")):
+        if folders:
+            but = f" but for {_named(closed.plain)}" if ROOT in folders and closed.plain else ""
+            told = "there is too much in it that must be protected"
+            yield f"{how} commands as a whole, since {told}: {_named(folders)}{but}"
 
 
 def _named(paths: set[str]) -> str:

@@ -5,11 +5,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from modes.errors import ToolFailedError
 from tools.beneath import open_folder
-from tools.survey import MAX_FOUND, Survey
+from tools.closing import MAX_MOUNTS, ROOT, above, outside
+from tools.survey import Closed, Survey
 
 ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
 """Bytes for files of the command's own, in folders made anew."""
@@ -62,13 +62,21 @@ def in_order(mounts: Mounts) -> Iterator[str]:
             yield from ("--remount-ro", str(place))
 
 
+def whole(workspace: Path, closed: Closed, *, writable: bool) -> Mounts:
+    """The workspace itself; where it is closed, what else is in it stays as it is."""
+    bind = "--bind" if writable else "--ro-bind"
+    if ROOT in closed.hidden:
+        mount = ["--tmpfs", str(workspace)]
+    elif ROOT in closed.read_only and writable:
+        mount = ["--ro-bind", str(workspace), str(workspace)]
+    else:
+        return {workspace: [bind, str(workspace), str(workspace)]}
+    left = [workspace / name for name in sorted(closed.plain)[:MAX_MOUNTS]]
+    return {workspace: mount} | {path: [bind, str(path), str(path)] for path in left}
+
+
 def hidden_secrets(workspace: Path, found: Survey, kept: Iterable[Path]) -> Mounts:
-    """Mounts over what the survey found; raises ``ToolFailedError`` where that is too much."""
-    if len(found.secrets) > MAX_FOUND:
-        raise ToolFailedError(
-            f"more than {MAX_FOUND} files of the workspace look like secrets, more than the "
-            "sandbox can hide; COMMAND_SECRETS=true shows them all to commands"
-        )
+    """Mounts over what the survey found."""
     hidden = hiding((workspace / path for path in found.secrets), kept)
     # A link of that name may lead to any folder: /usr, say.
     return {
@@ -80,17 +88,20 @@ def hidden_secrets(workspace: Path, found: Survey, kept: Iterable[Path]) -> Moun
 
 def kept_in_place(workspace: Path, found: Survey) -> Mounts:
     """The folders above what was found: a mount cannot be renamed, and its place be forgotten."""
-    names = set[str]()
-    for path in (*found.secrets, *found.steering, *found.repositories):
-        names.update(str(above) for above in PurePosixPath(path).parents[:-1])
-    places = (workspace / name for name in names)
+    names = {
+        name
+        for path in (*found.secrets, *found.steering, *found.repositories)
+        for name in above(path)
+    }
+    # What is in a folder that is closed stays where it is.
+    places = (workspace / name for name in outside(names, found.steering))
     return {place: ["--bind", str(place), str(place)] for place in places}
 
 
 def protected(workspace: Path, found: Survey) -> Iterator[tuple[str, str]]:
     """Paths in the workspace, and how they are mounted."""
-    for path in found.steering:
-        if not (workspace / path).is_symlink():
+    for path in found.steering | found.linked:
+        if path != ROOT and not (workspace / path).is_symlink():
             yield path, "--ro-bind-fd"
     for repository in found.repositories:
         # A mount cannot be renamed, to put another one in its place.

@@ -8,15 +8,16 @@ secret is hidden. The kernel holds it: no text of a command is looked at.
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from tools import seccomp
-from tools.mounts import hidden_secrets, in_order, kept_in_place, machine, opened, protected
+from tools.mounts import hidden_secrets, in_order, kept_in_place, machine, opened, protected, whole
 from tools.start import Start
-from tools.survey import Survey
+from tools.survey import Closed, Survey
 
 TRY_SECONDS = 10
 CACHES = {  # the home folder is read-only, too
@@ -86,6 +87,10 @@ class Sandbox:
     shows_secrets: bool = False
     """Whether commands may read what in the workspace looks as if it held a secret."""
 
+    def closed(self, found: Survey) -> Closed:
+        """What of it is to be protected, and how."""
+        return replace(found, secrets=set()).closed if self.shows_secrets else found.closed
+
     def start(
         self,
         workspace: Path,
@@ -118,19 +123,28 @@ class Sandbox:
                 can_bound_tmp=self.bubblewrap.can_bound_tmp,
                 hidden=self.hidden,
             )
-            mounts[workspace] = ["--bind" if writable else "--ro-bind", *[str(workspace)] * 2]
+            closed = self.closed(found)
+            found = closed.found
+            mounts |= whole(workspace, closed, writable=writable)
             if writable:
                 mounts |= kept_in_place(workspace, found)
-            if not self.shows_secrets:
-                mounts |= hidden_secrets(workspace, found, [*mounts])
+            mounts |= hidden_secrets(workspace, found, [*mounts])
             for path, option in protected(workspace, found) if writable else ():
                 if workspace / path not in mounts:
                     source = descriptors.kept(opened(workspace, path))
                     mounts[workspace / path] = [option, source, str(workspace / path)]
-            arguments += in_order(mounts)
+            # By a file: they may be more than a command line takes.
+            arguments += ["--args", descriptors.kept(_file(in_order(mounts)))]
             arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", line]
             stack.pop_all()
         return Start(arguments, {**environment, **CACHES}, descriptors=tuple(descriptors))
+
+
+def _file(arguments: Iterable[str]) -> int:
+    descriptor = os.memfd_create("arguments")
+    os.write(descriptor, b"".join(os.fsencode(f"{argument}\0") for argument in arguments))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 class _Descriptors(list[int]):
