@@ -14,7 +14,8 @@ from modes.toolspec import ToolGroup
 from tools import seccomp
 from tools.beneath import kernel_opens
 from tools.command import MAX_SECONDS
-from tools.ripgrep import version
+from tools.hard_links import few_linked_outside, linked_outside
+from tools.ripgrep import is_held, version
 from tools.sandbox import Bubblewrap, Sandbox, bubblewrap
 from tools.survey import survey
 
@@ -60,6 +61,10 @@ def _files() -> Iterator[str]:
     found = version()
     if found:
         yield _row(YES, f"searches take linear time: {found}")
+        if is_held():
+            yield _row(YES, "  the kernel holds rg to the folder it searches (Landlock)")
+        else:
+            yield _row(PART, "  slowly: there is no Landlock here, so every file is opened for rg")
     else:
         yield _row(
             NO, "search_files: the rg program is missing; run `make clean`, then `make test`"
@@ -92,10 +97,26 @@ def _sandbox(settings: Settings, found: Bubblewrap) -> Iterator[str]:
         else:
             kind = YES if _holds(settings, found, line) else NO
             yield _row(kind, f"  {what} (tried just now)")
+    yield from _hard_links(settings.workspace.resolve())
     if not found.can_bound_tmp:
         yield _row(PART, "  nothing bounds /tmp: bubblewrap 0.8 or newer can")
     if not seccomp.is_known():
         yield _row(PART, "  system calls are not filtered: there is no filter for this machine")
+
+
+def _hard_links(workspace: Path) -> Iterator[str]:
+    protected = few_linked_outside(workspace, survey(workspace))
+    open_ones = linked_outside(workspace) - protected
+    if not open_ones:
+        text = "  no file outside can be changed by a hard link in the workspace"
+        yield _row(YES, f"{text}; {len(protected)} are read-only" if protected else text)
+        return
+    yield _row(
+        NO,
+        f"  commands can change files outside by {len(open_ones)} hard links in the workspace",
+        f"the first is {min(open_ones)!r}; uv, pnpm and clones of a local folder make them:",
+        "  copy (uv --link-mode copy, pnpm package-import-method=copy, git clone --no-hardlinks)",
+    )
 
 
 def _holds(settings: Settings, found: Bubblewrap, line: str) -> bool:

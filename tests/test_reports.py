@@ -329,6 +329,26 @@ def test_doctor_tries_what_it_says(run: Run, place: Place) -> None:
 
 
 @pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+def test_doctor_finds_hard_links_that_lead_outside(run: Run, place: Place, tmp_path: Path) -> None:
+    (tmp_path / "cached").touch()
+    shown = run("doctor", SANDBOX="auto")
+    assert ("yes", "no file outside can be changed by a hard link in the workspace") in rows(shown)
+    (place.workspace / "linked").hardlink_to(tmp_path / "cached")
+    shown = run("doctor", SANDBOX="auto")
+    assert "by a hard link in the workspace; 1 are read-only" in shown.stdout
+    (place.workspace / ".venv").mkdir()
+    (place.workspace / ".venv/x").hardlink_to(tmp_path / "cached")
+    shown = run("doctor", SANDBOX="auto")
+    told = "commands can change files outside by 1 hard links in the workspace"
+    assert ("no", told) in rows(shown)
+    assert "'.venv/x'" in shown.stdout
+
+
+def test_our_own_packages_are_copied() -> None:
+    assert "UV_LINK_MODE=copy" in (ROOT / ".ci/venv").read_text()
+
+
+@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
 def test_doctor_says_so_where_something_does_not_hold(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
 ) -> None:

@@ -104,7 +104,7 @@ async def _run_in_sandbox(
 
     def prepare() -> tuple[Survey, Start]:
         found, folder = survey(root), workspace.folder(line.cwd)
-        found.linked = few_linked_outside(root) if now.edits_freely else set()
+        found.linked = few_linked_outside(root, found) if now.edits_freely else set()
         how = {"writable": now.edits_freely}
         return found, sandbox.start(root, found, folder, line.text, _environment(), **how)
 

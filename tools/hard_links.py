@@ -10,29 +10,27 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tools.survey import DEPENDENCIES, MAX_PATH
+from tools.survey import DEPENDENCIES, MAX_PATH, Survey
 
-MAX_FILES = 10_000  # each of them takes 2 µs, for each command
+MAX_FILES = 5_000  # each of them takes 4 µs, for each command
 MAX_LINKED = 50  # each takes a mount, and cannot be replaced
 LEFT_OUT = DEPENDENCIES | {".git"}
 
 
-def few_linked_outside(root: Path) -> set[str]:
-    """None where they are many, or the workspace is large, and but for dependencies. Blocks."""
-    found = linked_outside(root, LEFT_OUT, MAX_FILES)
-    return found if found is not None and len(found) <= MAX_LINKED else set()
+def few_linked_outside(root: Path, found: Survey) -> set[str]:
+    """None where they are many, or the workspace is large; without dependencies. Blocks."""
+    if sum(found.sizes.values()) > MAX_FILES:
+        return set()
+    linked = linked_outside(root, LEFT_OUT)
+    return linked if len(linked) <= MAX_LINKED else set()
 
 
-def linked_outside(
-    root: Path, left_out: Collection[str] = (), max_files: int | None = None
-) -> set[str] | None:
-    """Paths in the workspace; None where there are more files to look at. Blocks."""
+def linked_outside(root: Path, left_out: Collection[str] = ()) -> set[str]:
+    """Paths in the workspace, but for what is in folders that are left out. Blocks."""
     inside = defaultdict[int, list[str]](list)
     links: dict[int, int] = {}
     folders: list[str] = []
-    for count, (path, entry) in enumerate(_entries(root, left_out)):
-        if max_files is not None and count >= max_files:
-            return None
+    for path, entry in _entries(root, left_out):
         if entry.is_dir(follow_symlinks=False):
             folders.append(path)  # one that is left out
             continue

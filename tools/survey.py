@@ -38,7 +38,7 @@ class Survey:
     linked: set[str] = field(default_factory=set)
     """Files with another name outside; not looked for here."""
     sizes: dict[str, int] = field(default_factory=dict)
-    """How many entries each folder has."""
+    """How many entries each folder has; of a deep one with those below it."""
     top: set[str] = field(default_factory=set)
     """The names in the workspace itself, but for links."""
 
@@ -115,10 +115,10 @@ def survey(root: Path) -> Survey:
             waiting += [
                 folder.below(entry.name) for entry in entries if _note(found, folder, entry)
             ]
-            if folder.prefix:
-                found.sizes[folder.prefix[:-1]] = len(entries)
-            elif not folder.place:
+            if not scanned:
                 found.top = {entry.name for entry in entries if not entry.is_symlink()}
+            name = folder.prefix[:-1] or folder.place
+            found.sizes[name] = found.sizes.get(name, 0) + len(entries)
             scanned += len(entries)
             if scanned > MAX_SCANNED:
                 raise ToolFailedError(
