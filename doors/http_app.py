@@ -24,7 +24,7 @@ _settings = load_settings()
 app = Starlette(
     middleware=[
         Middleware(Gate, origins=_settings.origins, has_token=bool(_settings.tokens)),
-        Middleware(OneAnswer),
+        Middleware(OneAnswer, names_questions=not _settings.bound_answers),
     ],
     exception_handlers={HTTPStatusError: _refusal},
 )

@@ -18,7 +18,8 @@ from tests.test_readme import part
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("clone")) as server:
+    folder = tmp_path_factory.mktemp("clone")
+    with running(folder, CRON_SCHEDULER_SLEEP_TIME="1") as server:
         yield server
 
 
@@ -130,6 +131,60 @@ async def test_wrong_input_is_explained_and_changes_nothing(client: LangGraphCli
             assert text in str(thread.error)
         assert await thread.values() == before
         assert len(await thread.waiting()) == 1
+
+
+BARE: Any = {"resume": {"decisions": [APPROVE]}}
+EVERY_SECOND = "* * * * * *"
+
+
+@pytest.mark.parametrize("way", ["delayed", "scheduled", "resume map"])
+async def test_an_answer_that_comes_late_answers_no_other_question(
+    server: Server, client: LangGraphClient, way: str
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write first.txt: x", mode="code")
+    run: dict[str, Any] = {"assistant_id": "agent"}
+    cron = None
+    match way:
+        case "delayed":
+            run |= {"command": BARE, "after_seconds": 2}
+            await client.http.post(f"/threads/{thread.id}/runs", json=run)
+        case "scheduled":
+            run |= {"command": BARE, "schedule": EVERY_SECOND}
+            cron = await client.http.post(f"/threads/{thread.id}/runs/crons", json=run)
+    await thread.say(f"write {way}.txt: x")
+    state: Any = await client.threads.get_state(thread.id)
+    if way == "resume map":
+        given = {"__pregel_resume_map": {state["interrupts"][0]["id"]: BARE["resume"]}}
+        await thread.run(input=None, config={"configurable": given})
+        assert thread.error is not None
+    else:
+        await until_refused(thread)
+    if cron is not None:
+        await client.crons.delete(cron["cron_id"])
+    state = await client.threads.get_state(thread.id)
+    (interrupt,) = state["interrupts"]
+    assert interrupt["value"]["action_requests"][0]["args"]["path"] == f"{way}.txt"
+    assert not (server.workspace / f"{way}.txt").exists()
+
+
+async def until_refused(thread: Thread) -> None:
+    """Until the newest run has failed."""
+    async with asyncio.timeout(60):
+        while (await thread.client.runs.list(thread.id))[0]["status"] != "error":
+            await asyncio.sleep(0.1)
+
+
+async def test_an_answer_may_name_the_checkpoint_of_its_question(
+    server: Server, client: LangGraphClient
+) -> None:
+    """As chat UIs do that show a thread's history."""
+    thread = await Thread.new(client)
+    await thread.say("write named.txt: x", mode="code")
+    state: Any = await client.threads.get_state(thread.id)
+    await thread.run(command=BARE, checkpoint=state["checkpoint"])
+    assert thread.error is None
+    assert (server.workspace / "named.txt").exists()
 
 
 async def test_an_unknown_mode_in_update_state(server: Server, client: LangGraphClient) -> None:

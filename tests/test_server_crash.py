@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -98,6 +99,41 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
             assert await again.waiting()
             await again.decide(APPROVE)
             assert (server.workspace / lost.id).read_text() == "x"
+
+
+async def test_an_answer_that_is_given_again_answers_no_other_question(tmp_path: Path) -> None:
+    """The server's list, when it was written last, has the first answer's run as running."""
+    with running(tmp_path) as server:
+        kept, go = server.folder / ".langgraph_api/.langgraph_ops.pckl", server.workspace / "go"
+        async with server.client as client:
+            thread = await Thread.new(client)
+            wait = "run until [ -e go ]; do sleep 0.1; done"
+            await thread.say(f"{wait}\nrun touch second", mode="code")
+            command: Any = {"resume": {"decisions": [APPROVE]}}
+            run: Any = await client.runs.create(thread.id, "agent", command=command)
+            kept.unlink(missing_ok=True)
+            await until(lambda: kept.exists() and b"running" in kept.read_bytes())
+            list_then = kept.read_bytes()
+            go.touch()
+            await client.runs.join(thread.id, run["run_id"])
+            second = await thread.waiting()
+            assert second[0]["args"]["command"] == "touch second"
+        server.kill()
+        kept.write_bytes(list_then)
+        server.start(BOUND_ANSWERS="true")
+        async with server.client as client:
+            again = Thread(client, thread.id)
+            await client.runs.join(thread.id, run["run_id"])
+            assert await again.waiting() == second
+            await again.decide(APPROVE)
+            assert again.error is not None
+            assert "must name its question" in str(again.error)
+            assert not (server.workspace / "second").exists()
+            state: Any = await client.threads.get_state(thread.id)
+            name = state["interrupts"][0]["value"]["question"]
+            answer = {"decisions": [APPROVE], "question": name}
+            await again.run(command={"resume": answer})
+            assert (server.workspace / "second").exists()
 
 
 async def reopened(client: LangGraphClient, thread: Thread) -> Thread:
