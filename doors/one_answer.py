@@ -10,6 +10,7 @@ not on the gate's list.
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from doors.gate import refuse
 
 _RUNS = re.compile(r"(/threads/[^/]+)/runs(/stream|/wait)?/?")
+
+
+GONE_ON = (
+    "the thread has gone on since that checkpoint; answer what waits now, or fork the thread there "
+    "with update_state"
+)
 
 
 @dataclass(frozen=True)
@@ -44,37 +51,47 @@ class OneAnswer:
             await refuse(scope, receive, send, "the body is nested too deeply", status=400)
             return
         if run is not None:
-            if self.names_questions:
-                questions = await self._questions(scope, found[1], run)
-                resume = _with_question(run["command"]["resume"], questions)
-                run = {**run, "command": {**run["command"], "resume": resume}}
+            run = self._bound(run, await self._state(scope, found[1]))
+            if run is None:
+                await refuse(scope, receive, send, GONE_ON, status=409)
+                return
             body = json.dumps({**run, "multitask_strategy": "reject"}).encode()
         await self.app(_with_body(scope, body), _giving(body, receive), send)
 
-    async def _questions(self, scope: Scope, thread: str, run: dict[str, Any]) -> dict[str, str]:
-        """The names of the open questions by their interrupts' ids, as the caller may see them.
-
-        Of the checkpoint that the run goes on from, if it names one; chat UIs do.
-        """
-        checkpoint = run.get("checkpoint") or {"checkpoint_id": run.get("checkpoint_id")}
-        method, path, body = "GET", f"{thread}/state", b""
-        if checkpoint != {"checkpoint_id": None}:
-            method, path = "POST", f"{path}/checkpoint"
-            body = json.dumps({"checkpoint": checkpoint}).encode()
+    async def _state(self, scope: Scope, thread: str) -> bytes:
+        """The thread's state as the caller may see it; what it is told where it may not."""
+        path = f"{thread}/state"
         headers = [one for one in scope["headers"] if one[0] != b"accept-encoding"]
-        asked = {"method": method, "path": path, "raw_path": path.encode(), "query_string": b""}
+        asked = {"method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
         answer = bytearray()
 
         async def heard(message: Message) -> None:
             answer.extend(message.get("body", b""))
 
-        inner = _with_body({**scope, **asked, "headers": headers}, body)
-        await self.app(inner, _giving(body), heard)
+        inner = _with_body({**scope, **asked, "headers": headers}, b"")
+        await self.app(inner, _giving(b""), heard)
+        return bytes(answer)
+
+    def _bound(self, run: dict[str, Any], state: bytes) -> dict[str, Any] | None:
+        """The run with the open question's name in its answer; None for an older checkpoint.
+
+        LangGraph keeps the answer that was given there, and would take it again, whatever the new
+        one is. Chat UIs name the newest, and it is left out: the thread may have gone on from it
+        by the time that the server starts the run, or starts it anew.
+        """
+        kept = {key: run[key] for key in run.keys() - {"checkpoint", "checkpoint_id"}}
         try:
-            state: Any = json.loads(answer)
-            return {one["id"]: one["value"]["question"] for one in state["interrupts"]}
+            now: Any = json.loads(state)
+            names = {one["id"]: one["value"]["question"] for one in now["interrupts"]}
+            newest = now["checkpoint"]["checkpoint_id"]
         except (ValueError, LookupError, TypeError):
-            return {}  # no such thread, say: then there is nothing to answer
+            return kept  # no such thread, say: then there is nothing to answer
+        if not {*_checkpoints(run)} <= {newest}:
+            return None
+        resume = run["command"]["resume"]
+        if self.names_questions:
+            resume = _with_question(resume, names)
+        return {**kept, "command": {**run["command"], "resume": resume}}
 
 
 def _resuming(body: bytes) -> dict[str, Any] | None:
@@ -89,15 +106,23 @@ def _resuming(body: bytes) -> dict[str, Any] | None:
     return dict(run)
 
 
-def _with_question(resume: Any, questions: dict[str, str]) -> Any:
+def _checkpoints(run: dict[str, Any]) -> Iterator[str]:
+    """The ids of the checkpoints that a run names, wherever the server looks for one."""
+    config = run.get("config")
+    given = config.get("configurable") if isinstance(config, dict) else None
+    for place in (run, run.get("checkpoint"), given, run.get("context")):
+        if isinstance(place, dict) and (id := place.get("checkpoint_id")):
+            yield str(id)
+
+
+def _with_question(resume: Any, names: dict[str, str]) -> Any:
     """The answer, or the answers by interrupt, each with the name of its question."""
     if not isinstance(resume, dict):
         return resume
     if "decisions" in resume:
-        names = list(questions.values())
-        return {"question": names[0], **resume} if len(names) == 1 else resume
+        return {"question": next(iter(names.values())), **resume} if len(names) == 1 else resume
     return {
-        id: {"question": questions[id], **one} if id in questions and isinstance(one, dict) else one
+        id: {"question": names[id], **one} if id in names and isinstance(one, dict) else one
         for id, one in resume.items()
     }
 

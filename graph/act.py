@@ -40,7 +40,7 @@ def act_node(harness: Harness) -> Node:
         moment = Moment.of(harness, task)
         judged = await judge(harness, moment, call)
         update: dict[str, Any] = {}
-        is_same = approved is None or await _is_the_same(harness, moment, judged, approved)
+        is_same = approved is None or await _is_the_same(harness, moment, judged, approved, config)
         message = _refusal(judged, approved) if is_same else not_run(call, VOID)
         if message is None:
             if judged.changes_the_world and not _begins(harness, task, judged, config):
@@ -63,10 +63,14 @@ def act_node(harness: Harness) -> Node:
 
 
 async def _is_the_same(
-    harness: Harness, moment: Moment, judged: Judged, approved: Approved
+    harness: Harness,
+    moment: Moment,
+    judged: Judged,
+    approved: Approved,
+    config: RunnableConfig,
 ) -> bool:
     """Whether it is what a person has approved, and the files are as they were then."""
-    if approved["digest"] != call_digest(harness, moment, judged):
+    if approved["digest"] != call_digest(harness, moment, judged, config):
         return False
     files = files_of(judged) if judged.effect is Effect.EDIT else []
     return not files or approved.get("content") == await content_of(harness, files)
@@ -151,10 +155,10 @@ def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
 
 def _begins(harness: Harness, task: ActTask, judged: Judged, config: RunnableConfig) -> bool:
     """Whether the change has not been begun before."""
-    digest = call_digest(harness, Moment.of(harness, task), judged)
-    thread = str(config["configurable"].get("thread_id", ""))
-    deed = Deed(thread, task["planned"].get("message", ""), call_id(judged.call), digest)
-    return harness.once.begin(deed, task["life"])
+    planned = task["planned"]
+    digest = call_digest(harness, Moment.of(harness, task), judged, config)
+    deed = Deed(planned.get("message", ""), call_id(judged.call), digest)
+    return harness.once.begin(deed, planned.get("life"))
 
 
 def _calling(harness: Harness, mode: str, judged: Judged, runtime: Runtime[None]) -> Calling:

@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from hashlib import sha256
 
+from langchain_core.runnables import RunnableConfig
+
 from graph.harness import Harness
 from graph.history import call_id
 from graph.judge import Judged, Moment
@@ -26,7 +28,12 @@ def fingerprint(harness: Harness, moment: Moment, judged: Sequence[Judged]) -> s
     return digest.hexdigest()
 
 
-def call_digest(harness: Harness, moment: Moment, one: Judged) -> str:
-    """Differs where another tool would run, on other arguments or files, in another mode."""
-    parts = [harness.place_digest(moment.mode.slug), one.call["name"], one.call["args"], one.args]
+def call_digest(harness: Harness, moment: Moment, one: Judged, config: RunnableConfig) -> str:
+    """Differs where another tool would run, on other arguments or files, in another mode.
+
+    And in another thread: a copy of one has the approvals of the first, and its calls.
+    """
+    thread = str(config["configurable"].get("thread_id", ""))
+    place = harness.place_digest(moment.mode.slug)
+    parts = [thread, place, one.call["name"], one.call["args"], one.args]
     return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()

@@ -146,7 +146,7 @@ async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall])
 
 
 def batches(
-    message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
+    harness: Harness, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
 ) -> list[list[Planned]]:
     """The calls in the order they run: changes one at a time, others side by side.
 
@@ -160,6 +160,7 @@ def batches(
             message=message,
             approved=approved.get(call_id(one.call)),
             denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
+            life=harness.once.life,
         )
         if beside and one.runs_beside_others:
             plan[-1].append(planned)

@@ -57,7 +57,6 @@ def next_step(harness: Harness, place: Place) -> str | list[Send]:
                 approvals=place["approvals"],
                 remembered=place["remembered"],
                 written=place["written"],
-                life=harness.once.life,
                 is_lead=planned is batch[-1],
                 rest=rest,
                 switch=place["switch"],

@@ -3,7 +3,7 @@
 A checkpoint keeps what a finished task wrote. Of a task that a crash cut off it
 knows only that it was due, and a run that goes on would run it anew: a second
 commit, a second mail. So would a second click that names the checkpoint of the
-first one.
+first one, or a run that goes on from an older checkpoint.
 """
 
 from typing import NamedTuple
@@ -13,12 +13,11 @@ from uuid import uuid4
 class Deed(NamedTuple):
     """A call as it runs; another one where any of this is another."""
 
-    thread: str
     message: str
     """The id of the message that made the call."""
     call: str
     digest: str
-    """Of what runs: tool, arguments, files, mode, workspace."""
+    """Of what runs: thread, tool, arguments, files, mode, workspace."""
 
 
 class Once:
@@ -26,11 +25,14 @@ class Once:
 
     def __init__(self) -> None:
         self.life = uuid4().hex
-        """Names this process's life; a task carries that of the process that planned it."""
+        """Names this process's life; a plan carries that of the process that made it."""
         self._begun = set[Deed]()
 
-    def begin(self, deed: Deed, life: str) -> bool:
+    def begin(self, deed: Deed, life: str | None) -> bool:
         """Whether the change may run: not if it may have been begun before.
+
+        That is all that a process knows of a plan that another one made, the whole of it: of
+        an older checkpoint what came later in it may have run long ago.
 
         The deed is kept for good: that the tool has ended does not mean that its
         result is stored.

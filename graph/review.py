@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite, interrupt
 
 from graph.contents import content_of, files_of
@@ -33,7 +34,7 @@ from modes.toolspec import Effect
 def review_node(harness: Harness) -> Node:
     """On resume the node runs again from its start; nothing in it has an effect outside."""
 
-    async def review(state: State) -> dict[str, Any]:
+    async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
         calls = open_calls(state["messages"])
         now, change = where(harness, state)
         if change or not calls:
@@ -46,7 +47,7 @@ def review_node(harness: Harness) -> Node:
         message = last_answer(state["messages"])
         assert message is not None
         refused, asked_of = list(state["refused"]), state.get("asked_of", {})
-        outcome = Outcome(harness, moment, str(message.id), refused, asked_of)
+        outcome = Outcome(harness, config, moment, str(message.id), refused, asked_of)
         if asking:
             asked = request(harness, moment.mode, asking, f"{message.id}{state['asked_under']}")
             answer: Decisions = interrupt(
@@ -78,6 +79,7 @@ class Outcome:
     def __init__(
         self,
         harness: Harness,
+        config: RunnableConfig,
         moment: Moment,
         message: str,
         refused: list[str],
@@ -88,6 +90,7 @@ class Outcome:
         ``asked_of`` are the ``contents`` at the time of the question.
         """
         self._harness = harness
+        self._config = config
         self._moment = moment
         self._message = message
         self._refused = refused
@@ -127,7 +130,7 @@ class Outcome:
         self._approved[call_id(one.call)] = Approved(
             args=one.call["args"],
             edited=is_edit,
-            digest=call_digest(self._harness, self._moment, one),
+            digest=call_digest(self._harness, self._moment, one, self._config),
             files=files,
             content=content,
         )
@@ -188,7 +191,7 @@ class Outcome:
         if self._switch is not None:
             settled.add(call_id(self._switch["call"]))
         left = [one for one in judged if call_id(one.call) not in settled]
-        plan = batches(self._message, left, self._approved)
+        plan = batches(self._harness, self._message, left, self._approved)
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
         return {
             "messages": self._answers,

@@ -5,7 +5,7 @@ write the whole history at every step.
 """
 
 import operator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage, ToolCall
 from langgraph.channels import DeltaChannel
@@ -69,7 +69,7 @@ class Approved(TypedDict):
     args: dict[str, Any]
     edited: bool
     digest: str
-    """Of the tool, the arguments with their paths resolved, the mode and the workspace."""
+    """Of the thread, the tool, the arguments with their paths resolved, mode and workspace."""
     files: list[str]
     """The files that it edits, by their real paths; none for another tool."""
     content: str
@@ -85,6 +85,8 @@ class Planned(TypedDict):
     approved: Approved | None
     denied: str | None
     """Why it is refused, judged in the moment in which it was written."""
+    life: NotRequired[str]
+    """Of the process that planned it; see ``graph.once``."""
 
 
 class State(TypedDict, total=False):
@@ -127,8 +129,6 @@ class ActTask(TypedDict):
     approvals: str
     remembered: list[Remembered]
     written: list[str]
-    life: str
-    """Of the process that planned it; see ``graph.once``."""
     is_lead: bool
     """Whether this task moves the machine on for its batch."""
     rest: list[list[Planned]]

@@ -38,6 +38,9 @@ def mode_node(harness: Harness, slug: str) -> Node:
                 "asked_of": await contents(harness, judged),
             }
         phase = harness.machine.send(now, Event.ACT).phase
-        return update | {"phase": phase.value, "plan": batches(str(message.id), judged, {})}
+        return update | {
+            "phase": phase.value,
+            "plan": batches(harness, str(message.id), judged, {}),
+        }
 
     return think

@@ -51,6 +51,23 @@ async def test_a_change_that_was_begun_is_not_begun_again(
     assert problems(await talk.messages()) == []
 
 
+@pytest.mark.parametrize("same_process", [True, False])
+async def test_an_older_checkpoint_runs_no_approved_call_again(
+    workspace: Path, saver: BaseCheckpointSaver[str], *, same_process: bool
+) -> None:
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("run echo one >> log & run echo two >> log", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    if not same_process:
+        talk.agent = make_agent(workspace, saver=saver)
+    history = [state async for state in talk.agent.aget_state_history(talk.config)]
+    for state in history:
+        if state.next == ("act",):
+            await talk.agent.ainvoke(None, state.config)
+            assert "may have taken effect" in str(await talk.messages())
+    assert (workspace / "log").read_text() == "one\ntwo\n"
+
+
 @pytest.mark.parametrize("ticks", range(10))
 async def test_a_change_cut_off_before_its_result_is_stored(
     workspace: Path, saver: BaseCheckpointSaver[str], ticks: int

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import BadRequestError
+from langgraph_sdk.errors import BadRequestError, ConflictError
 
 from tests.conversation import APPROVE, REJECT, edit
 from tests.server import Server, Thread, running
@@ -180,11 +180,33 @@ async def test_an_answer_may_name_the_checkpoint_of_its_question(
 ) -> None:
     """As chat UIs do that show a thread's history."""
     thread = await Thread.new(client)
-    await thread.say("write named.txt: x", mode="code")
+    await thread.say("run echo once >> named.log", mode="code")
     state: Any = await client.threads.get_state(thread.id)
     await thread.run(command=BARE, checkpoint=state["checkpoint"])
     assert thread.error is None
-    assert (server.workspace / "named.txt").exists()
+    assert (server.workspace / "named.log").read_text() == "once\n"
+    older = state["checkpoint"]["checkpoint_id"]
+    for given in (
+        {"checkpoint": state["checkpoint"]},
+        {"checkpoint_id": older},
+        {"config": {"configurable": {"checkpoint_id": older}}},
+        {"context": {"checkpoint_id": older}},
+    ):
+        with pytest.raises(ConflictError, match="the thread has gone on"):
+            await thread.run(command=BARE, **given)
+
+
+async def test_an_approval_is_for_one_thread(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("run echo once >> copied.log", mode="code")
+    await thread.run(command=BARE, interrupt_after=["review"])
+    copied: Any = await client.http.post(f"/threads/{thread.id}/copy", json={})
+    copy = Thread(client, copied["thread_id"])
+    await copy.run(input=None)
+    assert "have changed since the user was asked" in str(await copy.values())
+    assert not (server.workspace / "copied.log").exists()
+    await thread.run(input=None)
+    assert (server.workspace / "copied.log").read_text() == "once\n"
 
 
 async def test_an_unknown_mode_in_update_state(server: Server, client: LangGraphClient) -> None:

@@ -107,10 +107,13 @@ async def test_an_answer_that_is_given_again_answers_no_other_question(tmp_path:
         kept, go = server.folder / ".langgraph_api/.langgraph_ops.pckl", server.workspace / "go"
         async with server.client as client:
             thread = await Thread.new(client)
-            wait = "run until [ -e go ]; do sleep 0.1; done"
+            wait = "run echo begun >> log; until [ -e go ]; do sleep 0.1; done"
             await thread.say(f"{wait}\nrun touch second", mode="code")
-            command: Any = {"resume": {"decisions": [APPROVE]}}
-            run: Any = await client.runs.create(thread.id, "agent", command=command)
+            state: Any = await client.threads.get_state(thread.id)
+            # As chat UIs do, which name the checkpoint that they show.
+            given: Any = {"command": {"resume": {"decisions": [APPROVE]}}}
+            given["checkpoint"] = state["checkpoint"]
+            run: Any = await client.runs.create(thread.id, "agent", **given)
             kept.unlink(missing_ok=True)
             await until(lambda: kept.exists() and b"running" in kept.read_bytes())
             list_then = kept.read_bytes()
@@ -129,11 +132,12 @@ async def test_an_answer_that_is_given_again_answers_no_other_question(tmp_path:
             assert again.error is not None
             assert "must name its question" in str(again.error)
             assert not (server.workspace / "second").exists()
-            state: Any = await client.threads.get_state(thread.id)
+            state = await client.threads.get_state(thread.id)
             name = state["interrupts"][0]["value"]["question"]
             answer = {"decisions": [APPROVE], "question": name}
             await again.run(command={"resume": answer})
             assert (server.workspace / "second").exists()
+        assert (server.workspace / "log").read_text() == "begun\n"
 
 
 async def reopened(client: LangGraphClient, thread: Thread) -> Thread:
