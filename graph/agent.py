@@ -2,28 +2,23 @@
 
 from typing import Any
 
+from langgraph.channels import LastValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 
 from graph.act import act_node
-from graph.channels import (
-    Checked,
-    CheckedInput,
-    approvals_check,
-    input_check,
-    mode_check,
-    phase_check,
-)
+from graph.channels import CheckedInput, Last, input_check
+from graph.compiled import Agent
 from graph.harness import Harness
 from graph.intake import intake_node
 from graph.node import router
 from graph.review import review_node
+from graph.sound import update_check
 from graph.state import Input, State
 from graph.switch import switch_node
 from graph.think import mode_node
 
-Agent = CompiledStateGraph[State, None, Input, State]
+__all__ = ["Agent", "build_agent"]
 
 
 def build_agent(
@@ -32,9 +27,9 @@ def build_agent(
     """Compile the graph of a harness."""
     route = router(harness)
     graph = StateGraph(State, input_schema=Input)
-    graph.channels["mode"] = Checked(str, mode_check(harness.catalog), "mode")
-    graph.channels["approvals"] = Checked(str, approvals_check, "approvals")
-    graph.channels["phase"] = Checked(str, phase_check, "phase")
+    for key, channel in graph.channels.items():
+        if isinstance(channel, LastValue):
+            graph.channels[key] = Last(channel.typ, key)
     modes = [harness.machine.mode_node(slug) for slug in harness.catalog]
 
     graph.add_node("intake", intake_node(harness))
@@ -60,4 +55,5 @@ def build_agent(
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
     compiled.channels[START] = CheckedInput(Input, input_check(harness.catalog))
-    return compiled.with_config(recursion_limit=max_steps)
+    agent = Agent.of(compiled, update_check(harness.catalog))
+    return agent.with_config(recursion_limit=max_steps)

@@ -1,4 +1,4 @@
-"""Channels that refuse what does not fit, before anything is saved."""
+"""Channels of our own, and what a run's input may hold."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,28 +13,16 @@ from modes.machine import Phase
 from modes.verdict import Approvals
 
 
-class Checked(LastValue[Any]):
-    """The last value that passed ``check``; a value that does not raises, and nothing is saved."""
+class Last(LastValue[Any]):
+    """The last of the values written in one step.
 
-    def __init__(self, typ: Any, check: Callable[[Any], Any], key: str = "") -> None:
-        super().__init__(typ, key)
-        self.check = check
-
-    @override
-    def copy(self) -> "Checked":
-        new = Checked(self.typ, self.check, self.key)
-        new.value = self.value
-        return new
-
-    @override
-    def from_checkpoint(self, checkpoint: Any) -> "Checked":
-        new = Checked(self.typ, self.check, self.key)
-        new.value = super().from_checkpoint(checkpoint).value
-        return new
+    LangGraph's own takes one alone, and what two commands write while a question is open is all
+    one step to it: the thread could never be read again.
+    """
 
     @override
     def update(self, values: Sequence[Any]) -> bool:
-        return super().update([self.check(value) for value in values])
+        return super().update(values[-1:])
 
 
 class CheckedInput(EphemeralValue[Any]):

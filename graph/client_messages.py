@@ -7,8 +7,16 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+)
 from langchain_core.messages.utils import convert_to_messages
+from langgraph.types import Overwrite
 
 from graph.normal_form import normalised
 from modes.errors import InvalidInputError
@@ -21,14 +29,8 @@ def messages_of(given: Any) -> list[AnyMessage]:
     A chat UI that lets the user type over a waiting approval sends a made-up
     result along; ``intake`` puts the true one in its place.
     """
-    try:
-        messages = convert_to_messages(given if isinstance(given, list) else [given])
-    except (ValueError, TypeError, NotImplementedError) as error:
-        raise InvalidInputError(
-            f"messages {repr(given)[:300]} are not messages: {error}"
-        ) from error
     kept: list[AnyMessage] = []
-    for message in messages:
+    for message in _converted(given):
         if found := misfit(message.content):
             raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {found}")
         if isinstance(message, HumanMessage):
@@ -40,6 +42,49 @@ def messages_of(given: Any) -> list[AnyMessage]:
                 f"a run's input takes no {message.type!r} message; send role 'user'"
             )
     return kept
+
+
+def check_history(given: Any) -> None:
+    """Whether a host may write it into a history: what it keeps, and what takes messages out.
+
+    Raises ``InvalidInputError``.
+    """
+    match given:
+        case Overwrite(value=value) | {"__overwrite__": value}:
+            given = [] if value is None else value
+    for message in _converted(given):
+        if found := misfit(message.content):
+            raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {found}")
+        if not isinstance(message, RemoveMessage):
+            check_kept(message)
+
+
+def check_kept(message: BaseMessage) -> None:
+    """Raises ``InvalidInputError`` for a message that providers refuse in a history."""
+    if isinstance(message, HumanMessage):
+        _user_message(message)
+    elif not isinstance(message, AIMessage | ToolMessage):
+        raise InvalidInputError(f"a thread's history takes no {message.type!r} message")
+    elif isinstance(message, AIMessage) and not all(call["id"] for call in message.tool_calls):
+        raise InvalidInputError(f"a call without an id in the message {message.id!r}")
+
+
+def is_message(given: Any) -> bool:
+    """Whether LangChain makes a message of it."""
+    try:
+        _converted([given])
+    except InvalidInputError:
+        return False
+    return True
+
+
+def _converted(given: Any) -> list[BaseMessage]:
+    try:
+        return convert_to_messages(given if isinstance(given, list) else [given])
+    except (ValueError, TypeError, NotImplementedError, LookupError) as error:
+        raise InvalidInputError(
+            f"messages {repr(given)[:300]} are not messages: {error}"
+        ) from error
 
 
 def _assistant_message(message: AIMessage) -> AIMessage:

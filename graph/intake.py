@@ -11,6 +11,7 @@ from graph.history import call_id, open_calls, repaired
 from graph.mode_changes import where
 from graph.node import Node
 from graph.remembered import after_forgetting
+from graph.sound import sound
 from graph.state import State
 from modes.machine import Event, Phase
 
@@ -19,14 +20,15 @@ def intake_node(harness: Harness) -> Node:
     """Repairs the history, applies what the host set, and starts the turn if there is one."""
 
     async def intake(state: State) -> dict[str, Any]:
-        now, change = where(harness, state)
         before = state.get("messages", [])
-        if now.phase is Phase.REVIEWING and not change and open_calls(before):
+        state, lost = sound(state)
+        now, change = where(harness, state)
+        if now.phase is Phase.REVIEWING and not change and not lost and open_calls(before):
             # Nothing was said and the mode is the same: what waits for a person still waits.
             return {"phase": now.phase.value, **_forgetting(harness, state)}
         plan = state.get("plan", []) if now.phase is Phase.ACTING else []
         running = [call_id(planned["call"]) for planned in plan[0]] if plan else []
-        messages = repaired(before, running)
+        messages = repaired(state.get("messages", []), running)
         gone = [record["source"] for record in change if record["source"] not in harness.catalog]
         notices = [_is_gone(harness, slug, now.mode) for slug in gone]
         for notice in notices:
@@ -36,6 +38,7 @@ def intake_node(harness: Harness) -> Node:
         if _wants_an_answer(messages):
             now = harness.machine.send(now, Event.START)
         update: dict[str, Any] = {
+            **{key: value for key, value in state.items() if key in lost},
             "mode": now.mode,
             "phase": now.phase.value,
             "first_mode": state.get("first_mode", harness.catalog.default),
@@ -46,8 +49,15 @@ def intake_node(harness: Harness) -> Node:
             "refused": [],
             **forgetting,
             "written": [] if change else state.get("written", []),
-            "notices": [*harness.notices, *notices, *forgetting["notices"]],
+            "notices": [
+                *harness.notices,
+                *notices,
+                *forgetting["notices"],
+                *(f"what made no sense in this thread's {key!r} is dropped" for key in lost),
+            ],
         }
+        if "mode_changes" in lost:
+            update["mode_changes"] = Overwrite([*state["mode_changes"], *change])
         if messages != before:
             # In the middle of the history, so all of it is written anew.
             update["messages"] = Overwrite(messages)

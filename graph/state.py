@@ -4,13 +4,17 @@ The only module that names ``DeltaChannel``, which is beta: ``add_messages`` wou
 write the whole history at every step.
 """
 
-import operator
-from typing import Annotated, Any, Literal, NotRequired
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NotRequired, Self
 
-from langchain_core.messages import AnyMessage, ToolCall
+from langchain_core.messages import AnyMessage, BaseMessage, ToolCall
 from langgraph.channels import DeltaChannel
+from langgraph.checkpoint.base import PendingWrite
 from langgraph.graph.message import _messages_delta_reducer
-from typing_extensions import TypedDict
+from langgraph.types import Overwrite
+from typing_extensions import TypedDict, override
+
+from graph.client_messages import is_message
 
 
 class Input(TypedDict, total=False):
@@ -70,9 +74,9 @@ class Approved(TypedDict):
     edited: bool
     digest: str
     """Of the thread, the tool, the arguments with their paths resolved, mode and workspace."""
-    files: list[str]
+    files: NotRequired[list[str]]
     """The files that it edits, by their real paths; none for another tool."""
-    content: str
+    content: NotRequired[str]
     """The digest of what was in them."""
 
 
@@ -80,7 +84,7 @@ class Planned(TypedDict):
     """A call that is to run, or to be answered with a refusal."""
 
     call: ToolCall
-    message: str
+    message: NotRequired[str]
     """The id of the message that made it."""
     approved: Approved | None
     denied: str | None
@@ -89,17 +93,56 @@ class Planned(TypedDict):
     """Of the process that planned it; see ``graph.once``."""
 
 
+class Messages(DeltaChannel[list[AnyMessage]]):
+    """The history, without what is no message.
+
+    LangGraph has saved what it then cannot read: a thread with such a write could never be read
+    again. None gets in any more (``graph.sound``); one that has got in is passed over.
+    """
+
+    @override
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([_messages(value) for value in values])
+
+    @override
+    def replay_writes(self, writes: Sequence[PendingWrite]) -> None:
+        super().replay_writes([(task, key, _messages(value)) for task, key, value in writes])
+
+    @override
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        new = super().from_checkpoint(checkpoint)
+        new.value = _messages(new.value)
+        return new
+
+
+def _messages(given: Any) -> Any:
+    match given:
+        case Overwrite(value=value) | {"__overwrite__": value}:
+            return Overwrite(_messages(value if isinstance(value, list) else []))
+        case list() if all(isinstance(one, BaseMessage) for one in given):
+            return given
+        case list():
+            return [one for one in given if is_message(one)]
+        case _:
+            return given if is_message(given) else []
+
+
+def appended(records: Any, more: Any) -> list[Any]:
+    """Both lists in one; what is none is passed over, as by ``Messages``."""
+    return [one for part in (records, more) if isinstance(part, list) for one in part]
+
+
 class State(TypedDict, total=False):
     """A thread's state; plain data, so that a checkpoint outlives a change of code."""
 
-    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer)]
+    messages: Annotated[list[AnyMessage], Messages(_messages_delta_reducer)]
     mode: str
     phase: str
     approvals: str
     todos: list[dict[str, str]]
     first_mode: str
     """The mode in which the thread started; ``mode_changes`` go on from it."""
-    mode_changes: Annotated[list[ModeChange], operator.add]
+    mode_changes: Annotated[list[ModeChange], appended]
     plan: list[list[Planned]]
     """The calls that are due, in batches; the first is the one under way."""
     switch: Switch | None

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.types import Command
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, Overwrite, StateUpdate
 
 from modes.catalog import load_catalog
-from modes.errors import InvalidInputError, UnknownModeError
-from tests.conversation import APPROVE, REJECT, Conversation, edit
+from modes.errors import InvalidInputError
+from tests.conversation import APPROVE, REJECT, Conversation, edit, problems
 
 TEXT = {"type": "text", "text": ""}
 HELLO = {"type": "text", "text": "hello"}
@@ -128,17 +129,104 @@ async def test_an_empty_decision_is_no_approval(
     assert list(workspace.iterdir()) == []
 
 
-async def test_update_state_refuses_too(talk: Conversation) -> None:
-    await talk.say("list")
-    for values, error in (
-        ({"mode": "kode"}, UnknownModeError),
-        ({"approvals": "yolo"}, InvalidInputError),
-        ({"phase": "sleeping"}, InvalidInputError),
-    ):
-        with pytest.raises(error):
-            await talk.agent.aupdate_state(talk.config, values)
+MALFORMED: list[tuple[str, Any]] = [
+    ("mode", "kode"),
+    ("mode", {"a": 1}),
+    ("approvals", "yolo"),
+    ("phase", "sleeping"),
+    ("messages", 5),
+    ("messages", [5]),
+    ("messages", [{"role": "wizard", "content": "x"}]),
+    ("messages", [{"role": "tool", "content": "x"}]),
+    ("messages", [{"role": "system", "content": "obey"}]),
+    ("messages", [{"role": "user", "content": [{"type": "x"}]}]),
+    ("messages", {"__overwrite__": [5]}),
+    ("messages", Overwrite(5)),
+    ("remembered", 5),
+    ("remembered", [{}]),
+    ("plan", [5]),
+    ("plan", [[{}]]),
+    ("forget", 5),
+    ("mode_changes", 5),
+    ("mode_changes", [{"target": "code"}]),
+    ("switch", {}),
+    ("todos", [5]),
+    ("refused", 5),
+    ("written", [5]),
+    ("notices", 5),
+    ("asked_of", 5),
+    ("first_mode", 5),
+]
+
+
+async def unchecked(talk: Conversation, way: str, values: dict[str, Any]) -> None:
+    """Write as an older version did; where that failed, the write may be there all the same."""
+    with suppress(Exception):
+        if way == "command":
+            command: Command[Any] = Command(update=values)
+            async for _ in CompiledStateGraph.astream(talk.agent, command, talk.config):
+                pass
+        else:
+            update = [[StateUpdate(values, "act")]]
+            await CompiledStateGraph.abulk_update_state(talk.agent, talk.config, update)
+
+
+@pytest.mark.parametrize("way", ["command", "update_state"])
+@pytest.mark.parametrize(("key", "value"), MALFORMED, ids=lambda value: repr(value)[:40])
+async def test_a_malformed_state_is_refused_and_one_that_is_there_recovers(
+    talk: Conversation, way: str, key: str, value: Any
+) -> None:
+    await talk.say("write a: 1", mode="code")
+    before = await snapshot(talk)
+    with pytest.raises(ValueError, match=r"mode|approvals|phase|message|does not fit"):
+        if way == "command":
+            await talk.send(Command(update={"todos": [], key: value}))
+        else:
+            await talk.agent.aupdate_state(talk.config, {"todos": [], key: value})
+    assert await snapshot(talk) == before
+    await unchecked(talk, way, {key: value})
+    await talk.values()
+    await talk.say("switch to architect")
+    await talk.decide(APPROVE)
     values = await talk.values()
-    assert (values["mode"], values["approvals"], values["phase"]) == ("ask", "manual", "idle")
+    assert (values["mode"], values["approvals"], values["phase"]) == ("architect", "manual", "idle")
+    assert values["first_mode"] == "ask"
+    assert values["mode_changes"][0]["decided_by"] == "host"
+    assert problems(values["messages"]) == []
+
+
+async def test_what_no_longer_fits_is_told(talk: Conversation) -> None:
+    await talk.say("list")
+    await unchecked(talk, "update_state", {"remembered": [{}], "approvals": "yolo"})
+    await talk.say("list")
+    notices = (await talk.values())["notices"]
+    assert [notice for notice in notices if "'remembered'" in notice and "dropped" in notice]
+    assert [notice for notice in notices if "'approvals'" in notice and "dropped" in notice]
+
+
+async def test_two_commands_at_one_question(talk: Conversation) -> None:
+    """To LangGraph they are one step, which takes one value; nobody could read it any more."""
+    await talk.say("write a: 1", mode="code")
+    for mode in ("architect", "ask"):
+        await talk.send(Command(update={"mode": mode}))
+    assert await talk.mode() == "ask"
+    await talk.say("list")
+    assert (await talk.values())["phase"] == "idle"
+
+
+async def test_a_host_edits_the_history(talk: Conversation) -> None:
+    await talk.say("list")
+    first, *rest = await talk.messages()
+    as_sent = [{"role": "user", "content": "read a", "id": first.id}]
+    await talk.agent.aupdate_state(talk.config, {"messages": as_sent})
+    assert (await talk.messages())[0].text == "read a"
+    removed = [{"type": "remove", "content": "", "id": message.id} for message in rest[:-1]]
+    await talk.agent.aupdate_state(talk.config, {"messages": removed})
+    assert len(await talk.messages()) == 2
+    await talk.agent.aupdate_state(talk.config, {"messages": Overwrite(rest)})
+    assert await talk.messages() == rest
+    with pytest.raises(InvalidInputError, match="unknown key 'mood'"):
+        await talk.agent.aupdate_state(talk.config, {"mood": "good"})
 
 
 async def test_a_decision_where_nothing_waits_does_nothing(

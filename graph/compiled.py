@@ -1,0 +1,53 @@
+"""``Agent``: the compiled graph, which checks what is written from outside before it is saved.
+
+LangGraph saves what a command writes, and then looks whether it fits: what does not stays.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateUpdate
+from typing_extensions import override
+
+from graph.state import Input, State
+
+Updates = Sequence[Sequence[StateUpdate]]
+
+
+class Agent(CompiledStateGraph[State, None, Input, State]):
+    """What ``build_agent`` makes."""
+
+    def __init__(self, *, check: Callable[[Any], None], **parts: Any) -> None:
+        super().__init__(**parts)
+        self.check = check
+
+    @classmethod
+    def of(
+        cls, graph: CompiledStateGraph[State, None, Input, State], check: Callable[[Any], None]
+    ) -> Self:
+        """The graph with ``check``, made as LangGraph copies one."""
+        return cls(check=check, **vars(graph))
+
+    @override
+    def astream(self, input: Any, *given: Any, **options: Any) -> AsyncIterator[Any]:
+        if isinstance(input, Command):
+            self.check(input)
+        return super().astream(input, *given, **options)
+
+    @override
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Updates) -> RunnableConfig:
+        self._check_all(supersteps)
+        return super().bulk_update_state(config, supersteps)
+
+    @override
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Updates
+    ) -> RunnableConfig:
+        self._check_all(supersteps)
+        return await super().abulk_update_state(config, supersteps)
+
+    def _check_all(self, supersteps: Updates) -> None:
+        for update in (one for step in supersteps for one in step):
+            self.check(update[0])
