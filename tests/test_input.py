@@ -207,7 +207,7 @@ async def test_what_no_longer_fits_is_told(talk: Conversation) -> None:
 async def test_two_commands_at_one_question(talk: Conversation) -> None:
     """To LangGraph they are one step, which takes one value; nobody could read it any more."""
     await talk.say("write a: 1", mode="code")
-    for mode in ("architect", "ask"):
+    for mode in ("code", "ask"):
         await talk.send(Command(update={"mode": mode}))
     assert await talk.mode() == "ask"
     await talk.say("list")
