@@ -169,8 +169,9 @@ def _calling(harness: Harness, mode: str, judged: Judged, runtime: Runtime[None]
             {"type": "tool_output", "tool_call_id": judged.call["id"], "text": text}
         )
 
-    edits_freely = harness.edit_restriction(mode) is None and not judged.verdict.only_looks
-    return Calling(edits_freely=edits_freely, emit=emit)
+    only_looks = judged.verdict.only_looks
+    edits_freely = harness.edit_restriction(mode) is None and not only_looks
+    return Calling(edits_freely, only_looks, emit)
 
 
 def _tell_of_edit(message: ToolMessage, approved: Approved | None) -> None:

@@ -53,8 +53,10 @@ def runner(workspace: Path, **given: Any) -> Run:
     commands = Commands(Sandbox(bubblewrap(), **given), limits)
     tool = build_toolbox(Workspace(workspace), load_catalog(), commands)["execute_command"]
 
-    async def run(command: str, *, edits: bool = True, emit: Any = print, **args: Any) -> str:
-        before = calling.set(Calling(edits_freely=edits, emit=emit))
+    async def run(
+        command: str, *, edits: bool = True, looks: bool = False, emit: Any = print, **args: Any
+    ) -> str:
+        before = calling.set(Calling(edits and not looks, looks, emit))
         try:
             return str(await tool.runnable.ainvoke({"command": command, **args}))
         finally:
@@ -762,6 +764,86 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
     assert (harness.edit_restriction("code") is None) is (rule in FREE)
 
 
+def harness_of(workspace: Path) -> Harness:
+    catalog = load_catalog()
+    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
+    return Harness(catalog, toolbox, Models(OfflineModel()))
+
+
+HOSTILE = {
+    "a filter": '[filter "x"]\nclean = ./evil\nrequired = true',
+    "a long filter": '[filter "x"]\nprocess = ./evil',
+    "a textconv": '[diff "x"]\ntextconv = ./evil',
+    "a driver": '[diff "x"]\ncommand = ./evil',
+    "an external diff": "[diff]\nexternal = ./evil",
+    "a check of signatures": "[log]\nshowSignature = true\n[gpg]\nprogram = ./evil",
+    "another file": "[include]\npath = ../included",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_what_runs_unasked_starts_no_program_of_the_repository(
+    run: Run, workspace: Path, name: str
+) -> None:
+    made = "git init -q . && git config user.email a@b.c && git config user.name a && git add . "
+    (workspace / "f").write_text("one\n")
+    (workspace / ".gitattributes").write_text("f filter=x diff=x\n")
+    (workspace / "evil").write_text("#!/bin/sh\nprintf 'it %s\\n' ran >&2\ncat $1\n")
+    (workspace / "evil").chmod(0o755)
+    (workspace / "included").write_text(HOSTILE["a filter"])
+    await run(f"{made} && git commit -qm one")
+    if "signatures" in name:  # git asks the program only about a commit that has one
+        await run(
+            "git cat-file commit HEAD | sed '/^committer/a gpgsig -----BEGIN PGP SIGNATURE-----' "
+            "> /tmp/c; git reset -q --soft $(git hash-object -wt commit /tmp/c)"
+        )
+    (workspace / "f").write_text("two\n")
+    with (workspace / ".git/config").open("a") as file:
+        file.write(HOSTILE[name] + "\n")
+    lines = ["git status", "git diff", "git show", "git log --oneline", "git branch"]
+    assert "it ran" in "".join([await run(line) for line in lines])
+    assert "it ran" not in "".join([await run(line, looks=True) for line in lines])
+
+
+async def test_what_runs_unasked_works_beside_submodules(run: Run, workspace: Path) -> None:
+    identity = "git config user.email a@b.c; git config user.name a"
+    await run(f"git init -q sub; cd sub; {identity}; touch f; git add f; git commit -qm one")
+    await run(f"git init -q; {identity}; git -c core.hooksPath=/x add sub 2>&1; git commit -qm one")
+    (workspace / "sub/f").write_text("two\n")
+    shown = [
+        await run(line, looks=True) for line in ("git status --short", "git diff", "ls", "pwd")
+    ]
+    assert all("[exit code 0]" in each for each in shown), shown
+
+
+async def test_git_shows_changes_and_no_secret(run: Run, workspace: Path) -> None:
+    """Whether it is asked about or not; of secrets of old and of those that are hidden."""
+    for name in ("f", ".env", "deep/Prod.ENV", ".aws/config", ".env.example"):
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).write_text("public one\n" if name[-1] in "fe" else "s3cret one\n")
+    await run("git init -q; git config user.email a@b.c; git config user.name a; git add -Af .")
+    shows = runner(workspace, shows_secrets=True)  # what else could put it there
+    await shows("git add -f .; git commit -qm one")
+    assert "s3cret one" in await shows("git cat-file -p HEAD:.env; git show --text")
+    for name in ("f", ".env", ".env.example"):
+        (workspace / name).write_text((workspace / name).read_text().replace("one", "two"))
+    for looks in (True, False):
+        shown = await run("git show", looks=looks)
+        assert shown.count("+public one") == 2
+        assert shown.count("Binary files /dev/null and ") == 3
+        shown += await run("git diff", looks=looks)
+        assert shown.count("+public two") == 2
+        assert "Binary files a/.env and b/.env differ" in shown
+        assert "[hidden from commands, empty for git: .aws, .env, deep/Prod.ENV]" in shown
+        shown += await run("git diff --stat", looks=looks) + await run("git status", looks=looks)
+        assert shown.count("[exit code 0]") == 4
+        assert "s3cret" not in shown
+    assert "[exit code 0]" in await run("git diff HEAD -- .")
+    shown = await run("git diff | cat; git add -A")
+    assert "cannot hash" in shown
+    assert "[exit code 0]" not in shown, "an empty file is not to be committed"
+
+
 async def test_a_built_in_rule_lets_nothing_change_the_workspace(
     workspace: Path,
 ) -> None:
@@ -771,10 +853,7 @@ async def test_a_built_in_rule_lets_nothing_change_the_workspace(
     await run("git add f; git commit -qm one; echo b > f")
     config = workspace / ".git/config"
     config.write_text(config.read_text() + '[diff]\n\texternal = "touch PWNED; true"\n')
-    catalog = load_catalog()
-    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
-    harness = Harness(catalog, toolbox, Models(OfflineModel()))
-    talk = Conversation(build_agent(harness, InMemorySaver()))
+    talk = Conversation(build_agent(harness_of(workspace), InMemorySaver()))
     await talk.say("run git diff", mode="code")
     assert await talk.waiting() == []
     assert not (workspace / "PWNED").exists()

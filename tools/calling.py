@@ -15,6 +15,8 @@ class Calling:
 
     edits_freely: bool = False
     """Whether the mode may change every file."""
+    only_looks: bool = False
+    """Whether it runs unasked because it changes nothing, and shows no secret."""
     emit: Callable[[str], None] = _nobody
     """Shows the client text while the tool runs."""
 

@@ -3,11 +3,12 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
+from tools import git
 from tools.alone import alone
 from tools.calling import calling
 from tools.closing import ROOT
@@ -25,20 +26,12 @@ DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
 MAX_NAMED = 10
 READ_ONLY = ("Read-only file system", "resource busy", "cross-device link")
-HIDDEN = ("ermission denied", "can only add regular files")
+HIDDEN = ("ermission denied", "can only add regular files", "unsupported file type")
 """What programs say of files that the sandbox protects, or hides."""
+NO_CHILD = "cannot fork"
 # What a program needs to find its way. Nothing else of the agent's environment, which
 # holds the providers' keys.
 ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
-# git looks around before it does what it is told: a program that the settings of a folder
-# name as its file monitor, a bare repository among the files.
-GIT = {
-    "GIT_CONFIG_COUNT": "2",
-    "GIT_CONFIG_KEY_0": "core.fsmonitor",
-    "GIT_CONFIG_VALUE_0": "false",
-    "GIT_CONFIG_KEY_1": "safe.bareRepository",
-    "GIT_CONFIG_VALUE_1": "explicit",
-}
 
 
 @dataclass(frozen=True)
@@ -105,13 +98,19 @@ async def _run_in_sandbox(
     def prepare() -> tuple[Survey, Start]:
         found, folder = survey(root), workspace.folder(line.cwd)
         found.linked = few_linked_outside(root, found) if now.edits_freely else set()
+        box = replace(sandbox, has_children=not now.only_looks)
         how = {"writable": now.edits_freely}
-        return found, sandbox.start(root, found, folder, line.text, _environment(), **how)
+        environment = _environment(line.text, only_looks=now.only_looks)
+        return found, box.start(root, found, folder, line.text, environment, **how)
 
     async with alone(root, now.emit):
         before, start = await _prepared(prepare)
         told = await run(start, line.seconds, limits, now.emit)
-        notices = [*_hints(told, before), *_closed(sandbox.closed(before), now.edits_freely)]
+        hidden = set[str]() if sandbox.shows_secrets else before.secrets
+        notices = [
+            *_hints(line.text, told, before, hidden),
+            *_closed(sandbox.closed(before), now.edits_freely),
+        ]
         if not now.edits_freely:
             notices.append("this command could not change the workspace")
         else:
@@ -159,13 +158,21 @@ def _addendum(sandbox: Sandbox | None) -> str:
     )
 
 
-def _hints(told: str, found: Survey) -> Iterator[str]:
+def _hints(line: str, told: str, found: Survey, hidden: set[str]) -> Iterator[str]:
     """What the sandbox may have to do with an error; programs do not know of it."""
     makers = found.steering - found.secrets | found.links | found.linked
     if makers and any(text in told for text in READ_ONLY):
         yield f"read-only for commands: {_named(makers)}"
-    if found.secrets and any(text in told for text in HIDDEN):
-        yield f"hidden from commands: {_named(found.secrets)}"
+    if git.shows_changes(line):
+        if named := {path for path in hidden if path in told}:
+            yield f"hidden from commands, empty for git: {_named(named)}"
+    elif hidden and any(text in told for text in HIDDEN):
+        yield f"hidden from commands: {_named(hidden)}"
+    if calling.get().only_looks and NO_CHILD in told:
+        yield (
+            "a command that runs unasked cannot start another program, such as a filter or a diff "
+            "program of git's; in other words it asks, and can"
+        )
 
 
 def _closed(closed: Closed, edits_freely: bool) -> Iterator[str]:
@@ -183,6 +190,6 @@ def _named(paths: set[str]) -> str:
     return ", ".join(names) + (" and more" if len(paths) > MAX_NAMED else "")
 
 
-def _environment() -> dict[str, str]:
+def _environment(line: str = "", *, only_looks: bool = False) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    return {**kept, **GIT}
+    return {**kept, **git.environment(line, only_looks=only_looks)}

@@ -14,8 +14,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from tools import seccomp
-from tools.mounts import hidden_secrets, in_order, kept_in_place, machine, opened, protected, whole
+from tools import git, seccomp
+from tools.mounts import (
+    Mounts,
+    hidden_secrets,
+    in_order,
+    kept_in_place,
+    machine,
+    opened,
+    protected,
+    whole,
+)
 from tools.start import Start
 from tools.survey import Closed, Survey
 
@@ -86,6 +95,8 @@ class Sandbox:
     """Files and folders of this project's own: with a provider's key, say."""
     shows_secrets: bool = False
     """Whether commands may read what in the workspace looks as if it held a secret."""
+    has_children: bool = True
+    """Whether a command may start another one, where there is a filter for system calls."""
 
     def closed(self, found: Survey) -> Closed:
         """What of it is to be protected, and how."""
@@ -106,6 +117,7 @@ class Sandbox:
         With ``writable`` the workspace can be changed, but for what was ``found`` to
         steer people or tools.
         """
+        shell = line if self.has_children else f"exec {line}"
         with ExitStack() as stack:
             arguments = [
                 self.bubblewrap.program,
@@ -116,8 +128,8 @@ class Sandbox:
                 arguments.append("--share-net")
             descriptors = _Descriptors(stack)
             if seccomp.is_known():
-                filter_file = seccomp.filter_file(has_sockets=self.has_network)
-                arguments += ["--seccomp", descriptors.kept(filter_file)]
+                may = {"has_sockets": self.has_network, "has_children": self.has_children}
+                arguments += ["--seccomp", descriptors.kept(seccomp.filter_file(**may))]
             mounts = machine(
                 has_network=self.has_network,
                 can_bound_tmp=self.bubblewrap.can_bound_tmp,
@@ -133,9 +145,11 @@ class Sandbox:
                 if workspace / path not in mounts:
                     source = descriptors.kept(opened(workspace, path))
                     mounts[workspace / path] = [option, source, str(workspace / path)]
+            if git.shows_changes(line):
+                mounts |= _for_git(workspace, mounts, descriptors)
             # By a file: they may be more than a command line takes.
             arguments += ["--args", descriptors.kept(_file(in_order(mounts)))]
-            arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", line]
+            arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", shell]
             stack.pop_all()
         return Start(arguments, {**environment, **CACHES}, descriptors=tuple(descriptors))
 
@@ -145,6 +159,24 @@ def _file(arguments: Iterable[str]) -> int:
     os.write(descriptor, b"".join(os.fsencode(f"{argument}\0") for argument in arguments))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+def _for_git(workspace: Path, mounts: Mounts, descriptors: "_Descriptors") -> Mounts:
+    """Its attributes; and empty files for hidden ones: it gives up at what it cannot read."""
+    hidden = (
+        place
+        for place, how in mounts.items()
+        if how[1] == "/dev/null" and place.is_relative_to(workspace)
+    )
+    empty = {place: _data(b"", place, descriptors) for place in hidden}
+    return {git.ATTRIBUTES: _data(git.attributes(), git.ATTRIBUTES, descriptors), **empty}
+
+
+def _data(text: bytes, place: Path, descriptors: "_Descriptors") -> list[str]:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as file:
+        file.write(text)  # less than a pipe holds
+    return ["--ro-bind-data", descriptors.kept(reading), str(place)]
 
 
 class _Descriptors(list[int]):

@@ -16,7 +16,7 @@ _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
 """Offsets in the kernel's ``struct seccomp_data``; of the first argument the low half."""
-_NEW_USER = 0x10000000
+_NEW_USER, _NEW_THREAD = 0x10000000, 0x00010000
 _AF_UNIX, _AF_VSOCK = 1, 40
 _X32 = 0x40000000
 
@@ -27,6 +27,8 @@ class _Machine:
 
     audit: int
     clone: int
+    forks: tuple[int, ...]
+    """fork, vfork, where the machine has them beside clone."""
     unshare: int
     socket: int
     forbidden: tuple[int, ...]
@@ -37,8 +39,8 @@ class _Machine:
 _X86_64 = (308, 248, 249, 250, 298, 321, 323, 319, 29, 68)
 _AARCH64 = (268, 217, 218, 219, 241, 280, 282, 279, 194, 186)
 _MACHINES = {
-    "x86_64": _Machine(0xC000003E, 56, 272, 41, _X86_64),
-    "aarch64": _Machine(0xC00000B7, 220, 97, 198, _AARCH64),
+    "x86_64": _Machine(0xC000003E, 56, (57, 58), 272, 41, _X86_64),
+    "aarch64": _Machine(0xC00000B7, 220, (), 97, 198, _AARCH64),
 }
 _CLONE3 = 435
 _IO_URING = (425, 426, 427)
@@ -50,19 +52,21 @@ def is_known() -> bool:
     return platform.machine() in _MACHINES
 
 
-def filter_file(*, has_sockets: bool) -> int:
+def filter_file(*, has_sockets: bool, has_children: bool = True) -> int:
     """A descriptor to read the filter from, once; the caller closes it.
 
     ``has_sockets``: with those in the file system, which lead to other programs.
+    ``has_children``: with other processes than the one that is started; threads it always has.
     """
-    program = _program(_MACHINES[platform.machine()], has_sockets=has_sockets)
+    machine = _MACHINES[platform.machine()]
+    program = _program(machine, has_sockets=has_sockets, has_children=has_children)
     descriptor = os.memfd_create("seccomp")
     os.write(descriptor, b"".join(program))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
 
-def _program(machine: _Machine, *, has_sockets: bool) -> Iterator[bytes]:
+def _program(machine: _Machine, *, has_sockets: bool, has_children: bool) -> Iterator[bytes]:
     """Instructions; a jump is over as many of them as it says."""
     yield _instruction(_LOAD, _ARCHITECTURE)
     yield _instruction(_EQUAL, machine.audit, 1, 0)
@@ -70,7 +74,7 @@ def _program(machine: _Machine, *, has_sockets: bool) -> Iterator[bytes]:
     yield _instruction(_LOAD, _NUMBER)
     yield _instruction(_AT_LEAST, _X32, 0, 1)  # another set of numbers, on x86
     yield _refuse(errno.ENOSYS)
-    for number in (*machine.forbidden, *_IO_URING):
+    for number in (*machine.forbidden, *_IO_URING, *(() if has_children else machine.forks)):
         yield _instruction(_EQUAL, number, 0, 1)
         yield _refuse(errno.EPERM)
     # Its flags are in memory, where a filter cannot look: libraries fall back to clone.
@@ -83,6 +87,12 @@ def _program(machine: _Machine, *, has_sockets: bool) -> Iterator[bytes]:
     ]
     if not has_sockets:
         looked_at.append((machine.socket, _EQUAL, _AF_UNIX))
+    if not has_children:
+        yield _instruction(_EQUAL, machine.clone, 0, 4)
+        yield _instruction(_LOAD, _ARGUMENT)
+        yield _instruction(_ANY_BIT, _NEW_THREAD, 1, 0)
+        yield _refuse(errno.EPERM)
+        yield _instruction(_LOAD, _NUMBER)
     for number, test, value in looked_at:
         yield _instruction(_EQUAL, number, 0, 4)
         yield _instruction(_LOAD, _ARGUMENT)
