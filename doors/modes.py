@@ -15,6 +15,7 @@ from graph.workshop import Workshop
 from modes.mode import Mode
 from modes.permissions import Kind
 from modes.plain_text import plain
+from modes.rights import commands_to_look
 from modes.toolspec import Effect, ToolSpec
 from modes.verdict import Approvals, verdict
 
@@ -49,7 +50,7 @@ def _mode(harness: Harness, mode: Mode, approvals: Approvals) -> Iterator[str]:
     for tool in harness.toolbox.specs:
         found = verdict(mode, tool, None, approvals)
         why = _source(mode, tool, found.reason) + _reach(harness, mode, tool, found.kind)
-        yield _row(tool.name, found.kind, why)
+        yield _row(tool.name, "deny" if commands_to_look(mode, tool) else found.kind, why)
         if found.kind != "deny":
             yield from _rules(mode, tool.name)
 
@@ -57,7 +58,8 @@ def _mode(harness: Harness, mode: Mode, approvals: Approvals) -> Iterator[str]:
 def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
     grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is not None and grant is None:
-        return f"no group {tool.group.value!r}"
+        alone = ", but for what is listed" if commands_to_look(mode, tool) else ""
+        return f"no group {tool.group.value!r}{alone}"
     limit = f"; only on files that match '{grant.file_regex}'" if grant and grant.file_regex else ""
     return f"{reason}{limit}"
 

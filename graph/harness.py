@@ -16,7 +16,7 @@ from graph.state import TAKEN_NAMES
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
 from modes.mode import Level, Mode
-from modes.rights import edit_restriction
+from modes.rights import commands_to_look, edit_restriction
 from modes.toolspec import ToolGroup
 from modes.verdict import Approvals
 from prompts import render
@@ -96,6 +96,7 @@ class Harness:
             name=mode.name,
             role_definition=mode.role_definition,
             edit_limit=edit_limit(mode),
+            command_limit=self._command_limit(mode),
             custom_instructions=mode.custom_instructions,
             rules=self.rules(mode.slug),
         )
@@ -108,6 +109,10 @@ class Harness:
         origin = origin_of_answers(model, name.partition(":")[0])
         service = self.models.service(mode.model)
         return Voice(mode.slug, SystemMessage(prompt), bound, name, origin, service)
+
+    def _command_limit(self, mode: Mode) -> str:
+        lines = [line for tool in self.toolbox.specs for line in commands_to_look(mode, tool)]
+        return ", ".join(f"`{line}`" for line in lines)
 
 
 def edit_limit(mode: Mode) -> str:

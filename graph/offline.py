@@ -122,6 +122,8 @@ class _Progress:
     position: int = 0
     asked: set[int] = field(default_factory=set)
     """Steps for whose sake a switch was asked for."""
+    refused: set[int] = field(default_factory=set)
+    """Steps that another mode can take, as the refusal said."""
     results: list[str] = field(default_factory=list)
 
     def replay(self, messages: Sequence[BaseMessage]) -> None:
@@ -139,7 +141,11 @@ class _Progress:
             step = self.steps[self.position]
             outcome = " ".join(map(_short, answers))
             if calls == step.calls:
-                self._close(outcome)
+                is_partly_there = any(" tools but for " in answer.text for answer in answers)
+                if is_partly_there and self.position not in self.asked:
+                    self.refused.add(self.position)
+                else:
+                    self._close(outcome)
                 return
             if calls[0].name == "switch_mode" and self.position not in self.asked:
                 self.asked.add(self.position)
@@ -155,7 +161,8 @@ class _Progress:
     def next_calls(self, bound: frozenset[str]) -> tuple[Call, ...]:
         while self.position < len(self.steps):
             step = self.steps[self.position]
-            missing = [call.name for call in step.calls if call.name not in bound]
+            is_refused = self.position in self.refused - self.asked
+            missing = [one.name for one in step.calls if is_refused or one.name not in bound]
             if not missing:
                 return step.calls
             if "switch_mode" in bound and self.position not in self.asked:

@@ -15,6 +15,7 @@ from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
 
 from modes.catalog import Catalog
+from modes.rights import commands_to_look
 from modes.toolspec import ToolSpec
 from modes.verdict import Approvals, verdict
 
@@ -105,6 +106,10 @@ class Machine:
         self._outcomes: dict[tuple[Configuration, Event, str | None], Configuration] = {}
         specs = tuple(tools)
         self._bound = {slug: _bound(catalog, slug, specs) for slug in catalog}
+        self._to_look = {
+            slug: {tool.name for tool in specs if commands_to_look(catalog[slug], tool)}
+            for slug in catalog
+        }
 
     def send(self, now: Configuration, event: Event, mode_slug: str | None = None) -> Configuration:
         """The configuration after ``event``.
@@ -156,10 +161,14 @@ class Machine:
         """The names of the tools gained, and of those lost, by a change of mode."""
         # Asked of the chart, before a person is: by the time of the switch it is remembered.
         switched = self.send(Configuration(source, Phase.SWITCHING), Event.SWITCH_MODE, target)
-        before = self.bound(Configuration(source, Phase.THINKING))
-        after = self.bound(switched)
+        before = self._whole(Configuration(source, Phase.THINKING))
+        after = self._whole(switched)
         gained = [name for name in after if name not in before]
         return gained, [name for name in before if name not in after]
+
+    def _whole(self, now: Configuration) -> list[str]:
+        """The tools that it has for more than to look."""
+        return [name for name in self.bound(now) if name not in self._to_look[now.mode]]
 
     def mermaid(self) -> str:
         """The chart as a Mermaid state diagram."""

@@ -2,9 +2,21 @@
 
 from collections.abc import Iterable
 
-from modes.mode import Mode, UserRules
+from modes.mode import Level, Mode, UserRules
 from modes.permissions import Kind
 from modes.toolspec import Effect, ToolGroup, ToolSpec
+
+
+def commands_to_look(mode: Mode, tool: ToolSpec) -> list[str]:
+    """What alone a mode may run that does not have the tool's group.
+
+    Only in the sandbox, and only what the clone itself says.
+    """
+    if tool.group is None or mode.grant(tool.group) is not None:
+        return []
+    if not tool.sandboxed or mode.origin.level is not Level.BUILT_IN:
+        return []
+    return [line for line, kind in mode.permissions.get(tool.name, {}).items() if kind == "allow"]
 
 
 def edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:

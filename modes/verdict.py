@@ -15,6 +15,7 @@ from modes.guarded import guard, is_secret
 from modes.matching import Subject
 from modes.mode import Grant, Level, Mode
 from modes.permissions import Ruling, denial, ruling
+from modes.rights import commands_to_look
 from modes.toolspec import Effect, ToolSpec
 
 
@@ -106,7 +107,7 @@ def _least(
     mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
 ) -> Verdict | None:
     """What nothing lifts, no rule and no memory: a ``deny``, or that a person is asked."""
-    refused = _group_denies(mode, tool, args)
+    refused = _group_denies(mode, tool, args, subject)
     if refused is not None:
         return refused
     asked: Verdict | None = None
@@ -151,17 +152,23 @@ def _paths(tool: ToolSpec, args: Mapping[str, Any]) -> list[str]:
     return [args[name] for name in tool.paths if args[name] is not None]
 
 
-def _group_denies(mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | None:
+def _group_denies(
+    mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
+) -> Verdict | None:
     if tool.group is None:
         return None
     grant = mode.grant(tool.group)
-    if grant is None:
-        return Verdict(
-            "deny",
-            f"{mode.name} mode has no {tool.group.value!r} tools, so {tool.name} did not run. "
-            "Ask for a mode that has them with switch_mode.",
-        )
-    return _file_restriction(mode, grant, tool, args)
+    if grant is not None:
+        return _file_restriction(mode, grant, tool, args)
+    lines = commands_to_look(mode, tool)
+    if lines and (subject is None or any(map(subject.is_covered_by, lines))):
+        return None
+    but = f" but for {', '.join(map(repr, lines))}" if lines else ""
+    return Verdict(
+        "deny",
+        f"{mode.name} mode has no {tool.group.value!r} tools{but}, so {tool.name} did not run. "
+        "Ask for a mode that has them with switch_mode.",
+    )
 
 
 def _file_restriction(

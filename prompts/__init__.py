@@ -25,18 +25,20 @@ def _environment() -> Environment:
     )
 
 
-def render(
+def render(  # noqa: PLR0913  # what the template has
     slug: str | None,
     *,
     name: str,
     role_definition: str,
     edit_limit: str,
+    command_limit: str,
     custom_instructions: str,
     rules: str = "",
 ) -> str:
     """The system prompt of a mode; ``<slug>.md`` is left out where there is none, or no slug.
 
-    ``edit_limit`` says in words which files alone may be changed; empty for no limit.
+    ``edit_limit`` says in words which files alone may be changed, ``command_limit`` which
+    commands alone may be run; empty for no limit.
     ``rules`` are the project's, as Markdown.
     """
     file = FOLDER / f"{slug}.md"
@@ -47,6 +49,7 @@ def render(
             name=name,
             role_definition=role_definition,
             edit_limit=edit_limit,
+            command_limit=command_limit,
             custom_instructions=custom_instructions,
             rules=rules,
             how_to_work=file.read_text(encoding="utf-8").strip() if slug and file.is_file() else "",

@@ -770,6 +770,23 @@ def harness_of(workspace: Path) -> Harness:
     return Harness(catalog, toolbox, Models(OfflineModel()))
 
 
+@pytest.mark.parametrize("mode", ["ask", "architect"])
+async def test_a_mode_without_commands_may_look(workspace: Path, mode: str) -> None:
+    await runner(workspace)("git init -q")
+    harness = harness_of(workspace)
+    assert "`git diff --stat`" in harness.voice(mode).prompt.text
+    talk = Conversation(build_agent(harness, InMemorySaver()))
+    await talk.say("run git status\nrun touch made", mode=mode)
+    assert "No commits yet" in (await talk.results())["offline_0_0"].text
+    (asked,) = await talk.waiting()
+    assert "to Code mode?" in asked["description"]
+    assert "execute_command" in asked["description"], "for all commands"
+    assert not (workspace / "made").exists()
+    await talk.decide(APPROVE)
+    assert await talk.approve_all() == ["execute_command"]
+    assert (workspace / "made").exists()
+
+
 HOSTILE = {
     "a filter": '[filter "x"]\nclean = ./evil\nrequired = true',
     "a long filter": '[filter "x"]\nprocess = ./evil',
