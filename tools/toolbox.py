@@ -1,5 +1,6 @@
 """``Toolbox``: all tools by name, and the check of a call against its tool."""
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from modes.catalog import Catalog
 from modes.errors import InvalidCallError
 from modes.mode import Mode
-from modes.toolspec import ToolSpec
+from modes.toolspec import Effect, ToolSpec
 from tools.arguments import BROKEN, misfit
 from tools.command import Commands, command_tools
 from tools.conversation import conversation_tools
@@ -54,7 +55,18 @@ class Toolbox:
         checked = self.validate(tool, args)
         for name in _paths(tool, checked):
             checked[name] = self.workspace.resolve(checked[name])
+            if tool.spec.effect is Effect.READ:
+                self._check_home(checked[name])
         return checked
+
+    def _check_home(self, path: str) -> None:
+        """Refuse what means the home folder: a person would be asked about a file of no folder."""
+        first = path.partition("/")[0]
+        if first.startswith("~") and not os.path.lexists(self.workspace.root / first):
+            raise InvalidCallError(
+                f"path {path!r}: {first!r} is not in the workspace, and means no other folder; "
+                "give a path relative to the workspace"
+            )
 
     def check_at_once(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any] | None:
         """As ``check``, without blocking; None where a path takes a closer look."""
