@@ -16,6 +16,7 @@ from graph.wording import describe
 from modes.errors import InvalidCallError, InvalidInputError
 from modes.matching import check_pattern
 from modes.mode import Mode
+from modes.plain_text import escaped
 from modes.toolspec import Effect
 from tools.toolbox import Toolbox
 
@@ -123,7 +124,7 @@ def _action_request(harness: Harness, mode: Mode, one: Judged) -> ActionRequest:
         id=str(one.call["id"]),
     )
     if one.can_be_remembered and one.exact is not None:
-        asked["remember"] = one.exact
+        asked["remember"] = escaped(one.exact)
     return asked
 
 

@@ -9,10 +9,12 @@ from graph.data_marks import marked
 from graph.history import call_id, not_run
 from graph.judge import Judged
 from modes.errors import ModelError, told
+from modes.plain_text import readable
 from modes.toolspec import Effect
 from tools.calling import Calling, calling
 
 MAX_RESULT_CHARACTERS = 100_000
+WRITTEN_OUT = r"[characters that do not show are written out, such as \u202e]"
 
 
 async def run_tool(
@@ -61,9 +63,16 @@ def _source(judged: Judged) -> str:
 
 
 def bounded(text: str) -> str:
-    """A result that a provider takes: a file's name may hold any byte, a file any length."""
+    """A result that a provider takes, and people can read.
+
+    A file's name may hold any byte, a file any length, and what moves a terminal's cursor.
+    """
     text = text.encode("utf-8", "backslashreplace").decode()
-    left_out = len(text) - MAX_RESULT_CHARACTERS
-    if left_out <= 0:
-        return text
-    return f"{text[:MAX_RESULT_CHARACTERS]}\n[{left_out} more characters left out]"
+    given = text[:MAX_RESULT_CHARACTERS]
+    shown = readable(given)
+    lines = [shown[:MAX_RESULT_CHARACTERS]]
+    if left_out := len(text) - len(given) + len(shown) - len(lines[0]):
+        lines.append(f"[{left_out} more characters left out]")
+    if shown != given:
+        lines.append(WRITTEN_OUT)
+    return "\n".join(lines)

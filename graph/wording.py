@@ -1,16 +1,18 @@
 """What a person reads before deciding, and what the next mode is told of a switch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from graph.harness import Harness, edit_limit
 from graph.judge import Judged
 from graph.suggestions import suggestions
 from modes.mode import Mode
-from modes.plain_text import plain
+from modes.plain_text import escaped, plain, readable, unseen
 from modes.toolspec import Effect, ToolGroup
 
 MAX_NAMED = 30
 MAX_REASON = 1000
+MAX_PLACES = 10
 
 
 def describe(harness: Harness, mode: Mode, one: Judged) -> str:
@@ -26,17 +28,40 @@ def describe(harness: Harness, mode: Mode, one: Judged) -> str:
             )
         case Effect.QUESTION:
             labels = [f"- {label}" for label in suggestions(one.args)]
-            return "\n".join([one.args["question"], *labels])
+            return "\n".join([readable(one.args["question"]), *labels])
         case Effect.COMMAND:
             return (
                 f"{mode.name} mode wants to use {one.call['name']}: {one.verdict.reason}. "
-                f"{_reach(harness, mode, one.verdict.reason)}"
+                f"{_reach(harness, mode, one.verdict.reason)}{_not_seen(one)}"
             )
         case _:
             return (
                 f"{mode.name} mode wants to use {one.call['name']}{_real_paths(one)}: "
-                f"{one.verdict.reason}."
+                f"{one.verdict.reason}.{_not_seen(one)}"
             )
+
+
+def _not_seen(one: Judged) -> str:
+    """What of the arguments a client would not show, though it would run."""
+    places = [place for text in _texts(one.call["args"]) for place in unseen(text)]
+    if not places:
+        return ""
+    more = len(places) - MAX_PLACES
+    named = [f"...{plain(place)}..." for place in places[:MAX_PLACES]]
+    named += [f"and {more} more places"] if more > 0 else []
+    return f"\nSome of it does not show; written out: {', '.join(named)}"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, inner in value.items():
+                yield from (name, *_texts(inner))
+        case list():
+            for inner in value:
+                yield from _texts(inner)
 
 
 def _reach(harness: Harness, mode: Mode, reason: str) -> str:
@@ -79,7 +104,8 @@ def handed_over(name: str, written: Sequence[str], todos: Sequence[Mapping[str, 
     if written:
         more = len(written) - MAX_NAMED
         rest = f" and {more} more" if more > 0 else ""
-        lines.append(f"Files written in {name} mode: {', '.join(written[:MAX_NAMED])}{rest}.")
+        names = ", ".join(map(escaped, written[:MAX_NAMED]))
+        lines.append(f"Files written in {name} mode: {names}{rest}.")
     if todos:
         lines.append("The todo list as it stands:")
         lines += [f"- {todo['content']} ({todo['status']})" for todo in todos[:MAX_NAMED]]

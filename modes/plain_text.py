@@ -1,9 +1,17 @@
 """Text of strangers among text of ours: what may stand there, and how it is shown."""
 
+import re
+
 # Blanks that count as printable; with them, words are pushed out of a reader's sight.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 # What joins or colours the picture characters that people put into names.
 _IN_PICTURES = frozenset("\u200d\ufe0f")
+# In text of many lines: controls, what turns the order of text around, what takes no room.
+# Not what joins pictures, or letters: U+200C is in every other word of Persian.
+_UNSEEN = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 
 
 def is_plain(text: str) -> bool:
@@ -19,7 +27,30 @@ def plain(text: str, limit: int = 300) -> str:
 
 def escaped(text: str) -> str:
     """``text``, what a reader would not see written out; its blanks stay."""
-    return "".join(c if _is_plain(c) else f"\\u{ord(c):04x}" for c in text)
+    return "".join(c if _is_plain(c) else _written_out(c) for c in text)
+
+
+def readable(text: str) -> str:
+    """``text`` of many lines, what would not be seen, or would move what is, written out."""
+    return _UNSEEN.sub(lambda found: "\r" if _ends_line(found) else _written_out(found[0]), text)
+
+
+def unseen(text: str, around: int = 30) -> list[str]:
+    """The places of ``text`` in which ``readable`` writes something out, as it does."""
+    places, end = [], 0
+    for found in _UNSEEN.finditer(text):
+        if found.start() >= end and not _ends_line(found):
+            start, end = max(found.start() - around, end), found.end() + around
+            places.append(readable(text[start:end]))
+    return places
+
+
+def _ends_line(found: re.Match[str]) -> bool:
+    return found[0] == "\r" and found.string.startswith("\n", found.end())
+
+
+def _written_out(character: str) -> str:
+    return f"\\u{ord(character):04x}"
 
 
 def _is_plain(character: str) -> bool:

@@ -241,6 +241,17 @@ async def test_what_the_editor_does_not_show_it_does_not_replace(
     assert (workspace / "a.txt").read_text() == "precious"
 
 
+async def test_a_diff_hides_nothing(editor: Editor, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("a\u202eb\n")
+    await said(editor, workspace, "write a.txt: c\u2066d")
+    (_, call, _) = editor.asked[0]
+    diff, note, _ = call.content or []
+    assert isinstance(diff, FileEditToolCallContent)
+    assert (diff.old_text, diff.new_text) == ("a\\u202eb\n", r"c\u2066d")
+    assert "written out" in str(note)
+    assert (workspace / "a.txt").read_text() == "c\u2066d"
+
+
 async def test_a_mode_set_while_a_call_is_prepared_stops_it(
     editor: Editor, workspace: Path
 ) -> None:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
+from tools.printed import Printed
+
 HEAD_BYTES = TAIL_BYTES = 10_000
 SHOWN_CHARACTERS = 200_000
 """How much of it a client is shown as it comes."""
@@ -24,6 +26,7 @@ class Output:
         self._tail = b""
         self._left_out = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._printed = Printed()
         self._unshown = ""
         self._room = SHOWN_CHARACTERS
 
@@ -45,6 +48,7 @@ class Output:
             reader.cancel()
             shower.cancel()
             transport.close()
+            output._keep(output._printed.take("", is_last=True))
             output._show_now()
 
     async def _read(self, stream: asyncio.StreamReader) -> None:
@@ -54,7 +58,11 @@ class Output:
             tail = self._tail + block[room:]
             self._left_out += max(len(tail) - TAIL_BYTES, 0)
             self._tail = tail[-TAIL_BYTES:]
-            self._unshown += self._decoder.decode(block)[: self._room - len(self._unshown)]
+            if self._room > len(self._unshown):
+                self._keep(self._printed.take(self._decoder.decode(block)))
+
+    def _keep(self, text: str) -> None:
+        self._unshown += text[: self._room - len(self._unshown)]
 
     async def _show(self) -> None:
         """In pieces as large as they get in a moment: each is a message to the client."""
@@ -71,4 +79,5 @@ class Output:
     def text(self) -> str:
         """Head and tail, and how much there is between them."""
         gap = f"\n[{self._left_out} bytes left out]\n".encode() if self._left_out else b""
-        return (self._head + gap + self._tail).decode("utf-8", "replace").rstrip("\n")
+        text = (self._head + gap + self._tail).decode("utf-8", "replace")
+        return Printed().take(text, is_last=True).rstrip("\n")

@@ -9,7 +9,7 @@ from acp.schema import ContentToolCallContent, FileEditToolCallContent
 
 from doors.editor.content import as_output, as_text
 from modes.errors import ToolFailedError
-from modes.plain_text import plain
+from modes.plain_text import plain, readable
 from tools.workspace import Workspace
 
 MAX_DIFF = 1_000_000
@@ -47,7 +47,11 @@ def diff(file: Path, old: str | None, new: str) -> tuple[Content, ...]:
     """From one text to the other, unless they are long."""
     if len(new) + len(old or "") > MAX_DIFF:
         return (as_text(f"{len(new)} characters, too many for a diff:"), as_output(new))
-    return (FileEditToolCallContent(type="diff", path=str(file), old_text=old, new_text=new),)
+    texts = {"old_text": None if old is None else readable(old), "new_text": readable(new)}
+    shown = FileEditToolCallContent(type="diff", path=str(file), **texts)
+    if texts == {"old_text": old, "new_text": new}:
+        return (shown,)
+    return (shown, as_text("Characters that do not show are written out; the file has them."))
 
 
 def _places(read: Callable[[], str | None], piece: str) -> tuple[int | None, int]:
