@@ -15,6 +15,7 @@ import pytest
 from doors.editor.wire import Wire
 from graph.settings import ROOT
 from tests.editor.editor import editing, environment
+from tests.editor.schema import check
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 STRAY = """
@@ -240,3 +241,35 @@ def test_make_acp_says_what_to_put_in_an_editor(tmp_path: Path) -> None:
     for found in done.stdout.split("\n{")[1:]:
         snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
         assert snippet["agent_servers"]["Modeshift"]["command"] == str(command)
+
+
+SHOWN = {
+    "sessionUpdate": "tool_call_update",
+    "toolCallId": "1",
+    "status": "failed",
+    "content": [{"type": "content", "content": {"type": "text", "text": "No."}}],
+    "rawInput": {"path": None},
+    "_meta": {"sparkle": 1},
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sparkle": 1},
+        {"toolCallId": None},
+        {"status": "well"},
+        {"sessionUpdate": "sparkle"},
+        {"locations": None},
+        {"content": [{"type": "content", "content": {"type": "text"}}]},
+        {"content": [{"type": "diff", "path": "a", "newText": "b", "sparkle": 1}]},
+    ],
+)
+def test_a_message_that_the_protocol_has_not_is_noticed(change: dict[str, Any]) -> None:
+    """By the check that each of these tests ends with."""
+    message = {"jsonrpc": "2.0", "method": "session/update"}
+    check([{**message, "params": {"sessionId": "1", "update": SHOWN}}])
+    with pytest.raises(AssertionError, match="no <class"):
+        check([{**message, "params": {"sessionId": "1", "update": {**SHOWN, **change}}}])
+    with pytest.raises(AssertionError, match="sessionId"):
+        check([{**message, "params": {"update": SHOWN}}])

@@ -1,41 +1,35 @@
-"""Messages against the protocol's own schema.
-
-``schema.json`` is the file of that name in the npm package ``@agentclientprotocol/sdk`` 2.4.0
-(Apache License 2.0), unchanged.
-"""
+"""Messages against the SDK's models, which are made from the protocol's own schema."""
 
 import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from jsonschema_rs import Draft202012Validator
+from acp import schema as acp
+from pydantic import TypeAdapter, ValidationError
 
-FILE = Path(__file__).parent / "schema.json"
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    return dict(json.loads(FILE.read_text()))
-
-
-@cache
-def _methods() -> dict[tuple[str, str], str]:
-    """The name of the definition for each method, and for what it is: Request, Response, ..."""
-    found = {}
-    for name, definition in _schema()["$defs"].items():
-        if "x-method" in definition:
-            kind = next(
-                kind for kind in ("Request", "Response", "Notification") if name.endswith(kind)
-            )
-            found[definition["x-method"], kind] = name
-    return found
-
-
-@cache
-def _validator(name: str) -> Draft202012Validator:
-    schema = {"$ref": f"#/$defs/{name}", "$defs": _schema()["$defs"]}
-    return Draft202012Validator(schema)
+OF_THE_AGENT: dict[str, tuple[Any, ...]] = {
+    "initialize": (acp.InitializeRequest, acp.InitializeResponse),
+    "authenticate": (acp.AuthenticateRequest, acp.AuthenticateResponse),
+    "session/new": (acp.NewSessionRequest, acp.NewSessionResponse),
+    "session/load": (acp.LoadSessionRequest, acp.LoadSessionResponse),
+    "session/resume": (acp.ResumeSessionRequest, acp.ResumeSessionResponse),
+    "session/list": (acp.ListSessionsRequest, acp.ListSessionsResponse),
+    "session/close": (acp.CloseSessionRequest, acp.CloseSessionResponse),
+    "session/set_mode": (acp.SetSessionModeRequest, acp.SetSessionModeResponse),
+    "session/set_config_option": (
+        acp.SetSessionConfigOptionSelectRequest | acp.SetSessionConfigOptionBooleanRequest,
+        acp.SetSessionConfigOptionResponse,
+    ),
+    "session/prompt": (acp.PromptRequest, acp.PromptResponse),
+    "session/cancel": (acp.CancelNotification,),
+}
+OF_THE_EDITOR: dict[str, tuple[Any, ...]] = {
+    "session/update": (acp.SessionNotification,),
+    "session/request_permission": (acp.RequestPermissionRequest, acp.RequestPermissionResponse),
+    "fs/read_text_file": (acp.ReadTextFileRequest, acp.ReadTextFileResponse),
+    "fs/write_text_file": (acp.WriteTextFileRequest, acp.WriteTextFileResponse),
+}
+MODELS = {**OF_THE_AGENT, **OF_THE_EDITOR}
+"""What a method is called with, and what is answered; a notification is not."""
 
 
 def check(messages: list[dict[str, Any]]) -> None:
@@ -43,24 +37,29 @@ def check(messages: list[dict[str, Any]]) -> None:
     asked: dict[Any, str] = {}
     for message in messages:
         assert message["jsonrpc"] == "2.0", message
-        method = message.get("method")
-        if method is not None:
-            kind = "Request" if "id" in message else "Notification"
-            if "id" in message:
-                asked[_key(message)] = method
-            _check(_methods()[method, kind], message["params"])
+        if "method" in message:
+            request, *answer = MODELS[message["method"]]
+            assert bool(answer) == ("id" in message), message
+            asked[message.get("id")] = message["method"]
+            check_value(request, message["params"])
         elif "error" in message:
-            _check("Error", message["error"])
+            check_value(acp.Error, message["error"])
         else:
-            _check(_methods()[asked[_key(message)], "Response"], message["result"])
+            check_value(MODELS[asked[message["id"]]][1], message["result"])
 
 
-def _key(message: dict[str, Any]) -> Any:
-    return message["id"]
-
-
-def _check(name: str, value: Any) -> None:
+def check_value(model: Any, value: Any) -> None:
+    """The models leave out what they do not know or cannot read: what is left must be all."""
     try:
-        _validator(name).validate(value)
-    except ValueError as error:
-        raise AssertionError(f"no {name}: {error}\n{json.dumps(value)[:2000]}") from error
+        read: Any = TypeAdapter(model).validate_python(value)
+    except ValidationError as error:
+        raise AssertionError(f"no {model}: {error}\n{json.dumps(value)[:2000]}") from error
+    # Neither side sends what is null, but for an error's data.
+    left = read.model_dump(
+        mode="json",
+        by_alias=True,
+        exclude_unset=True,
+        exclude_none=model is not acp.Error,
+        warnings=False,
+    )
+    assert left == value, f"no {model}"
