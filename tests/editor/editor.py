@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from acp import Client, RequestError, spawn_agent_process
+from acp import Client, RequestError
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 from acp.schema import (
@@ -25,7 +24,8 @@ from acp.schema import (
     WriteTextFileResponse,
 )
 
-from graph.settings import ROOT, Settings
+from graph.settings import Settings
+from tests.editor.process import AgentProcess, agent_process
 from tests.editor.schema import check
 
 Answer = Callable[[ToolCallUpdate, list[PermissionOption]], Awaitable[str | None]]
@@ -67,7 +67,7 @@ class Editor:
         self.before_reading: Callable[[], Awaitable[None]] | None = None
         self.has_news = asyncio.Event()
         self.agent: ClientSideConnection
-        self.process: asyncio.subprocess.Process
+        self.process: AgentProcess
         self.log: Path
 
     def on_connect(self, conn: Any) -> None:
@@ -175,25 +175,25 @@ async def editing(
     settings: Mapping[str, str] | None = None,
     answer: Answer = dismiss,
     files: FileSystemCapabilities | None = None,
-    command: Sequence[str] = (sys.executable, "-m", "doors.acp_agent"),
 ) -> AsyncIterator[Editor]:
     """An editor with its agent, initialized; every message is held against the schema."""
     editor = Editor(answer)
     editor.log = folder / "log.txt"
-    with editor.log.open("ab") as log:
-        async with spawn_agent_process(
+    async with agent_process(environment(folder, settings or {}), editor.log) as process:
+        editor.process = process
+        editor.agent = ClientSideConnection(
             cast("Client", editor),
-            *command,
-            env=environment(folder, settings or {}),
-            cwd=ROOT,
-            transport_kwargs={"stderr": log, "limit": 100_000_000, "shutdown_timeout": 20},
+            process.stdin,
+            process.stdout,
             observers=[editor.observe],
             use_unstable_protocol=True,
-        ) as (agent, process):
-            editor.agent, editor.process = agent, process
+        )
+        try:
             capabilities = ClientCapabilities(fs=files or FileSystemCapabilities())
-            await agent.initialize(protocol_version=1, client_capabilities=capabilities)
+            await editor.agent.initialize(protocol_version=1, client_capabilities=capabilities)
             yield editor
+        finally:
+            await editor.agent.close()
     check(editor.messages)
 
 
