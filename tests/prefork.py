@@ -20,13 +20,14 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NoReturn
+from typing import NoReturn
 
 ROOT = Path(__file__).parent.parent
 MODULES = ("doors.acp_agent", "doors.dev")
 """With what they import; they themselves are imported anew, as a main module is."""
 LIBRARIES = (
-    "pytest", "langchain_anthropic", "langchain_openai",
+    "pytest", "pytest_asyncio", "hypothesis", "vcr.cassette", "langgraph_sdk",
+    "langchain_anthropic", "langchain_openai", "langgraph.checkpoint.sqlite.aio",
     # What langgraph_api imports; it itself reads the environment when it is imported.
     "langgraph_cli.cli", "cloudpickle", "croniter", "grpc_health.v1.health_pb2_grpc",
     "langgraph_grpc_common.conversion.config", "opentelemetry.exporter.prometheus",
@@ -93,7 +94,9 @@ def start(
     return Started(ours)
 
 
-def run(*command: str, env: Mapping[str, str], cwd: Path = ROOT) -> Any:
+def run(
+    *command: str, env: Mapping[str, str], cwd: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
     """What ``subprocess.run`` gives, of ``python -m *command``, for texts and with no input."""
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err, Path(os.devnull).open() as no:
         streams = (no.fileno(), out.fileno(), err.fileno())

@@ -25,6 +25,19 @@ from tests.recording import KEYS, MODELS
 def main(env_file: Path = ENV_FILE) -> int:
     """Say what is recorded, ask where it costs, run the tests; gives the exit code."""
     load_dotenv(env_file, override=False)
+    options = options_for_pytest()
+    if options is None:
+        return 1
+    command = [sys.executable, "-m", "pytest", *options]
+    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        pattern = os.environ.get("T")
+        sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")
+    return code
+
+
+def options_for_pytest() -> list[str] | None:
+    """Or None where something would cost, and nobody wants that."""
     real = [name for name, key in KEYS.items() if os.environ.get(key) and not _is_on("SCRIPTED")]
     for name, model in MODELS.items():
         source = "the REAL service" if name in real else "the scripted provider"
@@ -33,18 +46,13 @@ def main(env_file: Path = ENV_FILE) -> int:
         sys.stdout.write(f"{name:<10} {source}, as {model} ({is_set})\n")
     sys.stdout.flush()
     if real and not _may_spend(real):
-        return 1
+        return None
     pattern = os.environ.get("T")
-    options = [
+    return [
         *("-m", "cassette", "--record", "--verbose"),
         *(["-k", pattern] if pattern else []),
         *(f"--real={name}" for name in real),
     ]
-    command = [sys.executable, "-m", "pytest", *options]
-    code = subprocess.run(command, cwd=ROOT, check=False).returncode
-    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
-        sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")
-    return code
 
 
 def _may_spend(real: list[str]) -> bool:

@@ -17,21 +17,24 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from graph.settings import ROOT, Settings
+from tests import prefork
 
+Process = subprocess.Popen[bytes] | prefork.Started
 LINKED = ("doors", "graph", "modes", "prompts", "tools", "langgraph.json")
 
 
 class Server:
     """A clone in ``folder``, which a server can be started on, ended and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_forked: bool = True) -> None:
         self.folder = folder
         self.workspace = folder / "workspace"
         # Links: the server leaves its files beside langgraph.json, and no .env is there.
         for name in LINKED:
             (folder / name).symlink_to(ROOT / name)
         self.home = folder / "home"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.is_forked = is_forked
+        self.process: Process | None = None
         self.host = "127.0.0.1"
         self.port = free_port()
 
@@ -53,13 +56,20 @@ class Server:
             **settings,
         }
 
-    def command(self, *command: str, **settings: str) -> subprocess.Popen[bytes]:
+    def command(self, *command: str, **settings: str) -> Process:
         """Start the process; the one that ``make dev`` starts, unless another is given."""
-        with self.log.open("ab") as log:
+        command = command or ("doors.dev",)
+        environment = self.environment(**settings)
+        with self.log.open("ab") as log, Path(os.devnull).open() as no:
+            if self.is_forked:
+                streams = (no.fileno(), log.fileno(), log.fileno())
+                return prefork.start(
+                    *command, cwd=self.folder, env=environment, streams=streams, is_leader=True
+                )
             return subprocess.Popen(
-                command or (sys.executable, "-m", "doors.dev"),
+                [sys.executable, "-m", *command],
                 cwd=self.folder,
-                env=self.environment(**settings),
+                env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -1,7 +1,6 @@
 """``AUTH_TOKEN`` on the real dev server: no token, nothing; one user, no other's threads."""
 
 import json
-import sys
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
@@ -246,7 +245,7 @@ async def test_past_make_dev_the_gate_stays_closed(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     server.host = "127.0.0.2"
     command = ["langgraph_cli", "dev", "--no-browser", "--no-reload", "--host", server.host]
-    server.start(sys.executable, "-m", *command, "--port", str(server.port))
+    server.start(*command, "--port", str(server.port))
     try:
         async with client_of(server, None) as client:
             assert await status_of(client.assistants.search()) == 403

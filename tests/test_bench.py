@@ -1,21 +1,14 @@
 """The benchmark runs, and every contender does the steps it is timed for."""
 
-import subprocess
-import sys
+import os
 
 from benchmarks.contenders import CONTENDERS
-from graph.settings import ROOT
+from tests import prefork
 
 
 def rows_of(*command: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
+    done = prefork.run(*command, env=os.environ)
+    assert done.returncode == 0, done.stderr
     return [line for line in done.stdout.splitlines() if line.startswith("  ") and "ms" not in line]
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -27,11 +27,15 @@ from graph.scrubbing import kept_headers, scrubbed
 from graph.secrets import MASK, known_secrets
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
+from tests import prefork
 from tests.provider.server import KEY
+from tests.record import options_for_pytest
 from tests.recording import KEYS, MODELS, said_in
 
 CASSETTES = ROOT / "cassettes"
 FILES = sorted(path for path in CASSETTES.rglob("*") if path.is_file())
+PYTEST = ("pytest", "-q", "-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
+"""In a process that has imported some of what pytest would look at again."""
 SECRET = "hush-hush-0123456789"  # noqa: S105  # for tests
 
 # Tests as a user would write them; what befalls their cassettes must not hang on ours.
@@ -137,18 +141,12 @@ def run(folder: Path, *arguments: str, only: str, **environment: str) -> tuple[i
     nonsense = dict.fromkeys((*KEYS.values(), "OPENAI_BASE_URL", "OPENAI_ORG_ID"), "nonsense")
     # In a CI pytest says everything twice: in full, and in its summary.
     terminal = {"CI": "", "BUILD_NUMBER": ""}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest", "-k", only]
+    command = [*PYTEST, "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml")]
+    command += ["-p", "tests.conftest", "-k", only]
     if "--cassettes" not in arguments:
         command += ["--cassettes", str(folder)]
-    done = subprocess.run(
-        [*command, *arguments, str(folder / "test_samples.py")],
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **terminal, **nonsense, "HTTPS_PROXY": "nonsense", **environment},
-        capture_output=True,
-        text=True,
-    )
+    env = {**os.environ, **terminal, **nonsense, "HTTPS_PROXY": "nonsense", **environment}
+    done = prefork.run(*command, *arguments, str(folder / "test_samples.py"), env=env)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -391,8 +389,9 @@ def test_the_real_service_is_recorded_as_that(samples: Path, tmp_path: Path) -> 
 
 def test_none_is_orphaned() -> None:
     """A test without one fails by itself."""
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-m", "cassette", "tests"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    command = [*PYTEST, "--collect-only", "-m", "cassette", "tests"]
+    done = prefork.run(*command, env=os.environ)
+    assert done.returncode == 0, done.stdout
     tests = re.findall(r"^tests/(\w+)\.py::(\w+)\[([\w-]+)\]$", done.stdout, re.M)
     expected = {CASSETTES / module / f"{test}-{which}.yaml" for module, test, which in tests}
     orphans = sorted(str(path.relative_to(ROOT)) for path in set(FILES) - expected)
@@ -569,58 +568,54 @@ def test_what_is_no_cassette(tmp_path: Path, text: str) -> None:
         loaded(tmp_path / "missing.yaml")
 
 
-FEW = {"T": "no_such_test", "PYTEST_ADDOPTS": "tests/test_resume.py"}
-"""No test, of a single file: what is run is not the point."""
+class Record(Protocol):
+    def __call__(self, answer: str | None = None, **environment: str) -> tuple[str | None, str]: ...
 
 
-def record(answer: str | None = None, **environment: str) -> tuple[int, str]:
-    """``make record``, of no test; ``answer`` is typed at a terminal."""
-    clean = {name: value for name, value in os.environ.items() if name not in KEYS.values()}
-    # Not with the keys that stand in .env.
-    code = "import sys; from pathlib import Path; from tests.record import main; "
-    command = [sys.executable, "-c", f"{code}sys.exit(main(Path('none.env')))"]
-    options: dict[str, Any] = {"cwd": ROOT, "env": {**clean, **FEW, **environment}}
-    if answer is None:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            **options,
-        )
-        return done.returncode, done.stdout + done.stderr
-    ours, theirs = os.openpty()
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=subprocess.PIPE, text=True, **options
-    ) as it:
-        os.write(ours, f"{answer}\n".encode())
-        assert it.stdout is not None
-        text = it.stdout.read()
-    os.close(ours)
-    os.close(theirs)
-    return it.returncode, text
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Record:
+    """How ``make record`` would run pytest, and what it says; ``answer`` is typed at a terminal."""
+
+    def record(answer: str | None = None, **environment: str) -> tuple[str | None, str]:
+        ours, theirs = os.openpty()
+        with monkeypatch.context() as patch, os.fdopen(theirs) as terminal:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            if answer is not None:
+                os.write(ours, f"{answer}\n".encode())
+                patch.setattr("sys.stdin", terminal)
+            options = options_for_pytest()
+        os.close(ours)
+        command = None if options is None else " ".join(options)
+        return command, "".join(capsys.readouterr())
+
+    return record
 
 
-NOTHING_RUN = 5
-"""pytest's exit code where no test matches: it has come as far as running them."""
-
-
-def test_nothing_is_spent_unasked() -> None:
-    code, text = record()
-    assert (code, text.count("the scripted provider")) == (NOTHING_RUN, 3)
-    assert "No test that has a cassette (it uses `begin`) matches T='no_such_test'" in text
-    code, text = record(OPENAI_API_KEY=KEY)
-    assert (code, "set YES=1, or SCRIPTED=1" in text) == (1, True)
+def test_nothing_is_spent_unasked(record: Record) -> None:
+    command, text = record(T="a_test")
+    assert command == "-m cassette --record --verbose -k a_test"
+    assert text.count("the scripted provider") == 3
+    command, text = record(OPENAI_API_KEY=KEY)
+    assert (command, "set YES=1, or SCRIPTED=1" in text) == (None, True)
     assert "openai     the REAL service, as openai:gpt-5.6 (OPENAI_API_KEY is set)" in text
     assert "anthropic  the scripted provider" in text
     assert "cost money" in text
-    assert "collected" not in text
-    code, text = record("n", OPENAI_API_KEY=KEY)
-    assert (code, "Nothing recorded" in text) == (1, True)
-    code, text = record("y", OPENAI_API_KEY=KEY)
-    assert (code, "collected" in text) == (NOTHING_RUN, True)
-    code, text = record(OPENAI_API_KEY=KEY, SCRIPTED="1")
-    assert (code, "REAL" in text) == (NOTHING_RUN, False)
-    code, text = record(OPENAI_API_KEY=KEY, YES="1")
-    assert (code, "REAL" in text) == (NOTHING_RUN, True)
+    command, text = record("n", OPENAI_API_KEY=KEY)
+    assert (command, "Nothing recorded" in text) == (None, True)
+    command, text = record("y", OPENAI_API_KEY=KEY)
+    assert command == "-m cassette --record --verbose --real=openai"
+    command, text = record(OPENAI_API_KEY=KEY, SCRIPTED="1")
+    assert (command, "REAL" in text) == ("-m cassette --record --verbose", False)
+    command, text = record(OPENAI_API_KEY=KEY, YES="1")
+    assert (command, "REAL" in text) == ("-m cassette --record --verbose --real=openai", True)
+
+
+def test_make_record_runs_pytest() -> None:
+    """A single file of tests, and none of its tests: what is run is not the point."""
+    few = {"T": "no_such_test", "SCRIPTED": "1", "PYTEST_ADDOPTS": "tests/test_resume.py"}
+    command = [sys.executable, "-m", "tests.record"]
+    env = {**os.environ, **few}
+    done = subprocess.run(command, check=False, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert (done.returncode, "collected" in done.stdout) == (5, True)
+    assert "No test that has a cassette (it uses `begin`) matches T='no_such_test'" in done.stderr

@@ -1,9 +1,8 @@
 """The process behind an editor: how it ends, and that it is the agent of the other doors."""
 
 import asyncio
+import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from doors.editor.store import Sessions
 from graph.workshop import Workshop
 from modes.errors import ToolFailedError
+from tests import prefork
 from tests.conversation import APPROVE, Conversation, make_agent
 from tests.editor.editor import SLEEP, begun, choosing, editing, has_begun, reopened
 from tests.place import Place
@@ -92,19 +92,23 @@ async def test_an_editor_that_stops_reading_is_not_waited_for(
             await loading
 
 
+IN_USE = """
+import sys, pathlib
+from doors.editor.store import is_in_use
+sys.exit(is_in_use(pathlib.Path(sys.argv[1])))
+"""
 OPENING: dict[str, dict[str, Any]] = {
     "read_file": {},
     "search_files": {"regex": "x"},
     "write_file": {"content": "x"},
     "edit_file": {"old": "x", "new": "y"},
 }
-IN_USE = "import sys, pathlib; from doors.editor.store import is_in_use as it; " \
-    "sys.exit(it(pathlib.Path(sys.argv[1])))"  # fmt: skip
 
 
 def is_in_use_for_others(file: Path) -> bool:
     """To look from this process would take its own locks off."""
-    return subprocess.run([sys.executable, "-c", IN_USE, file], check=False).returncode == 1
+    (file.parent / "look.py").write_text(IN_USE)
+    return bool(prefork.run("look", str(file), env=os.environ, cwd=file.parent).returncode)
 
 
 async def test_no_tool_opens_what_the_agent_has_locks_on(place: Place) -> None:

@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 from acp import RequestError
 from acp.schema import McpServerStdio
 
-from graph.settings import ROOT
+from tests import prefork
 from tests.editor.editor import (
     SLEEP,
     Editor,
@@ -291,10 +289,7 @@ async def test_a_prompt_that_comes_with_the_end_of_its_session_is_refused(
 
 def clean_data(folder: Path) -> str:
     """What it says."""
-    command = [sys.executable, "-m", "doors.clean_data"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment(folder, {}), capture_output=True, text=True, check=False
-    )
+    done = prefork.run("doors.clean_data", env=environment(folder, {}))
     return done.stdout + done.stderr
 
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from tests import prefork
 from tests.provider.script import call, say
 from tests.recording import Begin, everywhere, shown
 from tests.test_conversations import changes, talk_of, went_well
@@ -41,8 +41,8 @@ async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path
         "name": shown(tape.path),
         "records": tape.player is None,
     }
-    command = [sys.executable, "-m", "tests.resume", json.dumps(given)]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    arguments = ("tests.resume", json.dumps(given))
+    done = await asyncio.to_thread(prefork.run, *arguments, env=os.environ)
     if done.returncode:
         pytest.fail(done.stderr, pytrace=False)
     tape.take_back(part)

@@ -12,15 +12,17 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import BadRequestError, ConflictError
 
 from tests.conversation import APPROVE, REJECT, edit
-from tests.server import Server, Thread, running
+from tests.server import Server, Thread
 from tests.test_readme import part
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("clone")
-    with running(folder, CRON_SCHEDULER_SLEEP_TIME="1") as server:
-        yield server
+    """Started as a person does; those of the other tests fork what has its imports behind it."""
+    server = Server(tmp_path_factory.mktemp("clone"), is_forked=False)
+    server.start(CRON_SCHEDULER_SLEEP_TIME="1")
+    yield server
+    server.kill()
 
 
 @pytest.fixture
