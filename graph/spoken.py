@@ -7,17 +7,20 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+COMMANDS = "execute_command"
 Said = tuple[str, str]
 """Who, and what: ``user``, ``assistant``, ``call`` or ``result``."""
 
 
 def spoken(body: Any) -> tuple[frozenset[str], list[Said]]:
-    """The names of the tools, and what was said; nothing for what is no such request."""
+    """The names of the tools, and what was said; nothing for what is no such request.
+
+    Without the tool for commands: where there is a sandbox, modes have it that only look.
+    """
     if not isinstance(body, dict):
         return frozenset(), []
-    tools = frozenset(
-        str(tool.get("function", tool).get("name")) for tool in body.get("tools") or ()
-    )
+    names = (str(tool.get("function", tool).get("name")) for tool in body.get("tools") or ())
+    tools = frozenset(names) - {COMMANDS}
     messages = body.get("messages") or body.get("input") or ()
     return tools, [said for message in messages for said in _said(message)]
 
