@@ -21,10 +21,10 @@ class Deed(NamedTuple):
 
 
 class Once:
-    """Which changes this process has begun; mutable, one to a harness."""
+    """Which changes this process has begun; mutable, one to a process."""
 
     def __init__(self) -> None:
-        self.life = uuid4().hex
+        self.life = uuid4().hex[:16]
         """Names this process's life; a plan carries that of the process that made it."""
         self._begun = set[Deed]()
 

@@ -30,12 +30,13 @@ def commands_of(settings: Settings) -> Commands:
 
 
 class Workshop:
-    """One to a process: the models and the record of what has begun outlive a harness."""
+    """One to a folder and a model: these, and the record of what has begun, outlive a harness."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, once: Once | None = None) -> None:
         """Raises ``ConfigurationError``; blocks, as the methods do.
 
-        Makes the default workspace; one that the user names must exist.
+        Makes the default workspace; one that the user names must exist. A process that has
+        several of these has one ``once``: a thread may go from one to another.
         """
         if settings.workspace == DEFAULT_WORKSPACE:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
@@ -43,7 +44,7 @@ class Workshop:
         self._workspace = Workspace(settings.workspace, settings.databases)
         self._commands = commands_of(settings)
         self._models = Models(settings.model)
-        self._once = Once()
+        self._once = once or Once()
         self._loaded: Loaded | None = None
         self._has_failed = False
         self._sources = Sources(settings, self._workspace)

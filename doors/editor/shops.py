@@ -15,6 +15,7 @@ from langgraph.types import Interrupt, StateSnapshot
 from doors.editor.options import Modes, modes_of
 from graph.agent import Agent, build_agent
 from graph.harness import Harness
+from graph.once import Once
 from graph.settings import Settings
 from graph.workshop import Workshop
 from modes.machine import Phase
@@ -71,6 +72,7 @@ class Shops:
         self._workshops: dict[tuple[Path, str], Workshop] = {}
         self._shops: dict[tuple[Path, str], Shop] = {}
         self._lock = asyncio.Lock()
+        self._once = Once()
 
     async def get(self, cwd: Path, model: str) -> Shop:
         """For the folder as its files are now; raises ``UserError``."""
@@ -82,7 +84,7 @@ class Shops:
         workshop = self._workshops.get(key)
         if workshop is None:
             settings = self.settings.model_copy(update={"workspace": cwd, "model": model})
-            workshop = Workshop(settings)
+            workshop = Workshop(settings, self._once)
         elif key in self._shops and not workshop.is_outdated():
             return self._shops[key]
         harness = workshop.harness()
