@@ -27,9 +27,9 @@ BROKEN = '{"path": "a.txt", "content": "rm -rf /tmp/half-a-pa'
 
 
 def use(
-    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, name: str, key: str = KEY
+    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, name: str = "chat", key: str = KEY
 ) -> None:
-    """Make this the provider of the environment; OpenAI's models are asked at its own address."""
+    """Make this the provider of the environment; for ``openai`` at OpenAI's own address."""
     monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
     monkeypatch.setenv("OPENAI_API_KEY", key)
@@ -424,7 +424,7 @@ async def test_a_local_server_needs_no_key(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
 ) -> None:
     with serving([HERE], key="none") as provider:
-        use(provider, monkeypatch, "chat")
+        use(provider, monkeypatch)
         monkeypatch.delenv("OPENAI_API_KEY")
         await goes_on(Talk(provider, workspace, "chat", is_streamed=is_streamed))
         assert provider.steps_left == 0
@@ -577,7 +577,7 @@ async def test_a_model_that_always_streams_is_read_as_strictly(
 ) -> None:
     """Though nobody listens."""
     with serving([Answer("", (Call("write_file", BROKEN),)), HERE]) as provider:
-        use(provider, monkeypatch, "chat")
+        use(provider, monkeypatch)
         model = init_chat_model(MODELS["chat"], streaming=True)
         talk = Conversation(make_agent(workspace, model, Approvals.AUTO))
         await talk.say("go", mode="code")
