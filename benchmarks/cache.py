@@ -17,7 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from modes.verdict import Approvals
+from modes.policy import Approvals
 from tests.conversation import Conversation, make_agent
 from tests.provider.script import Answer, call, say
 from tests.provider.server import KEY, serving

@@ -24,11 +24,11 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.pregel import Pregel
 
 from graph.agent import build_agent
-from graph.harness import Harness
-from graph.models import Models
+from graph.deps import Harness
+from graph.models.loading import Models
 from modes.catalog import load_catalog
 from tools.toolbox import build_toolbox
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 Saver = BaseCheckpointSaver[Any] | None
 Build = Callable[[BaseChatModel, Path, Saver], Pregel[Any, Any, Any, Any]]

@@ -18,9 +18,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graph.agent import Agent, build_agent
+from graph.configuration.loading import Workshop
 from graph.settings import Settings
 from graph.state import Input
-from graph.workshop import Workshop
 
 MODE = """
   - slug: m-{number}

@@ -18,10 +18,10 @@ from typing import Any
 
 from modes.catalog import load_catalog
 from tools.command import Commands
-from tools.ripgrep import program
-from tools.sandbox import Sandbox, bubblewrap
+from tools.sandbox.bubblewrap import Sandbox, bubblewrap
 from tools.toolbox import Toolbox, build_toolbox
-from tools.workspace import Workspace
+from tools.workspace.ripgrep import program
+from tools.workspace.workspace import Workspace
 
 Timed = Callable[[], Awaitable[Any]]
 

@@ -7,13 +7,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graph.contents import content_of, files_of
-from graph.fingerprint import call_digest
-from graph.harness import Harness
-from graph.history import UNKNOWN, VOID, call_id, not_run
-from graph.judge import Judged, Moment, judge
-from graph.node import Node, Place, next_step
-from graph.once import Deed
+from graph.approvals.contents import content_of, files_of
+from graph.approvals.identity import call_digest
+from graph.approvals.judging import Judged, Moment, judge
+from graph.approvals.started_calls import Deed
+from graph.deps import Harness
+from graph.messages.repair import UNKNOWN, VOID, call_id, not_run
+from graph.routing import Node, Place, next_step
 from graph.run_tool import bounded, run_tool
 from graph.state import ActTask, Approved, Planned
 from modes.machine import Configuration, Event, Phase

@@ -7,14 +7,14 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
 from graph.act import act_node
-from graph.channels import CheckedInput, Last, input_check
 from graph.compiled import Agent
-from graph.harness import Harness
+from graph.deps import Harness
 from graph.intake import intake_node
-from graph.node import router
+from graph.messages.input_channels import CheckedInput, Last, input_check
 from graph.review import review_node
-from graph.sound import update_check
+from graph.routing import router
 from graph.state import Input, State
+from graph.state_checks import update_check
 from graph.switch import switch_node
 from graph.think import mode_node
 

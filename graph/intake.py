@@ -6,13 +6,13 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.types import Overwrite
 
-from graph.harness import Harness
-from graph.history import call_id, open_calls, repaired
+from graph.approvals.always_allow import after_forgetting
+from graph.deps import Harness
+from graph.messages.repair import call_id, open_calls, repaired
 from graph.mode_changes import where
-from graph.node import Node
-from graph.remembered import after_forgetting
-from graph.sound import sound
+from graph.routing import Node
 from graph.state import State
+from graph.state_checks import sound
 from modes.machine import Event, Phase
 
 

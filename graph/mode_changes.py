@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Literal
 
-from graph.harness import Harness
+from graph.deps import Harness
 from graph.state import ModeChange, State
 from modes.machine import Configuration, Event, Phase
 

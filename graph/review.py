@@ -8,11 +8,14 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite, interrupt
 
-from graph.contents import content_of, files_of
-from graph.decisions import Decision, Decisions, answer_schema, request
-from graph.fingerprint import call_digest, fingerprint
-from graph.harness import Harness
-from graph.history import (
+from graph.approvals.always_allow import remember
+from graph.approvals.contents import content_of, files_of
+from graph.approvals.identity import call_digest, fingerprint
+from graph.approvals.judging import Judged, Moment, batches, judge, judge_all
+from graph.approvals.requests import Decision, Decisions, answer_schema, request
+from graph.approvals.suggestions import suggestions
+from graph.deps import Harness
+from graph.messages.repair import (
     VOID,
     call_id,
     is_alone,
@@ -21,12 +24,9 @@ from graph.history import (
     open_calls,
     repaired,
 )
-from graph.judge import Judged, Moment, batches, judge, judge_all
 from graph.mode_changes import where
-from graph.node import Node
-from graph.remembered import remember
+from graph.routing import Node
 from graph.state import Approved, ModeChange, Remembered, State, Switch
-from graph.suggestions import suggestions
 from modes.machine import Configuration, Event
 from modes.toolspec import Effect
 

@@ -5,9 +5,9 @@ from typing import Any
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
-from graph.data_marks import marked
-from graph.history import call_id, not_run
-from graph.judge import Judged
+from graph.approvals.judging import Judged
+from graph.messages.repair import call_id, not_run
+from graph.messages.untrusted import marked
 from modes.errors import ModelError, told
 from modes.plain_text import readable
 from modes.toolspec import Effect

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from modes.errors import ConfigurationError
-from modes.verdict import Approvals
+from modes.policy import Approvals
 
 ROOT = Path(__file__).parent.parent
 ENV_FILE = ROOT / ".env"

@@ -14,7 +14,7 @@ from langgraph.graph.message import _messages_delta_reducer
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict, override
 
-from graph.client_messages import is_message
+from graph.messages.from_client import is_message
 
 
 class Input(TypedDict, total=False):
@@ -90,14 +90,14 @@ class Planned(TypedDict):
     denied: str | None
     """Why it is refused, judged in the moment in which it was written."""
     life: NotRequired[str]
-    """Of the process that planned it; see ``graph.once``."""
+    """Of the process that planned it; see ``graph.approvals.started_calls``."""
 
 
 class Messages(DeltaChannel[list[AnyMessage]]):
     """The history, without what is no message.
 
     LangGraph has saved what it then cannot read: a thread with such a write could never be read
-    again. None gets in any more (``graph.sound``); one that has got in is passed over.
+    again. None gets in any more (``graph.state_checks``); one that has got in is passed over.
     """
 
     @override

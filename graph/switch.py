@@ -4,12 +4,12 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 
-from graph.harness import Harness
-from graph.history import VOID, call_id, not_run
+from graph.approvals.descriptions import handed_over, what_changes
+from graph.deps import Harness
+from graph.messages.repair import VOID, call_id, not_run
 from graph.mode_changes import record, where
-from graph.node import Node
+from graph.routing import Node
 from graph.state import State, Switch
-from graph.wording import handed_over, what_changes
 from modes.errors import InvalidInputError
 from modes.machine import Configuration, Event
 

@@ -4,13 +4,13 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from graph.asking import answered
-from graph.contents import contents
-from graph.fingerprint import fingerprint
-from graph.harness import Harness
-from graph.judge import Moment, batches, judge_all
+from graph.approvals.contents import contents
+from graph.approvals.identity import fingerprint
+from graph.approvals.judging import Moment, batches, judge_all
+from graph.deps import Harness
 from graph.mode_changes import where
-from graph.node import Node
+from graph.models.retry import answered
+from graph.routing import Node
 from graph.state import State
 from modes.machine import Event
 

@@ -6,8 +6,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from modes.errors import ModeFileError, UnknownModeError
+from modes.files.modes_file import ModesFile, parse_mode
 from modes.mode import Level, Mode, Origin, UserRules
-from modes.modes_file import ModesFile, parse_mode
 
 BUILT_IN = Path(__file__).parent
 

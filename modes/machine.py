@@ -15,9 +15,9 @@ from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
 
 from modes.catalog import Catalog
+from modes.policy import Approvals, verdict
 from modes.rights import commands_to_look
 from modes.toolspec import ToolSpec
-from modes.verdict import Approvals, verdict
 
 
 class Phase(StrEnum):

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from modes.file_regex import check_file_regex, is_found
-from modes.permissions import Kind, Rules, with_patterns
 from modes.plain_text import is_plain
+from modes.rules.file_regex import check_file_regex, is_found
+from modes.rules.permissions import Kind, Rules, with_patterns
 from modes.toolspec import ToolGroup
 
 _SLUG = re.compile(r"[A-Za-z0-9-]+")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from modes.mode import Level, Mode, UserRules
-from modes.permissions import Kind
+from modes.rules.permissions import Kind
 from modes.toolspec import Effect, ToolGroup, ToolSpec
 
 

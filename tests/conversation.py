@@ -15,13 +15,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, StreamMode
 
 from graph.agent import Agent, build_agent
-from graph.harness import Harness
-from graph.models import Models
-from graph.offline import OfflineModel
+from graph.deps import Harness
+from graph.models.loading import Models
+from graph.models.offline import OfflineModel
 from modes.catalog import Catalog, load_catalog
-from modes.verdict import Approvals
+from modes.policy import Approvals
 from tools.toolbox import build_toolbox
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 APPROVE = {"type": "approve"}
 REJECT = {"type": "reject"}

@@ -4,15 +4,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graph.harness import Harness
+from graph.configuration.loading import Workshop
+from graph.configuration.project_files import read_project
+from graph.configuration.trust import TrustFile
+from graph.deps import Harness
 from graph.settings import Settings
-from graph.workshop import Workshop
 from tools.command import Commands
-from tools.project import read_project
-from tools.sandbox import Bubblewrap, Sandbox
+from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
 from tools.toolbox import build_toolbox
-from tools.trust import TrustFile
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 MODE = (
     "  - slug: '{slug}'\n    name: 'N {name}'\n    roleDefinition: {role}\n    groups: [{groups}]\n"

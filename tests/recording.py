@@ -25,7 +25,9 @@ from vcr.filters import decode_response
 from vcr.persisters.filesystem import CassetteNotFoundError
 from vcr.record_mode import RecordMode
 
-from graph.cassette import (
+from graph.models.providers import PROVIDERS
+from graph.models.secrets import known_secrets
+from graph.replay.cassette import (
     SCRIPTED,
     Header,
     Interaction,
@@ -37,13 +39,11 @@ from graph.cassette import (
     dumped,
     loaded,
 )
-from graph.difference import difference
-from graph.providers import PROVIDERS
-from graph.replay import OTHER_CLIENTS, Asked, Player, exactly, playing
-from graph.scrubbing import kept_headers, scrubbed
-from graph.secrets import known_secrets
+from graph.replay.player import OTHER_CLIENTS, Asked, Player, exactly, playing
+from graph.replay.scrubbing import kept_headers, scrubbed
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
+from tests.difference import difference
 from tests.provider.script import Step
 from tests.provider.server import KEY, ScriptedProvider, serving
 

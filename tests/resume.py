@@ -13,8 +13,8 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from graph.cassette import SCRIPTED, Header, Recording, dumped, loaded
-from graph.replay import Player, exactly, playing
+from graph.replay.cassette import SCRIPTED, Header, Recording, dumped, loaded
+from graph.replay.player import Player, exactly, playing
 from tests.conversation import Conversation, make_agent
 from tests.provider.server import KEY
 from tests.recording import MODELS, listening, refuse, variables

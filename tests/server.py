@@ -58,7 +58,7 @@ class Server:
 
     def command(self, *command: str, **settings: str) -> Process:
         """Start the process; the one that ``make dev`` starts, unless another is given."""
-        command = command or ("doors.dev",)
+        command = command or ("doors.commands.dev",)
         environment = self.environment(**settings)
         with self.log.open("ab") as log, Path(os.devnull).open() as no:
             if self.is_forked:

@@ -8,13 +8,13 @@ import pytest
 from langchain_core.exceptions import ModelTimeoutError
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from graph.answer import CUT_OFF, REFUSED, usable
-from graph.cassette import loaded
-from graph.normal_form import as_sent
-from graph.provider_errors import explained, is_worth_another_try
+from graph.messages.from_model import CUT_OFF, REFUSED, usable
+from graph.messages.normal_form import as_sent
+from graph.messages.streamed_calls import StreamedCalls
+from graph.models.provider_errors import explained, is_worth_another_try
+from graph.replay.cassette import loaded
+from graph.replay.dialogue import spoken
 from graph.settings import ROOT
-from graph.spoken import spoken
-from graph.streamed_calls import StreamedCalls
 from modes.errors import ProviderError
 from tools.arguments import BROKEN
 

@@ -10,16 +10,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graph.agent import build_agent
-from graph.harness import Harness
-from graph.models import Models
-from graph.offline import OfflineModel
+from graph.deps import Harness
+from graph.models.loading import Models
+from graph.models.offline import OfflineModel
 from modes.catalog import Catalog, load_catalog
 from tests.conversation import APPROVE, Conversation, make_agent
 from tests.scripted import ScriptedModel, calling
 from tools.command import Commands
-from tools.sandbox import Bubblewrap, Sandbox
+from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
 from tools.toolbox import build_toolbox
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 TWO = "write a: x & write b: x"
 

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from graph.cassette import (
+from graph.models.secrets import MASK, known_secrets
+from graph.replay.cassette import (
     SCRIPTED,
     Header,
     Interaction,
@@ -23,8 +24,7 @@ from graph.cassette import (
     dumped,
     loaded,
 )
-from graph.scrubbing import kept_headers, scrubbed
-from graph.secrets import MASK, known_secrets
+from graph.replay.scrubbing import kept_headers, scrubbed
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests import prefork

@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from typing_extensions import override
 
-from graph.data_marks import unmarked
+from graph.messages.untrusted import unmarked
 from tests.conversation import APPROVE, Conversation, make_agent, problems, until
 
 

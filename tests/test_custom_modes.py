@@ -8,10 +8,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graph.agent import Agent, build_agent
-from graph.harness import Harness
-from graph.models import Models
+from graph.configuration.loading import Workshop
+from graph.deps import Harness
+from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
-from graph.workshop import Workshop
 from modes.errors import ConfigurationError, UnknownModeError
 from tests.conversation import APPROVE, REJECT, Conversation, edit, problems
 from tests.place import Place, modes_file

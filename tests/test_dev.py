@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from doors.dev import main
+from doors.commands.dev import main
 from graph.settings import ROOT
 from tests.server import Server
 

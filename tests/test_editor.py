@@ -17,7 +17,7 @@ from acp.schema import (
     TextResourceContents,
 )
 
-from doors.editor.exchange import STOPPED_HERE
+from doors.editor.prompt_turn import STOPPED_HERE
 from tests.editor.editor import Editor, choosing, dismiss, editing, never
 from tests.provider.script import Answer, Asked, Call, Failure, Step, say
 from tests.provider.server import KEY, serving

@@ -13,7 +13,7 @@ from acp import RequestError
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.editor.store import Sessions
-from graph.workshop import Workshop
+from graph.configuration.loading import Workshop
 from modes.errors import ToolFailedError
 from tests import prefork
 from tests.conversation import APPROVE, Conversation, make_agent

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from doors.editor.wire import Wire
+from doors.editor.transport import Wire
 from graph.settings import ROOT
 from tests.conversation import until
 from tests.editor.editor import environment
@@ -20,7 +20,7 @@ from tests.editor.schema import check
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 STRAY = """
 import os, subprocess, threading
-from doors import acp_agent
+from doors.editor import main as acp_agent
 
 def print_now():
     print("stray")
@@ -184,7 +184,7 @@ def test_without_an_editor_it_says_what_it_is(tmp_path: Path, stdin: Any) -> Non
     (tmp_path / "file").touch()
     with (tmp_path / "file").open() as file:
         done = subprocess.run(
-            [sys.executable, "-m", "doors.acp_agent"],
+            [sys.executable, "-m", "doors.editor.main"],
             cwd=ROOT, stdin=file if stdin == "file" else stdin,
             capture_output=True, text=True, check=False, env=environment(tmp_path, {}),
         )  # fmt: skip
@@ -196,7 +196,7 @@ def test_without_an_editor_it_says_what_it_is(tmp_path: Path, stdin: Any) -> Non
 def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
     """The other tests fork a process that has its imports behind it."""
     done = subprocess.run(
-        [sys.executable, "-m", "doors.acp_agent"],
+        [sys.executable, "-m", "doors.editor.main"],
         cwd=ROOT, input=json.dumps(INITIALIZE) + "\n",
         capture_output=True, text=True, check=True, env=environment(tmp_path, {}),
     )  # fmt: skip
@@ -228,7 +228,7 @@ def test_nothing_of_the_folder_is_imported(tmp_path: Path) -> None:
 
 def test_make_acp_says_what_to_put_in_an_editor(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "doors.acp"],
+        [sys.executable, "-m", "doors.commands.acp"],
         cwd=ROOT, capture_output=True, text=True, check=True, env=environment(tmp_path, {}),
     )  # fmt: skip
     command = Path(sys.executable).with_name("modeshift-acp")

@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 from langgraph_sdk import get_client
 
-from doors.routes import is_known
+from doors.server.routes import is_known
 from graph.settings import load_settings
 from modes.errors import ConfigurationError
 from tests.conversation import APPROVE

@@ -10,7 +10,7 @@ from langgraph.types import Command
 
 from modes.catalog import Catalog, load_catalog
 from modes.mode import Mode
-from modes.verdict import Approvals
+from modes.policy import Approvals
 from tests.conversation import APPROVE, Conversation, edit, make_agent, problems
 from tests.scripted import ScriptedModel, calling
 

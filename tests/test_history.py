@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from graph.history import NOT_RUN, UNKNOWN, open_calls, repaired
+from graph.messages.repair import NOT_RUN, UNKNOWN, open_calls, repaired
 from tests.conversation import problems
 
 IDS = st.sampled_from(["a", "b", "c", "d"])

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.models import load_model
-from graph.providers import PROVIDERS
+from graph.models.loading import load_model
+from graph.models.providers import PROVIDERS
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 
@@ -146,7 +146,7 @@ def without(package: str, folder: Path) -> str:
 def test_an_extra_that_is_not_installed(
     tmp_path: Path, package: str, name: str, texts: list[str]
 ) -> None:
-    code = f"from graph.models import load_model; load_model({name!r})"
+    code = f"from graph.models.loading import load_model; load_model({name!r})"
     kept = {key: value for key, value in os.environ.items() if not key.endswith("_KEY")}
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],

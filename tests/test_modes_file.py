@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from modes.data_text import MAX_CHARACTERS
 from modes.errors import ModeFileError
-from modes.modes_file import parse_modes, parse_permissions
+from modes.files.bounded_yaml import MAX_CHARACTERS
+from modes.files.modes_file import parse_modes, parse_permissions
 from tests.place import modes_file
 
 HEAD = "customModes:\n- slug: a\n  name: A\n  roleDefinition: r\n"

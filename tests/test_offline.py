@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
-from graph.offline import OfflineModel
-from graph.offline_language import HELP, parse
+from graph.models.offline import OfflineModel
+from graph.models.offline_commands import HELP, parse
 from tests.conversation import APPROVE, REJECT, Conversation, edit
 
 

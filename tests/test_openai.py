@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.models import load_model
-from modes.verdict import Approvals
+from graph.models.loading import load_model
+from modes.policy import Approvals
 from tests.conversation import APPROVE, Conversation, make_agent
 from tests.provider.script import Answer, Call, say
 from tests.provider.server import ScriptedProvider, serving

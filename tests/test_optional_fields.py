@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from graph.optional_fields import OptionalFields
+from graph.models.optional_fields import OptionalFields
 from modes.errors import ProviderError
-from modes.verdict import Approvals
+from modes.policy import Approvals
 from tests.conversation import Conversation, make_agent
 from tests.provider.binding import BETA
 from tests.provider.script import Answer, Call, Failure, call, say

@@ -22,7 +22,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from typing_extensions import override
 
-from graph.offline import OfflineModel
+from graph.models.offline import OfflineModel
 from tests.conversation import Conversation, make_agent, problems
 
 MODES = ("ask", "architect", "code", "debug")

@@ -12,9 +12,9 @@ import pytest
 from langchain.chat_models import init_chat_model
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.answer import CUT_OFF, REFUSED
+from graph.messages.from_model import CUT_OFF, REFUSED
 from modes.errors import ProviderError
-from modes.verdict import Approvals
+from modes.policy import Approvals
 from tests.conversation import APPROVE, Conversation, make_agent
 from tests.provider.script import Answer, Call, Driver, Failure, Raw, Step, call, offline, say
 from tests.provider.server import KEY, ScriptedProvider, serving

@@ -17,11 +17,11 @@ import pytest
 
 from modes.catalog import load_catalog
 from modes.errors import ToolFailedError
-from modes.guarded import is_secret
-from tools import ripgrep
-from tools.search import Query, search_folder
+from modes.rules.protected_paths import is_secret
 from tools.toolbox import build_toolbox
-from tools.workspace import Workspace
+from tools.workspace import ripgrep
+from tools.workspace.search import Query, search_folder
+from tools.workspace.workspace import Workspace
 
 Run = Callable[..., Coroutine[Any, Any, str]]
 LIMIT = 100_000

@@ -9,12 +9,12 @@ from typing import Any, get_args
 
 import pytest
 
-from doors.readme import README, main, with_parts
-from graph.decisions import Decision
-from graph.models import load_model
+from doors.commands.readme import README, main, with_parts
+from graph.approvals.requests import Decision
+from graph.models.loading import load_model
 from graph.settings import ROOT, Settings, load_settings
 from modes.catalog import load_catalog
-from modes.verdict import Approvals, verdict
+from modes.policy import Approvals, verdict
 from tests.conversation import APPROVE, Conversation
 from tests.place import Place, in_sandbox
 

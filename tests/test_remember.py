@@ -6,8 +6,8 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.agent import build_agent
-from graph.harness import Harness
-from graph.models import Models
+from graph.deps import Harness
+from graph.models.loading import Models
 from modes.errors import InvalidInputError
 from tests.conversation import APPROVE, REJECT, Conversation, problems
 from tests.place import Place, modes_file

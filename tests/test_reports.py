@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from doors import clean_data, command_line, diagram, doctor, modes, trust
+from doors.commands import clean_data, diagram, doctor, modes, trust
+from doors.commands import cli as command_line
 from graph.settings import ROOT
 from tests.place import Place, modes_file
-from tools.sandbox import bubblewrap
+from tools.sandbox.bubblewrap import bubblewrap
 
 PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
 
@@ -210,7 +211,7 @@ def test_they_explain_themselves_and_do_nothing_else(
 
 def test_a_closed_pipe(place: Place) -> None:
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m doors.modes | true"],
+        ["sh", "-c", f"{sys.executable} -m doors.commands.modes | true"],
         cwd=ROOT,
         env={**os.environ, **environment(place)},
         capture_output=True,

@@ -19,22 +19,22 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.agent import build_agent
-from graph.harness import Harness
-from graph.models import Models
-from graph.offline import OfflineModel
+from graph.deps import Harness
+from graph.models.loading import Models
+from graph.models.offline import OfflineModel
 from modes.catalog import Catalog, load_catalog
 from modes.errors import InvalidCallError, ToolFailedError
 from modes.mode import Grant, UserRules
-from modes.verdict import Approvals
+from modes.policy import Approvals
 from tests.conversation import APPROVE, Conversation
-from tools import process
 from tools.calling import Calling, calling
 from tools.command import Commands
-from tools.limits import Limits
-from tools.sandbox import Sandbox, bubblewrap
-from tools.start import Start
+from tools.sandbox import process
+from tools.sandbox.bubblewrap import Sandbox, bubblewrap
+from tools.sandbox.limits import Limits
+from tools.sandbox.start import Start
 from tools.toolbox import build_toolbox
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
 STEERING = {

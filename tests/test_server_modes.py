@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
+from graph.configuration.project_files import read_project
+from graph.configuration.trust import TrustFile
 from modes.catalog import load_catalog
 from tests.conversation import APPROVE
 from tests.place import modes_file
 from tests.server import Server, Thread, running
-from tools.project import read_project
-from tools.trust import TrustFile
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from graph.cassette import dumped, loaded
-from graph.models import load_model
+from graph.models.loading import load_model
+from graph.replay.cassette import dumped, loaded
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.conversation import APPROVE, REJECT

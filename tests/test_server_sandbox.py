@@ -10,7 +10,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from tests.conversation import APPROVE
 from tests.server import Server, Thread, running
-from tools.sandbox import bubblewrap
+from tools.sandbox.bubblewrap import bubblewrap
 
 MODES = """
 customModes:

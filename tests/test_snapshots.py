@@ -18,8 +18,8 @@ from tests.provider.server import serving
 from tests.recording import MODELS
 from tests.test_providers import use
 from tools.command import Commands, command_tools
-from tools.sandbox import Bubblewrap, Sandbox
-from tools.workspace import Workspace
+from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
+from tools.workspace.workspace import Workspace
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 Seen = dict[str, dict[str, Any]]

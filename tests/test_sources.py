@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from graph.user_files import read_user_file
-from graph.watch import Watch
-from graph.workshop import Workshop
+from graph.configuration.loading import Workshop
+from graph.configuration.project_files import MAX_RULES_CHARACTERS
+from graph.configuration.trust import TrustFile
+from graph.configuration.user_files import read_user_file
+from graph.configuration.watch import Watch
 from modes.catalog import load_catalog
 from modes.errors import ConfigurationError, ModeFileError
 from modes.machine import Configuration, Phase
 from modes.mode import Level
+from modes.policy import Approvals, verdict
 from modes.toolspec import ToolGroup
-from modes.verdict import Approvals, verdict
 from tests.place import Place, modes_file
-from tools.project import MAX_RULES_CHARACTERS
-from tools.trust import TrustFile
 
 BUILT_IN = list(load_catalog())
 

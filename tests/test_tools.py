@@ -14,7 +14,7 @@ import pytest
 from modes.catalog import load_catalog
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from tools.toolbox import build_toolbox
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 Run = Callable[..., Coroutine[Any, Any, str]]
 

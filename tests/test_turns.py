@@ -7,10 +7,10 @@ import pytest
 from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.data_marks import unmarked
+from graph.messages.untrusted import unmarked
 from modes.catalog import Catalog, load_catalog
 from modes.errors import ProviderError
-from modes.verdict import Approvals
+from modes.policy import Approvals
 from tests.conversation import APPROVE, REJECT, Conversation, edit, make_agent, problems
 from tests.scripted import ScriptedModel, calling
 

@@ -7,11 +7,11 @@ import pytest
 
 from modes.catalog import load_catalog
 from modes.errors import FileRestrictionError, NotAllowedError
-from modes.permissions import Kind
+from modes.policy import Approvals, Memory, verdict
+from modes.rules.permissions import Kind
 from modes.toolspec import Effect, ToolGroup, ToolSpec
-from modes.verdict import Approvals, Memory, verdict
 from tools.toolbox import build_toolbox
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 CATALOG = load_catalog()
 ARGS: dict[str, dict[str, Any]] = {

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from graph.harness import Harness
-from graph.judge import Moment, judge
+from graph.approvals.judging import Moment, judge
+from graph.configuration.loading import Workshop
+from graph.deps import Harness
 from graph.settings import Settings
-from graph.workshop import Workshop
 from modes.errors import InvalidCallError
+from modes.policy import Approvals
 from modes.toolspec import Effect
-from modes.verdict import Approvals
 from tests.place import in_sandbox
 
 SETS: list[dict[str, Any]] = yaml.safe_load(

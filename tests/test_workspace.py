@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
-from tools.beneath import kernel_opens
-from tools.workspace import MAX_FILE_BYTES, Workspace
+from tools.workspace.openat import kernel_opens
+from tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 
 ROOT_CAN_WRITE_ALL = os.geteuid() == 0
 
@@ -235,7 +235,7 @@ def test_a_crash_leaves_the_old_or_the_new(workspace: Path) -> None:
     """Ended with SIGKILL again and again, at any moment of a write."""
     (workspace / "f").write_text("0" * 3_000_000)
     program = (
-        "import sys; from pathlib import Path; from tools.workspace import Workspace\n"
+        "import sys; from pathlib import Path; from tools.workspace.workspace import Workspace\n"
         "place = Workspace(Path(sys.argv[1])); print('begun', flush=True)\n"
         "while True:\n"
         "    for mark in '01': place.write('f', mark * 3_000_000)\n"

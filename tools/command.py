@@ -8,19 +8,19 @@ from pathlib import Path
 
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect, ToolGroup
-from tools import git
-from tools.alone import alone
 from tools.calling import calling
-from tools.closing import ROOT
-from tools.hard_links import few_linked_outside
-from tools.limits import Limits
-from tools.process import run
-from tools.sandbox import Sandbox
-from tools.start import Start
-from tools.survey import Closed, Survey, survey
-from tools.text import shown_name
+from tools.sandbox import git
+from tools.sandbox.bubblewrap import Sandbox
+from tools.sandbox.closed_folders import ROOT
+from tools.sandbox.hard_links import few_linked_outside
+from tools.sandbox.limits import Limits
+from tools.sandbox.process import run
+from tools.sandbox.scan import Closed, Survey, survey
+from tools.sandbox.start import Start
+from tools.sandbox.workspace_lock import alone
 from tools.tool import Tool
-from tools.workspace import Workspace
+from tools.workspace.encoding import shown_name
+from tools.workspace.workspace import Workspace
 
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600

@@ -13,11 +13,11 @@ from modes.toolspec import Effect, ToolSpec
 from tools.arguments import BROKEN, misfit
 from tools.command import Commands, command_tools
 from tools.conversation import conversation_tools
-from tools.edits import edit_tools
-from tools.files import read_tools
-from tools.sandbox import Sandbox
+from tools.edit import edit_tools
+from tools.read import read_tools
+from tools.sandbox.bubblewrap import Sandbox
 from tools.tool import Tool
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 
 class Toolbox:

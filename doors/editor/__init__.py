@@ -1,1 +1,1 @@
-"""The agent in an editor, over the Agent Client Protocol; ``doors.acp_agent`` starts it."""
+"""The agent in an editor, over the Agent Client Protocol; ``doors.editor.main`` starts it."""

@@ -30,9 +30,9 @@ from acp.schema import (
     SetSessionModeResponse,
 )
 
+from doors.editor.agent_cache import Shops
 from doors.editor.content import PromptBlock
 from doors.editor.session import Session
-from doors.editor.shops import Shops
 from doors.editor.store import Record, Sessions
 from modes.errors import InvalidInputError, UserError
 

@@ -18,7 +18,7 @@ from acp.schema import (
 from langchain_core.messages import BaseMessage
 
 from doors.editor.folder import Folder
-from graph.data_marks import marked, unmarked
+from graph.messages.untrusted import marked, unmarked
 from modes.errors import InvalidInputError
 from modes.plain_text import escaped
 

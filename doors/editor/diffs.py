@@ -10,7 +10,7 @@ from acp.schema import ContentToolCallContent, FileEditToolCallContent
 from doors.editor.content import as_output, as_text
 from modes.errors import ToolFailedError
 from modes.plain_text import plain, readable
-from tools.workspace import Workspace
+from tools.workspace.workspace import Workspace
 
 MAX_DIFF = 1_000_000
 Content = ContentToolCallContent | FileEditToolCallContent

@@ -17,7 +17,7 @@ from acp.schema import (
 from modes.catalog import Catalog
 from modes.errors import InvalidInputError
 from modes.mode import Mode
-from modes.verdict import Approvals
+from modes.policy import Approvals
 
 APPROVALS = {
     Approvals.MANUAL: ("Ask first", "Every call that is not read-only asks."),

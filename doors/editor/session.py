@@ -8,17 +8,17 @@ from pathlib import Path
 from acp.interfaces import Client
 from acp.schema import FileSystemCapabilities, StopReason
 
-from doors.editor.choices import Choices
+from doors.editor.agent_cache import Shops
 from doors.editor.content import PromptBlock
-from doors.editor.exchange import Exchange
 from doors.editor.files import EditorFiles
 from doors.editor.folder import Folder
+from doors.editor.graph_run import Gone, Stopped, Turn
 from doors.editor.message import Message
-from doors.editor.narrator import Narrator
 from doors.editor.options import Options
-from doors.editor.shops import Shops
+from doors.editor.prompt_turn import Exchange
+from doors.editor.session_config import Choices
 from doors.editor.store import Record, Sessions
-from doors.editor.turn import Gone, Stopped, Turn
+from doors.editor.updates import Narrator
 
 CLEANING_SECONDS = 2
 """How long a cancelled turn may take to end what it runs, before its end is told all the same."""

@@ -52,7 +52,7 @@ class AgentProcess:
 async def agent_process(
     environment: Mapping[str, str],
     log: Path,
-    module: str = "doors.acp_agent",
+    module: str = "doors.editor.main",
     folder: Path = prefork.ROOT,
 ) -> AsyncIterator[AgentProcess]:
     """Started in ``folder``; it ends when its standard input does."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
 
-from graph.offline import respond
+from graph.models.offline import respond
 
 Ending = Literal["whole", "broken", "silent"]
 

@@ -1,0 +1,44 @@
+"""``make clean-data``: remove the threads and waiting approvals that are kept.
+
+Those of the dev server (CHECKPOINTS), and the sessions of editors (SESSIONS).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from doors.commands.cli import run
+from doors.editor.store import is_in_use
+from graph.settings import database, load_settings
+from modes.errors import ConfigurationError
+
+SIGNATURE = b"SQLite format 3\0"
+
+
+def main() -> Iterator[str]:
+    """What was removed; raises ``UserError`` for a file that is no database."""
+    settings = load_settings()
+    files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
+    for name, file in files.items():
+        _check(name, file)
+    if is_in_use(settings.sessions):
+        raise ConfigurationError(f"an editor is at work with {settings.sessions}; close it first")
+    for file in files.values():
+        parts = [part for part in database(file) if part.exists()]
+        if not file.exists():
+            yield f"{file} is not there; nothing to remove"
+        for part in parts:
+            part.unlink()
+            yield f"{part}: removed"
+
+
+def _check(name: str, file: Path) -> None:
+    if not file.exists():
+        return
+    with file.open("rb") as stream:
+        start = stream.read(len(SIGNATURE))
+    if start not in (b"", SIGNATURE):
+        raise ConfigurationError(f"{name}={str(file)!r} is no SQLite database; left alone")
+
+
+if __name__ == "__main__":
+    run(main, __doc__)

@@ -1,0 +1,91 @@
+"""``make readme``: write the generated parts of README.md from the catalog and the chart.
+
+A part stands between ``<!-- name -->`` and ``<!-- /name -->``. The tests run the
+same functions and compare.
+"""
+
+import re
+from pathlib import Path
+
+from graph.settings import ROOT
+from modes.catalog import Catalog, load_catalog
+from modes.machine import Machine
+from modes.mode import Mode
+from modes.policy import Approvals, verdict
+from modes.toolspec import Effect, ToolSpec
+
+README = ROOT / "README.md"
+
+
+def modes_table(catalog: Catalog) -> str:
+    """The modes, as a Markdown table."""
+    rows = [
+        f"| `{slug}`{' (the default)' if slug == catalog.default else ''} "
+        f"| {_groups(catalog[slug])} | {catalog[slug].description} |"
+        for slug in catalog
+    ]
+    return "\n".join(["| mode | tool groups | for |", "|---|---|---|", *rows])
+
+
+def _groups(mode: Mode) -> str:
+    return ", ".join(
+        grant.group.value + (f" (`{grant.file_regex}`)" if grant.file_regex else "")
+        for grant in mode.groups
+    )
+
+
+def diagram(catalog: Catalog) -> str:
+    """The state machine, as a Mermaid code block."""
+    return f"```mermaid\n{Machine(catalog, []).mermaid()}\n```"
+
+
+def approvals_table(catalog: Catalog) -> str:
+    """What runs and what asks under each policy, in a mode that has every group."""
+    heads = " | ".join(_CALLS)
+    lines = [f"| approvals | {heads} |", "|---" * (len(_CALLS) + 1) + "|"]
+    for policy in Approvals:
+        kinds = [
+            verdict(catalog[catalog.default], tool, None, policy).kind for tool in _CALLS.values()
+        ]
+        cells = " | ".join("runs" if kind == "allow" else f"{kind}s" for kind in kinds)
+        is_default = " (the default)" if policy is Approvals.MANUAL else ""
+        lines.append(f"| `{policy}`{is_default} | {cells} |")
+    return "\n".join(lines)
+
+
+_CALLS = {
+    "reads": ToolSpec("tool", Effect.READ),
+    "edits": ToolSpec("tool", Effect.EDIT),
+    "commands in the sandbox": ToolSpec("tool", Effect.COMMAND, sandboxed=True),
+    "commands without one": ToolSpec("tool", Effect.COMMAND),
+    "a question": ToolSpec("tool", Effect.QUESTION),
+    "a change of mode": ToolSpec("tool", Effect.SWITCH),
+}
+
+
+def with_parts(text: str, catalog: Catalog) -> str:
+    """``text`` with its generated parts made anew; raises ``ValueError`` where one is missing."""
+    for name, make in _PARTS.items():
+        pattern = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        part = make(catalog)
+        new = f"\\g<1>{part.replace(chr(92), chr(92) * 2)}\n\\g<2>"
+        text, count = pattern.subn(new, text)
+        if count != 1:
+            raise ValueError(f"README.md has {count} places for {name!r}; it needs one")
+    return text
+
+
+_PARTS = {"modes": modes_table, "approvals": approvals_table, "diagram": diagram}
+
+
+def main(readme: Path = README) -> None:
+    """Write README.md, if it changes, and say so."""
+    before = readme.read_text(encoding="utf-8")
+    after = with_parts(before, load_catalog())
+    if after != before:
+        readme.write_text(after, encoding="utf-8")
+    print(f"{readme.name}: {'written' if after != before else 'up to date'}")
+
+
+if __name__ == "__main__":
+    main()

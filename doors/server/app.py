@@ -1,0 +1,30 @@
+"""The app that ``langgraph.json`` mounts around the dev server's own routes."""
+
+from httpx import HTTPStatusError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from doors.server.gate import Gate
+from doors.server.single_resume import OneAnswer
+from graph.settings import load_settings
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    """What the MCP endpoint was refused when it asked its own server; else it would say 500."""
+    if not isinstance(error, HTTPStatusError):
+        raise error
+    return Response(
+        error.response.content, error.response.status_code, media_type="application/json"
+    )
+
+
+_settings = load_settings()
+app = Starlette(
+    middleware=[
+        Middleware(Gate, origins=_settings.origins, has_token=bool(_settings.tokens)),
+        Middleware(OneAnswer, names_questions=not _settings.bound_answers),
+    ],
+    exception_handlers={HTTPStatusError: _refusal},
+)

@@ -1,0 +1,44 @@
+"""The dev server's checkpointer: threads and waiting approvals that outlive the process."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from graph.configuration.private import make_private
+from graph.settings import Settings, load_settings
+
+
+@asynccontextmanager
+async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
+    """What ``langgraph.json`` names; without it the server keeps threads in memory."""
+    settings = await asyncio.to_thread(_prepare)
+    async with AsyncSqliteSaver.from_conn_string(str(settings.checkpoints)) as saver:
+        await saver.setup()  # now, and not at the first run: owners_of looks before that
+        yield saver
+
+
+# The server notes with a run's checkpoints the thread's metadata, and with those of
+# update_state the name of the user.
+_OWNERS = """
+    SELECT DISTINCT coalesce(json_extract(noted, '$.owner'), json_extract(noted, '$.user_id'))
+    FROM (SELECT CAST(metadata AS TEXT) AS noted FROM checkpoints WHERE thread_id = ?)
+"""
+
+
+def owners_of(checkpoints: Path, thread_id: str) -> set[str | None]:
+    """The users whose checkpoints the thread has: none of a new one, None where no user is noted.
+
+    What the server's own list of threads says is gone with the list.
+    """
+    with closing(sqlite3.connect(f"{checkpoints.as_uri()}?mode=ro", uri=True)) as database:
+        return {owner for (owner,) in database.execute(_OWNERS, (thread_id,))}
+
+
+def _prepare() -> Settings:
+    settings = load_settings()
+    make_private(settings.checkpoints)
+    return settings

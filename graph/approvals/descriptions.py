@@ -1,0 +1,114 @@
+"""What a person reads before deciding, and what the next mode is told of a switch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from graph.approvals.judging import Judged
+from graph.approvals.suggestions import suggestions
+from graph.deps import Harness, edit_limit
+from modes.mode import Mode
+from modes.plain_text import escaped, plain, readable, unseen
+from modes.toolspec import Effect, ToolGroup
+
+MAX_NAMED = 30
+MAX_REASON = 1000
+MAX_PLACES = 10
+
+
+def describe(harness: Harness, mode: Mode, one: Judged) -> str:
+    """What a person reads before deciding on a call."""
+    assert one.args is not None
+    match one.effect:
+        case Effect.SWITCH:
+            target = harness.catalog[one.args["mode_slug"]]
+            return (
+                f"Switch from {mode.name} to {target.name} mode? "
+                f"Reason: {plain(one.args['reason'], MAX_REASON)}\n"
+                f"{what_changes(harness, mode, target)}"
+            )
+        case Effect.QUESTION:
+            labels = [f"- {label}" for label in suggestions(one.args)]
+            return "\n".join([readable(one.args["question"]), *labels])
+        case Effect.COMMAND:
+            return (
+                f"{mode.name} mode wants to use {one.call['name']}: {one.verdict.reason}. "
+                f"{_reach(harness, mode, one.verdict.reason)}{_not_seen(one)}"
+            )
+        case _:
+            return (
+                f"{mode.name} mode wants to use {one.call['name']}{_real_paths(one)}: "
+                f"{one.verdict.reason}.{_not_seen(one)}"
+            )
+
+
+def _not_seen(one: Judged) -> str:
+    """What of the arguments a client would not show, though it would run."""
+    places = [place for text in _texts(one.call["args"]) for place in unseen(text)]
+    if not places:
+        return ""
+    more = len(places) - MAX_PLACES
+    named = [f"...{plain(place)}..." for place in places[:MAX_PLACES]]
+    named += [f"and {more} more places"] if more > 0 else []
+    return f"\nSome of it does not show; written out: {', '.join(named)}"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, inner in value.items():
+                yield from (name, *_texts(inner))
+        case list():
+            for inner in value:
+                yield from _texts(inner)
+
+
+def _reach(harness: Harness, mode: Mode, reason: str) -> str:
+    """What a command can do to the workspace, and whether it has the network."""
+    sandbox = harness.toolbox.sandbox
+    restriction = harness.edit_restriction(mode.slug)
+    if sandbox is None:
+        said = "" if "not sandboxed" in reason else "It is not sandboxed. "
+        more = f", and may change files although {restriction}" if restriction else ""
+        return f"{said}It has all your rights{more}."
+    change = "cannot" if restriction else "can"
+    network = "has the network" if sandbox.has_network else "has no network"
+    return f"It {change} change the workspace, and {network}."
+
+
+def _real_paths(one: Judged) -> str:
+    """The files that are meant, where the call names them in another way: by a link, say."""
+    assert one.tool is not None
+    assert one.args is not None
+    names = one.tool.spec.paths
+    real = [one.args[name] for name in names if one.args[name] != one.call["args"].get(name)]
+    return f" on {', '.join(map(repr, real))}" if real else ""
+
+
+def what_changes(harness: Harness, source: Mode, target: Mode) -> str:
+    """What a switch brings and takes: tools, files to edit, the model."""
+    gained, lost = harness.machine.difference(source.slug, target.slug)
+    text = f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
+    if source.grant(ToolGroup.EDIT) and target.grant(ToolGroup.EDIT):
+        before, after = (edit_limit(mode) or "every file" for mode in (source, target))
+        if before != after:
+            text += f" Files to edit: {after} instead of {before}."
+    before, after = (mode.model or harness.models.default for mode in (source, target))
+    return text if before == after else f"{text} Model: {after} instead of {before}."
+
+
+def handed_over(name: str, written: Sequence[str], todos: Sequence[Mapping[str, str]]) -> str:
+    """What the mode that is left has written, a plan say, and the todo list."""
+    lines = []
+    if written:
+        more = len(written) - MAX_NAMED
+        rest = f" and {more} more" if more > 0 else ""
+        names = ", ".join(map(escaped, written[:MAX_NAMED]))
+        lines.append(f"Files written in {name} mode: {names}{rest}.")
+    if todos:
+        lines.append("The todo list as it stands:")
+        lines += [f"- {todo['content']} ({todo['status']})" for todo in todos[:MAX_NAMED]]
+        if len(todos) > MAX_NAMED:
+            lines.append(f"- and {len(todos) - MAX_NAMED} more")
+    return "".join(f"\n{line}" for line in lines)

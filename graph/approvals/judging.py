@@ -1,0 +1,203 @@
+"""``judge``: from a tool call as the model wrote it to a verdict on it."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from langchain_core.messages import ToolCall
+
+from graph.approvals.always_allow import memories
+from graph.approvals.suggestions import switch_targets
+from graph.deps import Harness
+from graph.messages.repair import call_id
+from graph.state import ActTask, Approved, Planned, State
+from modes.errors import InvalidCallError
+from modes.mode import Mode
+from modes.policy import (
+    NOTHING,
+    Approvals,
+    Memory,
+    Verdict,
+    can_be_remembered,
+    verdict,
+)
+from modes.rules.matching import Subject
+from modes.toolspec import Effect
+from tools.tool import Tool
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where and when a call is judged."""
+
+    mode: Mode
+    approvals: Approvals
+    alone: bool = True
+    """Whether the call is the only one of its message."""
+    refused: Collection[str] = ()
+    """Modes to which a person refused to switch, in this turn."""
+    remembered: Mapping[str, Memory] = field(default_factory=dict)
+    """For which calls a person has approved the like of them, by tool."""
+
+    @classmethod
+    def of(
+        cls,
+        harness: Harness,
+        state: State | ActTask,
+        alone: bool = True,
+        refused: Collection[str] = (),
+    ) -> Self:
+        """The moment in which the thread is."""
+        return cls(
+            harness.catalog[state["mode"]],
+            Approvals(state["approvals"]),
+            alone,
+            refused,
+            memories(harness, state["mode"], state.get("remembered", ())),
+        )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A call, and the verdict on it."""
+
+    call: ToolCall
+    verdict: Verdict
+    tool: Tool | None = None
+    args: dict[str, Any] | None = None
+    """The arguments as the tool gets them. Both are None for a call that makes no sense."""
+
+    @property
+    def effect(self) -> Effect | None:
+        """What the call does to the world; None for one that makes no sense."""
+        return self.tool.spec.effect if self.tool is not None else None
+
+    @property
+    def real_paths(self) -> dict[str, str]:
+        """The arguments that name files, as they resolved."""
+        if self.tool is None or self.args is None:
+            return {}
+        return {name: self.args[name] for name in self.tool.spec.paths}
+
+    @property
+    def brings_data(self) -> bool:
+        """Whether its result is somebody else's text: a file's, a program's."""
+        return self.effect in (Effect.READ, Effect.COMMAND)
+
+    @property
+    def changes_the_world(self) -> bool:
+        """Whether running it twice is not the same as running it once."""
+        return self.effect in (Effect.EDIT, Effect.COMMAND)
+
+    @property
+    def can_be_remembered(self) -> bool:
+        """Whether a person may approve the like of it once for all; not what might be denied."""
+        return self.tool is not None and can_be_remembered(self.tool.spec) and not self.verdict.firm
+
+    @property
+    def exact(self) -> str | None:
+        """What it shares with another call that is the same, as far as an approval goes."""
+        return self._subject.exact
+
+    def is_covered_by(self, pattern: str) -> bool:
+        """Whether an approval for the pattern is one for this call."""
+        return self._subject.is_covered_by(pattern)
+
+    @property
+    def _subject(self) -> Subject:
+        assert self.tool is not None
+        assert self.args is not None
+        return Subject(self.tool.spec, self.args)
+
+    @property
+    def runs_beside_others(self) -> bool:
+        """Whether it may run side by side with its neighbours: it changes nothing."""
+        return self.verdict.kind == "deny" or self.effect is Effect.READ
+
+
+async def judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
+    """Judge one call; also in ``act``, on the arguments about to run."""
+    try:
+        tool = harness.toolbox[call["name"]]
+        args = harness.toolbox.check_at_once(tool, call["args"])
+        if args is None:  # it takes a closer look at the file system, which blocks
+            args = await asyncio.to_thread(harness.toolbox.check, tool, call["args"])
+    except InvalidCallError as error:
+        return _denied(call, str(error))
+    return _judge(harness, moment, call, tool, args)
+
+
+async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall]) -> list[Judged]:
+    """Judge the calls of one message, all in the moment in which they were written.
+
+    One message switches the mode once: a second ``switch_mode`` is denied.
+    """
+    judged: list[Judged] = []
+    has_switch = False
+    for call in calls:
+        one = await judge(harness, moment, call)
+        if one.effect is Effect.SWITCH and one.verdict.kind == "ask":
+            if has_switch:
+                one = _denied(call, "Call switch_mode once in a message.")
+            has_switch = True
+        judged.append(one)
+    return judged
+
+
+def batches(
+    harness: Harness, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
+) -> list[list[Planned]]:
+    """The calls in the order they run: changes one at a time, others side by side.
+
+    ``message`` is the id of theirs, and ``approved`` is by call id.
+    """
+    plan: list[list[Planned]] = []
+    beside = False
+    for one in judged:
+        planned = Planned(
+            call=one.call,
+            message=message,
+            approved=approved.get(call_id(one.call)),
+            denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
+            life=harness.once.life,
+        )
+        if beside and one.runs_beside_others:
+            plan[-1].append(planned)
+        else:
+            plan.append([planned])
+        beside = one.runs_beside_others
+    return plan
+
+
+def _judge(
+    harness: Harness, moment: Moment, call: ToolCall, tool: Tool, args: dict[str, Any]
+) -> Judged:
+    if tool.spec.effect is Effect.COMPLETE and not moment.alone:
+        return _denied(call, f"Call {tool.spec.name} alone.")
+    for target in switch_targets(tool.spec.effect, args):
+        if problem := _no_switch(harness, moment, tool, target):
+            return _denied(call, problem)
+    remembered = moment.remembered.get(tool.spec.name, NOTHING)
+    found = verdict(moment.mode, tool.spec, args, moment.approvals, remembered)
+    return Judged(call, found, tool, args)
+
+
+def _no_switch(harness: Harness, moment: Moment, tool: Tool, target: str) -> str | None:
+    """Why a person need not be asked about a switch to the mode; None where one decides."""
+    if target == moment.mode.slug:
+        return None
+    if target in moment.refused:
+        return f"The user has refused a switch to {target!r} in this turn; go on without it."
+    if problem := harness.models.problem(harness.catalog[target].model):
+        return f"No switch to {target!r} is possible: {problem}"
+    if tool.spec.effect is Effect.QUESTION:
+        for spec in harness.toolbox.specs:
+            if spec.effect is Effect.SWITCH:
+                found = verdict(moment.mode, spec, {"mode_slug": target}, moment.approvals)
+                return found.reason if found.kind == "deny" else None
+    return None
+
+
+def _denied(call: ToolCall, reason: str) -> Judged:
+    return Judged(call, Verdict("deny", reason, InvalidCallError))

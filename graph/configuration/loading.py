@@ -1,0 +1,94 @@
+"""``Workshop``: makes harnesses from the settings and from the modes' files as they are."""
+
+import logging
+from dataclasses import replace
+
+from graph.approvals.started_calls import Once
+from graph.configuration.sources import Loaded, Sources
+from graph.deps import Harness
+from graph.models.loading import Models
+from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
+from modes.plain_text import plain
+from tools.command import Commands
+from tools.sandbox.bubblewrap import Sandbox, bubblewrap
+from tools.sandbox.limits import Limits
+from tools.toolbox import build_toolbox
+from tools.workspace.workspace import Workspace
+
+log = logging.getLogger("modeshift")
+
+
+def commands_of(settings: Settings) -> Commands:
+    """In a sandbox, unless there is none or the user wants none. Blocks."""
+    limits = Limits(settings.command_memory, settings.command_processes)
+    if settings.sandbox == "off" or bubblewrap().problem:
+        return Commands(limits=limits)
+    sandbox = Sandbox(
+        bubblewrap(), settings.command_network, settings.own_files, settings.command_secrets
+    )
+    return Commands(sandbox, limits)
+
+
+class Workshop:
+    """One to a folder and a model: these, and the record of what has begun, outlive a harness."""
+
+    def __init__(self, settings: Settings, once: Once | None = None) -> None:
+        """Raises ``ConfigurationError``; blocks, as the methods do.
+
+        Makes the default workspace; one that the user names must exist. A process that has
+        several of these has one ``once``: a thread may go from one to another.
+        """
+        if settings.workspace == DEFAULT_WORKSPACE:
+            DEFAULT_WORKSPACE.mkdir(exist_ok=True)
+        self._settings = settings
+        self._workspace = Workspace(settings.workspace, settings.databases)
+        self._commands = commands_of(settings)
+        self._models = Models(settings.model)
+        self._once = once or Once()
+        self._loaded: Loaded | None = None
+        self._has_failed = False
+        self._sources = Sources(settings, self._workspace)
+
+    def harness(self) -> Harness:
+        """A harness of the modes as their files are now; raises ``UserError``."""
+        loaded = self._loaded = self._load()
+        problems = [
+            f"{mode.origin.file}: mode {mode.slug!r} cannot be used: {problem}"
+            for mode in map(loaded.catalog.__getitem__, loaded.catalog)
+            if (problem := self._models.problem(mode.model))
+        ]
+        return Harness(
+            loaded.catalog,
+            build_toolbox(self._workspace, loaded.catalog, self._commands),
+            self._models,
+            self._settings.approvals,
+            loaded.project.rules,
+            (*loaded.notices, *problems, *self._own_code()),
+            self._settings.bound_answers,
+            self._once,
+        )
+
+    def _own_code(self) -> list[str]:
+        if not ROOT.is_relative_to(self._workspace.root):
+            return []
+        return ["the workspace holds this very clone: the agent can edit its own code and gates"]
+
+    def _load(self) -> Loaded:
+        try:
+            loaded = self._sources.load()
+        except Exception as error:
+            if self._loaded is None:
+                raise
+            # Whatever happens to the files, in the middle of a checkout say: the threads go on
+            # under what held before, and every one of them is told.
+            log.exception("the modes' files could not be read again")
+            self._has_failed = True
+            problem = plain(f"{type(error).__name__}: {error}")
+            notice = f"the modes' files could not be read again, and hold as they were: {problem}"
+            return replace(self._loaded, notices=(notice,))
+        self._has_failed = False
+        return loaded
+
+    def is_outdated(self) -> bool:
+        """Whether a file that the last harness was made from may have changed."""
+        return self._has_failed or self._sources.changed()

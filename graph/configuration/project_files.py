@@ -1,0 +1,160 @@
+"""``ProjectFiles``: the files of a workspace that say what the agent is to do in it.
+
+Whoever wrote the folder wrote them, so they are data until a person trusts them, as
+they were read: modes, and rules for the prompt.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+from modes.errors import InvalidCallError, ToolFailedError
+from modes.plain_text import is_plain, plain
+from tools.workspace.workspace import Workspace
+
+MODES_FILES = (".roomodes", ".kilocodemodes")
+"""The later one's modes replace the earlier one's."""
+AGENTS = "AGENTS.md"
+EDITORS = (".kilocode", ".roo")
+MAX_ENTRIES = 200
+"""Of files and folders with rules, in all."""
+MAX_DEPTH = 5
+MAX_FILE_BYTES = 1_000_000
+MAX_BYTES = 2_000_000
+"""Of all files together."""
+MAX_RULES_CHARACTERS = 50_000
+"""Of all rules for one mode."""
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """The files as they were read, once."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    """By path in the workspace."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Why a file was not read, by path."""
+    watched: tuple[Path, ...] = ()
+    """What to look at to see whether something has changed."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to trust."""
+        return bool(self.texts or self.problems)
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """By path; what could not be read has one too, so that it cannot turn up unseen."""
+        found = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
+        return {plain(name): sha256(text.encode()).hexdigest() for name, text in found.items()}
+
+    @property
+    def modes(self) -> dict[str, str]:
+        """The texts of the modes files, the weaker first."""
+        return {name: self.texts[name] for name in MODES_FILES if name in self.texts}
+
+    def rules(self, slug: str) -> str:
+        """The rules for a mode as Markdown, in order, cut at ``MAX_RULES_CHARACTERS``.
+
+        The mode's own of ``.kilocode`` and ``.roo``, then ``AGENTS.md``, then the
+        general ones of ``.kilocode`` and ``.roo``; within a folder by path.
+        """
+        text = "\n\n".join(
+            f"## {name}\n\n{self.texts[name].strip()}" for name in self.rule_files(slug)
+        )
+        left_out = len(text) - MAX_RULES_CHARACTERS
+        if left_out > 0:
+            text = f"{text[:MAX_RULES_CHARACTERS]}\n[{left_out} more characters left out]"
+        return text
+
+    def length(self, slug: str) -> int:
+        """How many characters the rules for a mode have, before they are cut."""
+        return sum(len(self.texts[name]) for name in self.rule_files(slug))
+
+    def rule_files(self, slug: str) -> list[str]:
+        """The files with rules for a mode, in their order."""
+        own = [f"{editor}/rules-{slug}/" for editor in EDITORS]
+        general = [f"{editor}/rules/" for editor in EDITORS]
+        return [
+            name
+            for place in (*own, AGENTS, *general)
+            for name in self.texts
+            if name == place or (place.endswith("/") and name.startswith(place))
+        ]
+
+    @property
+    def slugs_with_rules(self) -> list[str]:
+        """The modes for which there are rules of their own."""
+        folders = [name.split("/")[1] for name in self.texts if "/" in name]
+        return sorted({name.removeprefix("rules-") for name in folders if name != "rules"})
+
+
+def read_project(workspace: Workspace) -> ProjectFiles:
+    """Read them; what cannot be read is a problem, and no exception. Blocks."""
+    texts: dict[str, str] = {}
+    problems: dict[str, str] = {}
+    names = [name for name in (*MODES_FILES, AGENTS) if os.path.lexists(workspace.root / name)]
+    entries = list(islice(_rule_entries(workspace, problems), MAX_ENTRIES + 1))
+    files = [entry for entry in entries if not entry.endswith("/")]
+    if len(entries) > MAX_ENTRIES:
+        problems["rules"] = f"more than {MAX_ENTRIES} files and folders; all are left out"
+        files = []
+    room = MAX_BYTES
+    for name in (*names, *files):
+        try:
+            text = _read(workspace, name)
+        except (ToolFailedError, InvalidCallError) as error:
+            problems[name] = str(error)
+            continue
+        room -= len(text)
+        if room < 0:
+            problems[name] = f"there are more than {MAX_BYTES} characters of rules before it"
+        else:
+            texts[name] = text
+    watched = (*MODES_FILES, AGENTS, *EDITORS, *entries)
+    return ProjectFiles(texts, problems, tuple(workspace.root / name for name in watched))
+
+
+def _read(workspace: Workspace, name: str) -> str:
+    if (workspace.root / name).is_symlink():
+        raise ToolFailedError("is a link, which is not followed here")
+    if not is_plain(name):
+        raise ToolFailedError("has a name with characters that are not shown")
+    return workspace.read(name, MAX_FILE_BYTES)
+
+
+def _rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
+    """The folders of rules and all that is in them, but for hidden files and folders."""
+    for editor in EDITORS:
+        if (workspace.root / editor).is_symlink():
+            problems[editor] = "is a link, which is not followed here"
+        elif (workspace.root / editor).is_dir():
+            for entry in _listed(workspace, editor, problems):
+                if re.fullmatch(r"rules(-[A-Za-z0-9-]+)?/", entry.removeprefix(f"{editor}/")):
+                    yield entry
+                    yield from _below(workspace, entry, problems, 1)
+
+
+def _below(
+    workspace: Workspace, folder: str, problems: dict[str, str], depth: int
+) -> Iterator[str]:
+    if depth > MAX_DEPTH:
+        problems[folder] = f"is more than {MAX_DEPTH} folders deep"
+        return
+    for entry in _listed(workspace, folder, problems):
+        if not entry.removeprefix(folder).startswith("."):
+            yield entry
+            if entry.endswith("/"):
+                yield from _below(workspace, entry, problems, depth + 1)
+
+
+def _listed(workspace: Workspace, folder: str, problems: dict[str, str]) -> list[str]:
+    try:
+        return list(workspace.entries(folder, recursive=False))
+    except (ToolFailedError, InvalidCallError) as error:
+        problems[folder] = str(error)
+        return []

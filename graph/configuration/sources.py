@@ -1,0 +1,216 @@
+"""``Sources``: where modes, rules and permissions come from, read again when they change.
+
+Built-in (``modes/*.yaml`` of the clone) < global (the user's configuration folder) <
+project (the workspace, if it is trusted). A file that does not load is as it was when
+it last did, or not there; the notices say so.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph.configuration.project_files import MAX_RULES_CHARACTERS, ProjectFiles, read_project
+from graph.configuration.trust import TrustFile, differences
+from graph.configuration.user_files import read_user_file
+from graph.configuration.watch import Watch
+from graph.settings import Settings
+from modes.catalog import BUILT_IN, Catalog, layered, with_origin
+from modes.errors import ConfigurationError, ModeFileError
+from modes.files.modes_file import ModesFile, parse_mode, parse_modes, parse_permissions
+from modes.mode import Level, Mode, Origin, UserRules
+from modes.plain_text import plain
+from modes.rules.permissions import Kind, Rules, check_rules
+from modes.toolspec import Effect, ToolSpec
+from prompts import FOLDER as PROMPTS
+from tools.toolbox import tool_specs
+from tools.workspace.workspace import Workspace
+
+GLOBAL_FILES = ("custom_modes.json", "custom_modes.yaml")
+"""The later one's modes replace the earlier one's."""
+PERMISSIONS = "permissions.yaml"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the sources hold."""
+
+    catalog: Catalog
+    project: ProjectFiles
+    """Those that are trusted."""
+    notices: tuple[str, ...] = ()
+    """What was left out, and why, for a person to read."""
+
+
+class Sources:
+    """The sources of one process; remembers what last held."""
+
+    def __init__(self, settings: Settings, workspace: Workspace) -> None:
+        self._settings = settings
+        self._workspace = workspace
+        self._specs = tool_specs(workspace)
+        self._modes: dict[str, tuple[Mode, ...]] = {}
+        self._permissions: Rules | None = None
+        self._project = ProjectFiles()
+        self._default: str | None = None
+        self._watch = Watch()
+
+    def load(self) -> Loaded:
+        """Read everything.
+
+        Raises ``ConfigurationError`` where the default mode has never been among the
+        modes, and ``ModeFileError`` for permissions that have never loaded: they may
+        forbid something.
+        """
+        watch = Watch()
+        notices: list[str] = []
+        user_rules = self._user_rules(notices)
+        found = read_project(self._workspace)
+        self._project, told = self._trusted(found)
+        notices += told
+        modes = list(self._all_modes(notices))
+        watch.keep((*self._own_paths(), *found.watched))
+        self._watch = watch
+        default = self._default_mode([mode.slug for mode in modes], notices)
+        catalog = layered(modes, default, (*user_rules, *self._own_files()))
+        notices += _about_rules(self._project, catalog)
+        return Loaded(catalog, self._project, tuple(plain(notice, 1000) for notice in notices))
+
+    def changed(self) -> bool:
+        """Whether a file may have changed since ``load``."""
+        return self._watch.has_changed()
+
+    def _own_paths(self) -> Iterator[Path]:
+        for folder in (BUILT_IN, PROMPTS):
+            yield folder
+            yield from (file for file in folder.iterdir() if file.suffix in (".yaml", ".md"))
+        for name in (*GLOBAL_FILES, PERMISSIONS):
+            yield self._settings.config_folder / name
+        yield self._settings.trust_file
+
+    def _own_files(self) -> list[UserRules]:
+        """Where the workspace holds them: what tells the agent what it may do, and its memory."""
+        settings, root = self._settings, self._workspace.root
+        files = (settings.config_folder, settings.trust_file, *settings.databases)
+        real = [file.resolve() for file in files]
+        inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
+        denied: dict[str, Kind] = {f"/{name}": "deny" for name in inside}
+        edits = [spec.name for spec in self._specs if spec.effect is Effect.EDIT]
+        return [UserRules(dict.fromkeys(edits, denied), "the agent's own files")] if inside else []
+
+    def _default_mode(self, slugs: list[str], notices: list[str]) -> str:
+        wanted = self._settings.default_mode
+        if wanted in slugs:
+            self._default = wanted
+            return wanted
+        problem = f"DEFAULT_MODE {wanted!r} is unknown; the modes are: {', '.join(slugs)}"
+        if self._default is None:
+            raise ConfigurationError("; ".join([problem, *notices]))
+        fallback = "ask" if "ask" in slugs else slugs[0]
+        notices.append(f"{problem}; new threads start in {fallback!r}")
+        return fallback
+
+    def _user_rules(self, notices: list[str]) -> list[UserRules]:
+        file = self._settings.config_folder / PERMISSIONS
+        try:
+            text = read_user_file(file)
+            rules = {} if text is None else parse_permissions(text, str(file))
+            with _naming(str(file)):
+                check_rules(rules, self._specs)
+            self._permissions = rules
+        except ModeFileError as error:
+            if self._permissions is None:
+                raise
+            notices.append(f"{error}; the permissions from before hold")
+        return [UserRules(self._permissions, str(file))] if self._permissions else []
+
+    def _trusted(self, found: ProjectFiles) -> tuple[ProjectFiles, list[str]]:
+        """The project's files that hold, and what to tell about them."""
+        problems = [f"{name}: left out: {problem}" for name, problem in found.problems.items()]
+        if not found or self._settings.trust_workspace:
+            return found, problems
+        root = self._workspace.root
+        how = f"look at them, then: make trust WORKSPACE={root}"
+        try:
+            trusted = TrustFile(self._settings.trust_file).trusted(root)
+        except ConfigurationError as error:
+            return ProjectFiles(), [str(error)]
+        if trusted is None:
+            names = ", ".join(list(found.digests)[:10])
+            return ProjectFiles(), [
+                f"{root} has modes or rules of its own, which are ignored until you trust "
+                f"them ({names}); {how}"
+            ]
+        changed = differences(trusted, found.digests)
+        if not changed:
+            return found, problems
+        now = "what you trusted holds" if self._project else "they are ignored"
+        return self._project, [
+            f"modes or rules in {root} are not as you trusted them "
+            f"({', '.join(changed[:10])}); {now} until you do again; {how}"
+        ]
+
+    def _all_modes(self, notices: list[str]) -> Iterator[Mode]:
+        """The modes of all files, the weaker first."""
+        for file in sorted(BUILT_IN.glob("*.yaml")):
+            origin = Origin(Level.BUILT_IN, f"{BUILT_IN.name}/{file.name}")
+            yield from self._modes_of(origin, file, parse_mode, notices)
+        for name in GLOBAL_FILES:
+            file = self._settings.config_folder / name
+            yield from self._modes_of(Origin(Level.GLOBAL, str(file)), file, parse_modes, notices)
+        for name, text in self._project.modes.items():
+            yield from self._modes_of(Origin(Level.PROJECT, name), text, parse_modes, notices)
+
+    def _modes_of(
+        self,
+        origin: Origin,
+        content: Path | str,
+        parse: Callable[[str, str], ModesFile],
+        notices: list[str],
+    ) -> tuple[Mode, ...]:
+        key = f"{origin.level}: {origin.file}"
+        try:
+            text = read_user_file(content) if isinstance(content, Path) else content
+            if text is None:
+                self._modes.pop(key, None)
+                return ()
+            parsed = parse(text, origin.file)
+            modes = tuple(with_origin(parsed, origin))
+            check_modes(modes, self._specs)
+        except ModeFileError as error:
+            before = self._modes.get(key, ())
+            state = "its modes from before hold" if before else "the file is left out"
+            rules = "" if before else ", what it denies too"
+            notices.append(f"{error}; {state}{rules}")
+            return before
+        notices += parsed.warnings
+        self._modes[key] = modes
+        return modes
+
+
+def check_modes(modes: Iterable[Mode], specs: Iterable[ToolSpec]) -> None:
+    """Raise ``ModeFileError`` for permissions that cannot be kept."""
+    specs = tuple(specs)
+    for mode in modes:
+        with _naming(f"{mode.origin.file}: mode {mode.slug!r}: permissions"):
+            check_rules(mode.permissions, specs)
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ModeFileError(f"{where}: {error}") from error
+
+
+def _about_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:
+    for slug in project.slugs_with_rules:
+        if slug not in catalog:
+            yield f"rules for mode {slug!r} in the workspace, but there is no such mode"
+    cut = [slug for slug in catalog if project.length(slug) > MAX_RULES_CHARACTERS]
+    if cut:
+        yield (
+            f"the workspace has more than {MAX_RULES_CHARACTERS} characters of rules for "
+            f"{', '.join(cut)}; the rest is left out"
+        )

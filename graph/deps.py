@@ -1,0 +1,124 @@
+"""``Harness``: everything the nodes share, built once for the modes' files as they are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.runnables import Runnable
+
+from graph.approvals.started_calls import Once
+from graph.messages.origin import origin_of_answers
+from graph.models.loading import Models
+from graph.models.optional_fields import Service
+from graph.state import TAKEN_NAMES
+from modes.catalog import Catalog
+from modes.machine import Configuration, Machine, Phase
+from modes.mode import Level, Mode
+from modes.policy import Approvals
+from modes.rights import commands_to_look, edit_restriction
+from modes.toolspec import ToolGroup
+from prompts import render
+from tools.toolbox import Toolbox
+
+
+@dataclass(frozen=True)
+class Voice:
+    """What a mode node speaks with."""
+
+    mode: str
+    """Its slug."""
+    prompt: SystemMessage
+    model: Runnable[LanguageModelInput, AIMessage]
+    """With the mode's tools bound."""
+    name: str
+    """Of the model, as the user wrote it."""
+    origin: str
+    """Whose answers it takes back as they came."""
+    service: Service
+
+
+def no_rules(_: str) -> str:
+    """The rules of a workspace that has none."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Harness:
+    """The parts around the model; immutable but for ``once`` and what is made at first use."""
+
+    catalog: Catalog
+    toolbox: Toolbox
+    models: Models
+    approvals: Approvals = Approvals.MANUAL
+    """The policy that a new thread starts with."""
+    rules: Callable[[str], str] = no_rules
+    """The project's rules for a mode's prompt, by its slug."""
+    notices: tuple[str, ...] = ()
+    """What a person should know of the modes' files."""
+    bound_answers: bool = False
+    """Whether a decision must name the question it answers."""
+    once: Once = field(default_factory=Once)
+    machine: Machine = field(init=False)
+    _voices: dict[str, Voice] = field(init=False, default_factory=dict)
+    _places: dict[str, str] = field(init=False, default_factory=dict)
+    _restrictions: dict[str, str | None] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        machine = Machine(self.catalog, self.toolbox.specs, TAKEN_NAMES)
+        object.__setattr__(self, "machine", machine)
+
+    def voice(self, slug: str) -> Voice:
+        """What the mode speaks with; made at its first use, for there may be many modes."""
+        if slug not in self._voices:
+            self._voices[slug] = self._voice(self.catalog[slug])
+        return self._voices[slug]
+
+    def place_digest(self, slug: str) -> str:
+        """Of the mode as it is now, in this workspace, with or without this sandbox."""
+        if slug not in self._places:
+            place = f"{self.catalog[slug].digest}\0{self.toolbox.place}"
+            self._places[slug] = sha256(place.encode()).hexdigest()
+        return self._places[slug]
+
+    def edit_restriction(self, slug: str) -> str | None:
+        """Why the mode, and what its commands start, may not change every file, or None."""
+        if slug not in self._restrictions:
+            found = edit_restriction(self.catalog[slug], self.toolbox.specs)
+            self._restrictions[slug] = found
+        return self._restrictions[slug]
+
+    def _voice(self, mode: Mode) -> Voice:
+        prompt = render(
+            # The clone's words are for the clone's mode, and not for one that replaces it.
+            mode.slug if mode.origin.level is Level.BUILT_IN else None,
+            name=mode.name,
+            role_definition=mode.role_definition,
+            edit_limit=edit_limit(mode),
+            command_limit=self._command_limit(mode),
+            custom_instructions=mode.custom_instructions,
+            rules=self.rules(mode.slug),
+        )
+        names = self.machine.bound(Configuration(mode.slug, Phase.THINKING))
+        tools = [self.toolbox[name].runnable for name in names]
+        model, name = self.models[mode.model], mode.model or self.models.default
+        # Over the Responses API a model would else have to give every argument there is.
+        is_lenient = getattr(model, "use_responses_api", False)
+        bound = model.bind_tools(tools, strict=False) if is_lenient else model.bind_tools(tools)
+        origin = origin_of_answers(model, name.partition(":")[0])
+        service = self.models.service(mode.model)
+        return Voice(mode.slug, SystemMessage(prompt), bound, name, origin, service)
+
+    def _command_limit(self, mode: Mode) -> str:
+        lines = [line for tool in self.toolbox.specs for line in commands_to_look(mode, tool)]
+        return ", ".join(f"`{line}`" for line in lines)
+
+
+def edit_limit(mode: Mode) -> str:
+    """Which files alone the mode may change, in words; empty for no limit."""
+    grant = mode.grant(ToolGroup.EDIT)
+    if grant is None or grant.file_regex is None:
+        return ""
+    words = f"{grant.description} " if grant.description else ""
+    return f"{words}(paths that match `{grant.file_regex}`)"

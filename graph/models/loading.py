@@ -1,0 +1,90 @@
+"""``load_model``: a chat model from its name."""
+
+from difflib import get_close_matches
+
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
+
+from graph.models.offline import OfflineModel
+from graph.models.optional_fields import Service
+from graph.models.providers import PROVIDERS
+from graph.settings import ROOT
+from modes.errors import ConfigurationError
+from modes.plain_text import plain
+
+
+class Models:
+    """The chat models of the modes, by name; each made once."""
+
+    def __init__(self, default: str | BaseChatModel) -> None:
+        """``default`` is for a mode that names none; raises ``ConfigurationError``."""
+        self.default = default if isinstance(default, str) else default._llm_type
+        model = load_model(default) if isinstance(default, str) else default
+        self._models: dict[str, BaseChatModel] = {self.default: model}
+        self._services: dict[str, Service] = {}
+
+    def problem(self, name: str | None) -> str | None:
+        """Why the model cannot be had; None where it can."""
+        try:
+            self[name]
+        except ConfigurationError as error:
+            return str(error)
+        return None
+
+    def service(self, name: str | None) -> Service:
+        """What is known of the service behind the model; the same one each time."""
+        return self._services.setdefault(name or self.default, Service(name or self.default))
+
+    def __getitem__(self, name: str | None) -> BaseChatModel:
+        """The model of this name, or the default one; raises ``ConfigurationError``."""
+        name = name or self.default
+        if name not in self._models:
+            self._models[name] = load_model(name)
+        return self._models[name]
+
+
+def load_model(name: str) -> BaseChatModel:
+    """The model called ``offline``, ``replay:cassette`` or ``provider:name``.
+
+    Raises ``ConfigurationError`` for any other name, for a provider that is
+    unknown or not installed, and for a key that is missing.
+    """
+    if name == "offline":
+        return OfflineModel()
+    provider, _, model = name.partition(":")
+    if not provider or not model:
+        raise ConfigurationError(
+            f"the model {name!r} is neither 'offline' nor 'replay:cassette' nor 'provider:name', "
+            "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.6'"
+        )
+    if provider == "replay":
+        return _replayed(name, model)
+    known = PROVIDERS.get(provider)
+    if known is not None and (problems := known.problems()):
+        raise ConfigurationError(f"the model {name!r} needs {'; and '.join(problems)}")
+    try:
+        arguments = known.arguments(model) if known is not None else {}
+        chat_model = init_chat_model(model, model_provider=provider, **arguments)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"the model {name!r} needs a package that is not installed; add it to pyproject.toml "
+            f"as an extra, and run `make lock`: {plain(str(error)).partition('. ')[0]}"
+        ) from error
+    except Exception as error:  # each provider's client has its own
+        like = get_close_matches(provider, PROVIDERS, 1)
+        hint = f" (did you mean {like[0]!r}?)" if like and like[0] != provider else ""
+        problem = plain(str(error))
+        raise ConfigurationError(f"the model {name!r} cannot be loaded{hint}: {problem}") from error
+    assert isinstance(chat_model, BaseChatModel)
+    return chat_model
+
+
+def _replayed(name: str, path: str) -> BaseChatModel:
+    try:
+        from graph.replay.replay_model import replay_model  # noqa: PLC0415  # vcrpy is an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            f"the model {name!r} needs the extra 'replay' of pyproject.toml, which is not "
+            "installed (remove .venv and start again, or: .venv/bin/uv pip install vcrpy)"
+        ) from error
+    return replay_model(ROOT / path)

@@ -1,0 +1,142 @@
+"""``explained``: why a model did not answer, in words that say what to do."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+)
+
+from graph.messages.from_model import BROKE_OFF
+from graph.models.providers import PROVIDERS
+from graph.models.secrets import known_secrets, masked
+from modes.errors import ModeshiftError, ProviderError, told
+from modes.plain_text import plain
+
+TRIES = 3
+LONGEST_WAIT = 60.0
+"""Seconds; a provider that asks for more is not asked again."""
+MAX_DETAIL = 600
+_TOO_LONG = re.compile(
+    r"context.?(?:length|window|size)|prompt is too long|too many tokens|request_too_large"
+    r"|exceeds the maximum (?:size|allowed)|maximum number of tokens",
+    re.I,
+)
+_UNCLASSIFIED: dict[str, type[ModelError]] = {
+    **dict.fromkeys(
+        ("ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"),
+        ModelConnectionError,
+    ),
+    "ReadTimeout": ModelTimeoutError,
+}
+"""What clients without errors of LangChain's raise, Ollama's say, by the name of the class."""
+
+
+def is_worth_another_try(error: Exception) -> bool:
+    """Whether the same request may be answered a little later."""
+    if isinstance(error, ModelError):
+        return error.is_retryable and getattr(error, "code", None) != "insufficient_quota"
+    return type(error).__name__ in _UNCLASSIFIED
+
+
+def seconds(error: Exception) -> float | None:
+    """What ``retry-after`` says, where it says seconds."""
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    try:
+        found = float(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(found, 0) if found == found else None  # noqa: PLR0124  # "nan" is none
+
+
+def explained(error: Exception, model: str, tries: int, *, has_begun: bool) -> ProviderError:
+    """What a person can do about ``error``, the last one that the client of ``model`` raised.
+
+    The text holds what the provider said, and no key. ``has_begun``: some of the answer came.
+    """
+    for cause in _causes(error):
+        if isinstance(cause, ModeshiftError):
+            return ProviderError(str(cause))
+    said = plain(masked(_said(error), known_secrets()), MAX_DETAIL)
+    advice = _advice(error, model, has_begun=has_begun)
+    times = f" (tried {tries} times)" if tries > 1 else ""
+    return ProviderError(f"the model {model!r} did not answer{times}: {advice}{said}")
+
+
+def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
+    """What to do, as the beginning of a text that ends with what was said."""
+    if _is_too_long(error):
+        return (
+            "the conversation is longer than it can read; start a new thread, go on from an "
+            "earlier message, or set MODEL to one that reads more: "
+        )
+    if has_begun:
+        return f"{BROKE_OFF}: "
+    provider = PROVIDERS.get(model.partition(":")[0])
+    address = provider.address() if provider is not None else None
+    key = (provider and provider.key) or "the key"
+    variable = provider.addresses[-1] if provider is not None and provider.addresses else ""
+    kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None)
+    kind = kind or _UNCLASSIFIED.get(type(error).__name__)
+    if kind is None and getattr(error, "code", None) == "model_not_found":
+        kind = ModelNotFoundError  # over the Responses API a 400
+    if kind is None:
+        return f"at {address}: " if address else ""
+    wait = seconds(error)
+    return _ADVICE[kind].format(
+        key=key,
+        server=address or (provider and provider.default_address) or "the provider",
+        where=f", and whether {variable}={address} ends as the server wants" if address else "",
+        wait=f"; it asks to wait {wait:g} s" if wait else "",
+    )
+
+
+# A timeout is a kind of connection error to some clients, and comes first.
+_ADVICE: dict[type[Exception], str] = {
+    ModelAuthenticationError: "the provider does not accept {key}; set it and start again: ",
+    ModelPermissionDeniedError: "the provider does not let {key} use it: ",
+    ModelNotFoundError: "the provider does not know it; see whether MODEL is right{where}: ",
+    ModelRateLimitError: "too many requests, or no quota left{wait}: ",
+    ModelTimeoutError: "no answer in time: ",
+    ModelAPIError: "the provider failed; send a message to try again: ",
+    ModelConnectionError: "{server} cannot be reached: ",
+}
+
+
+def _is_too_long(error: Exception) -> bool:
+    if isinstance(error, ContextOverflowError):
+        return True
+    if getattr(error, "code", None) == "context_length_exceeded":
+        return True
+    # An error in the middle of a stream has the status of the stream.
+    may_be = getattr(error, "status_code", 400) in (200, 400, 413)
+    return may_be and _TOO_LONG.search(str(error)) is not None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    seen: list[BaseException] = []
+    while cause is not None and cause not in seen:
+        seen.append(cause)
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _said(error: Exception) -> str:
+    """The provider's own words where they can be told from what its client puts around them."""
+    body: Any = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    message = inner.get("message") if isinstance(inner, dict) else None
+    status = getattr(error, "status_code", None)
+    if not isinstance(message, str) or not message:
+        return told(error)
+    return f"{message} ({status})" if status else message

@@ -1,0 +1,133 @@
+"""``Subject``: a tool call as the patterns of permissions see it."""
+
+import shlex
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, Literal
+
+from modes.rules.globs import check_glob, path_matches, word_matches
+from modes.rules.shell_words import command_words, mentioned_commands
+from modes.toolspec import ToolSpec
+
+EVERY = "*"
+Match = Literal["yes", "no", "maybe"]
+WILD = frozenset("*?")
+
+
+def check_pattern(tool: ToolSpec, pattern: str) -> None:
+    """Raise ``ValueError`` for a pattern that can never match a call of the tool."""
+    if pattern == EVERY:
+        return
+    if not tool.takes_patterns:
+        raise ValueError(f"{tool.name} takes no pattern but {EVERY!r} (got {pattern!r})")
+    check_glob(pattern)
+    names = pattern.strip("/").split("/")
+    if tool.command is None and (pattern.startswith("!") or {"", ".", ".."} & set(names)):
+        raise ValueError(
+            f"the pattern {pattern!r} can match no file: paths are relative to the workspace, "
+            "without '.', '..' or '!'"
+        )
+
+
+class Subject:
+    """One call. ``args`` are checked, and their paths resolved."""
+
+    def __init__(self, tool: ToolSpec, args: Mapping[str, Any]) -> None:
+        self._tool = tool
+        self._args = args
+
+    @cached_property
+    def _words(self) -> tuple[str, ...] | None:
+        return command_words(self._args[self._tool.command]) if self._tool.command else None
+
+    @cached_property
+    def _mentioned(self) -> list[tuple[str, ...]]:
+        """The commands that a rule against a command is held to, by their path or name."""
+        assert self._tool.command is not None
+        line = self._args[self._tool.command]
+        found = mentioned_commands(line) if self._words is None else [self._words]
+        return [*found, *((words[0].rpartition("/")[2], *words[1:]) for words in found)]
+
+    @cached_property
+    def _others(self) -> dict[str, Any]:
+        """What else a command is called with, such as the folder."""
+        return {
+            name: value
+            for name, value in self._args.items()
+            if name != self._tool.command and value is not None
+        }
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        given = (self._args[name] for name in self._tool.paths)
+        return [path for path in given if path is not None]
+
+    def is_covered_by(self, pattern: str) -> bool:
+        """Whether an ``allow`` for the pattern is one for this call: in doubt it is not."""
+        if pattern == EVERY:
+            return True
+        if self._tool.command is not None:
+            # In another folder the same words may mean another thing.
+            texts = [value for value in self._others.values() if isinstance(value, str)]
+            if self._words is None or any(text != "." for text in texts):
+                return False
+            return _words_match(pattern, self._words)
+        return bool(self._paths) and all(_covers(pattern, path) for path in self._paths)
+
+    def is_met_by(self, pattern: str) -> Match:
+        """Whether an ``ask`` or a ``deny`` for the pattern is one for this call."""
+        if pattern == EVERY:
+            return "yes"
+        if self._tool.command is not None:
+            if any(_words_match(pattern, words) for words in self._mentioned):
+                return "yes"
+            return "maybe" if self._words is None else "no"
+        if any(_meets(pattern, path) for path in self._paths):
+            return "yes"
+        is_below = self._tool.reads_below and any(
+            _may_meet_below(pattern, path) for path in self._paths
+        )
+        return "maybe" if is_below else "no"
+
+    @cached_property
+    def exact(self) -> str | None:
+        """What two calls share if the one may stand for the other; None where none may."""
+        if self._tool.command is not None:
+            if self._words is None:
+                return None
+            others = "".join(f", {name}={value!r}" for name, value in self._others.items())
+            return shlex.join(self._words) + others
+        return self._paths[0] if len(self._paths) == 1 and not self._tool.reads_below else None
+
+
+def _words_match(pattern: str, words: tuple[str, ...]) -> bool:
+    wanted = pattern.split()
+    if wanted[-1] == EVERY:
+        wanted.pop()
+        words = words[: len(wanted)]
+    return len(wanted) == len(words) and all(map(word_matches, wanted, words))
+
+
+def _names(pattern: str) -> list[str]:
+    """The pattern's names; one that has no slash is for every folder."""
+    names = pattern.strip("/").split("/")
+    return names if "/" in pattern.rstrip("/") else ["**", *names]
+
+
+def _covers(pattern: str, path: str) -> bool:
+    names = _names(pattern)
+    is_folder = pattern.endswith("/") or not WILD & set(names[-1])
+    return path_matches([*names, "**"] if is_folder else names, path.split("/"))
+
+
+def _meets(pattern: str, path: str) -> bool:
+    """Also in other capitals, for on some disks .ENV is .env; and all that is in a folder."""
+    return path_matches([*_names(pattern.casefold()), "**"], path.casefold().split("/"))
+
+
+def _may_meet_below(pattern: str, folder: str) -> bool:
+    """Whether something in the folder may, as far as the names before a wildcard tell."""
+    names = takewhile(lambda name: not WILD & set(name), _names(pattern.casefold()))
+    given = [] if folder == "." else folder.casefold().split("/")
+    return all(a == b for a, b in zip(names, given, strict=False))

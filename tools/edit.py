@@ -1,0 +1,86 @@
+"""The ``edit`` group: change files in the workspace."""
+
+from typing_extensions import TypedDict
+
+from modes.errors import ToolFailedError
+from modes.rules.protected_paths import is_secret
+from modes.toolspec import Effect, ToolGroup
+from tools.tool import Tool
+from tools.workspace.encoding import is_utf8
+from tools.workspace.workspace import MAX_FILE_BYTES, Workspace, Written
+
+MAX_KEPT = 200_000
+"""Characters of what was replaced; all of it stays in the thread."""
+
+
+class Edited(TypedDict, total=False):
+    """The ``artifact`` of an answer: what a client may show, and the model does not get."""
+
+    replaced: str | None
+    """The text that a whole new one has replaced; None for a new file. Not of one that is
+    long, no UTF-8, or looks as if it held a secret."""
+    line: int
+    """The first one that was changed, from 1."""
+
+
+def edit_tools(workspace: Workspace) -> list[Tool]:
+    """The tools of the group, on this workspace."""
+
+    def write_file(path: str, content: str) -> tuple[str, Edited]:
+        """Create a file, or replace the whole of one; folders are made as needed.
+
+        Args:
+            path: The file, relative to the workspace.
+            content: Everything the file is to hold.
+        """
+        done = workspace.write(path, content, is_real=True)
+        told = f"{'Created' if done.is_new else 'Replaced'} {path} ({len(content)} characters)."
+        return told, _kept(path, done)
+
+    def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> tuple[str, Edited]:
+        """Replace one exact piece of text in a file.
+
+        Args:
+            path: The file, relative to the workspace.
+            old: The text to replace, letter for letter, without line numbers.
+            new: The text to put in its place.
+            replace_all: Whether to replace every place where it stands.
+        """
+        if not old:
+            raise ToolFailedError("old is empty; give the text to replace, or use write_file")
+        text = workspace.read(path, is_real=True)
+        if "\r\n" in text and "\r" not in old:  # read_file shows no carriage returns
+            old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
+        if not new.isascii() and not is_utf8(text):
+            raise ToolFailedError(f"{path} is not UTF-8; only ASCII can be put into it")
+        count = text.count(old)
+        if count == 0:
+            raise ToolFailedError(
+                f"{old!r} is not in {path}; read the file again and copy the text exactly, "
+                "blanks and line breaks included"
+            )
+        if count > 1 and not replace_all:
+            raise ToolFailedError(
+                f"{old!r} is in {path} {count} times; add lines around it until it is "
+                "unique, or set replace_all"
+            )
+        if len(text) + count * (len(new) - len(old)) > MAX_FILE_BYTES:
+            raise ToolFailedError(f"{path} would get larger than {MAX_FILE_BYTES} bytes")
+        workspace.write(path, text.replace(old, new), is_real=True, instead_of=text)
+        line = text[: text.index(old)].count("\n") + 1
+        return f"Edited {path}: {count} place{'s' if count > 1 else ''}.", Edited(line=line)
+
+    group = ToolGroup.EDIT
+    return [
+        Tool.of(write_file, Effect.EDIT, group, has_artifact=True, paths=("path",)),
+        Tool.of(edit_file, Effect.EDIT, group, has_artifact=True, paths=("path",)),
+    ]
+
+
+def _kept(path: str, done: Written) -> Edited:
+    text = done.replaced
+    if done.is_new:
+        return Edited(replaced=None)
+    if text is None or len(text) > MAX_KEPT or not is_utf8(text) or is_secret(path):
+        return Edited()
+    return Edited(replaced=text)

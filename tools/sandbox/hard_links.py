@@ -1,0 +1,63 @@
+"""``linked_outside``: files that have another name outside of the workspace.
+
+Who changes one changes the other: uv and pnpm link what they install to their caches so.
+"""
+
+import os
+import stat
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from tools.sandbox.scan import DEPENDENCIES, MAX_PATH, Survey
+
+MAX_FILES = 5_000  # each of them takes 4 µs, for each command
+MAX_LINKED = 50  # each takes a mount, and cannot be replaced
+LEFT_OUT = DEPENDENCIES | {".git"}
+
+
+def few_linked_outside(root: Path, found: Survey) -> set[str]:
+    """None where they are many, or the workspace is large; without dependencies. Blocks."""
+    if sum(found.sizes.values()) > MAX_FILES:
+        return set()
+    linked = linked_outside(root, LEFT_OUT)
+    return linked if len(linked) <= MAX_LINKED else set()
+
+
+def linked_outside(root: Path, left_out: Collection[str] = ()) -> set[str]:
+    """Paths in the workspace, but for what is in folders that are left out. Blocks."""
+    inside = defaultdict[int, list[str]](list)
+    links: dict[int, int] = {}
+    folders: list[str] = []
+    for path, entry in _entries(root, left_out):
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(path)  # one that is left out
+            continue
+        with suppress(OSError):  # it has gone meanwhile
+            details = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(details.st_mode) and details.st_nlink > 1:
+                inside[details.st_ino].append(path)
+                links[details.st_ino] = details.st_nlink
+    if not inside:
+        return set()
+    known = Counter({number: len(paths) for number, paths in inside.items()})
+    for folder in folders:
+        known.update(entry.inode() for _, entry in _entries(root / folder, ()))
+    return {
+        path for number, paths in inside.items() if known[number] < links[number] for path in paths
+    }
+
+
+def _entries(root: Path, left_out: Collection[str]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """All but the folders that are looked into."""
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop()
+        with suppress(OSError), os.scandir(root / prefix) as scan:
+            for entry in scan:
+                path = f"{prefix}{entry.name}"
+                if entry.name in left_out or not entry.is_dir(follow_symlinks=False):
+                    yield path, entry
+                elif len(path) < MAX_PATH // 4:  # longer ones take too many bytes for a mount
+                    waiting.append(f"{path}/")

@@ -1,0 +1,101 @@
+"""Some lines of a file of any size, in bounded memory and time."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from modes.errors import ToolFailedError
+from tools.workspace.encoding import Form, is_binary, shown
+
+MAX_LINE_BYTES = 2000
+MAX_BYTES = 80_000
+"""Of all lines together; less than what the model gets of any result."""
+COUNTED_BYTES = 10_000_000
+"""How far a file is read to say how many lines it has."""
+SECONDS = 10
+_BLOCK = 1 << 20
+
+
+@dataclass
+class Excerpt:
+    """The lines from ``start`` on, as far as they fit."""
+
+    start: int
+    count: int
+    lines: list[str] = field(default_factory=list)
+    last: int | None = None
+    """The number of the file's last line; None where it was not read that far."""
+    read: int = 0
+    """How many bytes were read, of ``size``."""
+    size: int = 0
+
+    @classmethod
+    def of(cls, file: BinaryIO, start: int, count: int) -> "Excerpt":
+        """Read it; raises ``ToolFailedError`` for what is no text.
+
+        What is appended to the file in the meantime is not read.
+        """
+        excerpt = cls(start, count, size=file.seek(0, os.SEEK_END))
+        file.seek(0)
+        head = file.read(min(_BLOCK, excerpt.size))
+        form = Form.of(head)
+        excerpt.read = len(form.mark)
+        if form.encoding == "utf-8":
+            excerpt._take(_blocks(file, head.removeprefix(form.mark), excerpt.size - len(head)))
+        elif excerpt.size > COUNTED_BYTES:
+            raise ToolFailedError(
+                f"is {form.encoding} and has {excerpt.size} bytes; {COUNTED_BYTES} are the limit"
+            )
+        else:
+            text = form.decode(head + file.read(excerpt.size - len(head)))
+            excerpt._take(iter([text.encode("utf-8", "surrogatepass")] if text else []))
+        return excerpt
+
+    def _take(self, blocks: Iterator[bytes]) -> None:
+        """Fill in the lines. The state is the line that is being read."""
+        number = 1
+        line, left_out, room = b"", 0, MAX_BYTES
+        ends_with_newline = True
+        deadline = time.monotonic() + SECONDS
+        for block in blocks:
+            if is_binary(block):
+                raise ToolFailedError(f"is binary ({self.size} bytes); it has no lines to show")
+            self.read += len(block)
+            ends_with_newline = block.endswith(b"\n")
+            is_wanted = number + block.count(b"\n") >= self.start and not self._is_full(room)
+            if not is_wanted:
+                number += block.count(b"\n")
+            else:
+                for index, piece in enumerate(block.split(b"\n")):
+                    if index:
+                        room = self._keep(number, line, left_out, room)
+                        number, line, left_out = number + 1, b"", 0
+                    kept = piece[: MAX_LINE_BYTES - len(line)]
+                    line, left_out = line + kept, left_out + len(piece) - len(kept)
+            is_enough = self._is_full(room) and COUNTED_BYTES < self.read < self.size
+            if is_enough or time.monotonic() > deadline:
+                return
+        if not ends_with_newline:
+            self._keep(number, line, left_out, room)
+        self.last = number - ends_with_newline
+
+    def _is_full(self, room: int) -> bool:
+        return len(self.lines) >= self.count or room <= 0
+
+    def _keep(self, number: int, line: bytes, left_out: int, room: int) -> int:
+        """Keep the line if it is wanted; gives how much room is left."""
+        if number < self.start or self._is_full(room):
+            return room
+        text = shown(line.removesuffix(b"\r").decode("utf-8", "surrogateescape"))
+        self.lines.append(f"{text}[{left_out} more bytes]" if left_out else text)
+        return room - len(text)
+
+
+def _blocks(file: BinaryIO, head: bytes, rest: int) -> Iterator[bytes]:
+    if head:
+        yield head
+    while rest > 0 and (block := file.read(min(_BLOCK, rest))):
+        rest -= len(block)
+        yield block
