@@ -24,7 +24,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.pregel import Pregel
 
 from graph.agent import build_agent
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.models.loading import Models
 from modes.catalog import load_catalog
 from tools.toolbox import build_toolbox
@@ -38,7 +38,7 @@ def modeshift(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any
     """This project, as it is."""
     catalog = load_catalog("code")
     toolbox = build_toolbox(Workspace(workspace), catalog)
-    return build_agent(Harness(catalog, toolbox, Models(model)), saver)
+    return build_agent(AgentDeps(catalog, toolbox, Models(model)), saver)
 
 
 def state_graph(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any, Any, Any, Any]:

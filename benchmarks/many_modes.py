@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graph.agent import Agent, build_agent
-from graph.configuration.loading import Workshop
+from graph.configuration.loading import AgentLoader
 from graph.settings import Settings
 from graph.state import Input
 
@@ -51,7 +51,7 @@ class Case:
     async def run(self, number: int) -> None:
         """One round; adds milliseconds to ``times``."""
         start = time.perf_counter()
-        agent = build_agent(Workshop(self._settings).harness(), InMemorySaver())
+        agent = build_agent(AgentLoader(self._settings).deps(), InMemorySaver())
         self.times["start"].append((time.perf_counter() - start) * 1000)
         target = self.targets[-1 - number % len(self.targets)]
         self.times["switch"].append(await _switch(agent, target))

@@ -7,105 +7,103 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graph.approvals.contents import content_of, files_of
-from graph.approvals.identity import call_digest
-from graph.approvals.judging import Judged, Moment, judge
-from graph.approvals.started_calls import Deed
-from graph.deps import Harness
+from graph.approvals.contents import digest_files, edited_files
+from graph.approvals.identity import digest_call
+from graph.approvals.judging import CallContext, Judged, judge
+from graph.approvals.started_calls import StartedCall
+from graph.deps import AgentDeps
 from graph.messages.repair import UNKNOWN, VOID, call_id, not_run
-from graph.routing import Node, Place, next_step
-from graph.run_tool import bounded, run_tool
+from graph.routing import Node, RoutingState, next_step
+from graph.run_tool import run_tool, truncate
 from graph.state import ActTask, Approved, Planned
 from modes.machine import Configuration, Event, Phase
 from modes.toolspec import Effect
 from tools.calling import Calling
 
 
-def act_node(harness: Harness) -> Node:
+def act_node(deps: AgentDeps) -> Node:
     """One task per call. A failure is an answer to the model, never an end of the run."""
 
     async def act(task: ActTask, config: RunnableConfig, runtime: Runtime[None]) -> Command[Any]:
-        if task["mode"] not in harness.catalog:
+        if task["mode"] not in deps.catalog:
             # The files have changed under a run that was cut off: as if a turn began.
             return Command(goto="intake" if task["is_lead"] else ())
         planned = task["planned"]
         approved = planned["approved"]
         call = planned["call"]
         if planned["denied"] is not None:
-            return _move_on(
-                harness, task, {"messages": [not_run(call, bounded(planned["denied"]))]}
-            )
+            return _move_on(deps, task, {"messages": [not_run(call, truncate(planned["denied"]))]})
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
-        moment = Moment.of(harness, task)
-        judged = await judge(harness, moment, call)
+        context = CallContext.of(deps, task)
+        judged = await judge(deps, context, call)
         update: dict[str, Any] = {}
-        is_same = approved is None or await _is_the_same(harness, moment, judged, approved, config)
+        is_same = approved is None or await _is_the_same(deps, context, judged, approved, config)
         message = _refusal(judged, approved) if is_same else not_run(call, VOID)
         if message is None:
-            if judged.changes_the_world and not _begins(harness, task, judged, config):
+            if judged.changes_the_world and not _begins(deps, task, judged, config):
                 message = not_run(call, UNKNOWN)
             else:
-                allowed = _calling(harness, task["mode"], judged, runtime)
-                held = await _held(harness, task, judged)
+                allowed = _calling(deps, task["mode"], judged, runtime)
+                held = await _held(deps, task, judged)
                 message, update = await run_tool(judged, allowed, config)
                 _tell_of_edit(message, approved)
                 if judged.effect is Effect.EDIT and message.status == "success":
                     update["written"] = _with_written(task, judged)
-                    task = await _renewed(harness, task, held)
+                    task = await _renewed(deps, task, held)
         update["messages"] = [message]
         is_done = judged.effect is Effect.COMPLETE and message.status == "success"
         if is_done:
             update["messages"].append(AIMessage(message.text))
-        return _move_on(harness, task, update, is_done=is_done)
+        return _move_on(deps, task, update, is_done=is_done)
 
     return act
 
 
 async def _is_the_same(
-    harness: Harness,
-    moment: Moment,
+    deps: AgentDeps,
+    context: CallContext,
     judged: Judged,
     approved: Approved,
     config: RunnableConfig,
 ) -> bool:
     """Whether it is what a person has approved, and the files are as they were then."""
-    if approved["digest"] != call_digest(harness, moment, judged, config):
+    if approved["digest"] != digest_call(deps, context, judged, config):
         return False
-    files = files_of(judged) if judged.effect is Effect.EDIT else []
-    return not files or approved.get("content") == await content_of(harness, files)
+    files = edited_files(judged) if judged.effect is Effect.EDIT else []
+    return not files or approved.get("content") == await digest_files(deps, files)
 
 
-async def _held(harness: Harness, task: ActTask, judged: Judged) -> list[str]:
+async def _held(deps: AgentDeps, task: ActTask, judged: Judged) -> list[str]:
     """The ids of approved calls to come that change the same files, which are as approved."""
-    files = {*files_of(judged)} if judged.effect is Effect.EDIT else set()
+    files = {*edited_files(judged)} if judged.effect is Effect.EDIT else set()
     held = []
     for planned in (one for batch in task["rest"] for one in batch):
         approved = planned["approved"]
         if (
             approved is not None
             and files & {*approved.get("files", [])}
-            and approved.get("content") == await content_of(harness, approved["files"])
+            and approved.get("content") == await digest_files(deps, approved["files"])
         ):
             held.append(call_id(planned["call"]))
     return held
 
 
-async def _renewed(harness: Harness, task: ActTask, held: list[str]) -> ActTask:
+async def _renewed(deps: AgentDeps, task: ActTask, held: list[str]) -> ActTask:
     """What was approved of these files beside an edit is approved of them as it has left them."""
 
     async def renewed(planned: Planned) -> Planned:
         approved = planned["approved"]
         if approved is None or call_id(planned["call"]) not in held:
             return planned
-        content = await content_of(harness, approved["files"])
+        content = await digest_files(deps, approved["files"])
         return {**planned, "approved": {**approved, "content": content}}
 
     return {**task, "rest": [[await renewed(one) for one in batch] for batch in task["rest"]]}
 
 
 def _move_on(
-    harness: Harness, task: ActTask, update: dict[str, Any], *, is_done: bool = False
+    deps: AgentDeps, task: ActTask, update: dict[str, Any], *, is_done: bool = False
 ) -> Command[Any]:
     """Move the machine and the plan on, once per batch.
 
@@ -120,8 +118,8 @@ def _move_on(
         event = Event.SWITCH
     else:
         event = Event.COMPLETE if is_done else Event.ACTED
-    now = harness.machine.send(Configuration(task["mode"], Phase.ACTING), event)
-    place = Place(
+    now = deps.machine.send(Configuration(task["mode"], Phase.ACTING), event)
+    place = RoutingState(
         mode=now.mode,
         phase=now.phase.value,
         approvals=task["approvals"],
@@ -131,7 +129,7 @@ def _move_on(
         switch=task["switch"],
     )
     update |= {"phase": place["phase"], "plan": place["plan"]}
-    return Command(update=update, goto=next_step(harness, place))
+    return Command(update=update, goto=next_step(deps, place))
 
 
 def _with_written(task: ActTask, judged: Judged) -> list[str]:
@@ -146,22 +144,22 @@ def _refusal(judged: Judged, approved: Approved | None) -> ToolMessage | None:
     verdict = judged.verdict
     match verdict.kind:
         case "deny":
-            return not_run(judged.call, bounded(verdict.refusal))
+            return not_run(judged.call, truncate(verdict.refusal))
         case "ask" if approved is None:
             return not_run(judged.call, "Not run: nobody has approved this call.")
         case _:
             return None
 
 
-def _begins(harness: Harness, task: ActTask, judged: Judged, config: RunnableConfig) -> bool:
+def _begins(deps: AgentDeps, task: ActTask, judged: Judged, config: RunnableConfig) -> bool:
     """Whether the change has not been begun before."""
     planned = task["planned"]
-    digest = call_digest(harness, Moment.of(harness, task), judged, config)
-    deed = Deed(planned.get("message", ""), call_id(judged.call), digest)
-    return harness.once.begin(deed, planned.get("life"))
+    digest = digest_call(deps, CallContext.of(deps, task), judged, config)
+    call = StartedCall(planned.get("message", ""), call_id(judged.call), digest)
+    return deps.started_calls.begin(call, planned.get("process_id"))
 
 
-def _calling(harness: Harness, mode: str, judged: Judged, runtime: Runtime[None]) -> Calling:
+def _calling(deps: AgentDeps, mode: str, judged: Judged, runtime: Runtime[None]) -> Calling:
     """What the tool may, and how it is heard while it runs: on the stream ``custom``."""
 
     def emit(text: str) -> None:
@@ -170,7 +168,7 @@ def _calling(harness: Harness, mode: str, judged: Judged, runtime: Runtime[None]
         )
 
     only_looks = judged.verdict.only_looks
-    edits_freely = harness.edit_restriction(mode) is None and not only_looks
+    edits_freely = deps.edit_restriction(mode) is None and not only_looks
     return Calling(edits_freely, only_looks, emit)
 
 

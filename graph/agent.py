@@ -8,13 +8,13 @@ from langgraph.graph import END, START, StateGraph
 
 from graph.act import act_node
 from graph.compiled import Agent
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.intake import intake_node
-from graph.messages.input_channels import CheckedInput, Last, input_check
+from graph.messages.input_channels import CheckedInput, Last, build_input_check
 from graph.review import review_node
-from graph.routing import router
+from graph.routing import build_router
 from graph.state import Input, State
-from graph.state_checks import update_check
+from graph.state_checks import build_update_check
 from graph.switch import switch_node
 from graph.think import mode_node
 
@@ -22,28 +22,28 @@ __all__ = ["Agent", "build_agent"]
 
 
 def build_agent(
-    harness: Harness, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500
+    deps: AgentDeps, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500
 ) -> Agent:
     """Compile the graph of a harness."""
-    route = router(harness)
+    route = build_router(deps)
     graph = StateGraph(State, input_schema=Input)
     for key, channel in graph.channels.items():
         if isinstance(channel, LastValue):
             graph.channels[key] = Last(channel.typ, key)
-    modes = [harness.machine.mode_node(slug) for slug in harness.catalog]
+    modes = [deps.machine.mode_node(slug) for slug in deps.catalog]
 
-    graph.add_node("intake", intake_node(harness))
-    for slug in harness.catalog:
-        graph.add_node(harness.machine.mode_node(slug), mode_node(harness, slug))
-    graph.add_node("review", review_node(harness))
+    graph.add_node("intake", intake_node(deps))
+    for slug in deps.catalog:
+        graph.add_node(deps.machine.mode_node(slug), mode_node(deps, slug))
+    graph.add_node("review", review_node(deps))
     # LangGraph would make a channel of every key of ActTask, which only a Send carries.
     graph.add_node(
         "act",
-        act_node(harness),
+        act_node(deps),
         input_schema=State,
         destinations=("act", "switch_mode", "intake", *modes, END),
     )
-    graph.add_node("switch_mode", switch_node(harness))
+    graph.add_node("switch_mode", switch_node(deps))
 
     graph.add_edge(START, "intake")
     # All there are: what a host writes between two steps, it writes as ``intake``.
@@ -54,6 +54,6 @@ def build_agent(
     graph.add_conditional_edges("switch_mode", route, modes)
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
-    compiled.channels[START] = CheckedInput(Input, input_check(harness.catalog))
-    agent = Agent.of(compiled, update_check(harness.catalog))
+    compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog))
+    agent = Agent.of(compiled, build_update_check(deps.catalog))
     return agent.with_config(recursion_limit=max_steps)

@@ -1,4 +1,4 @@
-"""``Harness``: everything the nodes share, built once for the modes' files as they are."""
+"""``AgentDeps``: everything the nodes share, built once for the modes' files as they are."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
-from graph.approvals.started_calls import Once
+from graph.approvals.started_calls import StartedCalls
 from graph.messages.origin import origin_of_answers
 from graph.models.loading import Models
 from graph.models.optional_fields import Service
@@ -24,7 +24,7 @@ from tools.toolbox import Toolbox
 
 
 @dataclass(frozen=True)
-class Voice:
+class BoundModel:
     """What a mode node speaks with."""
 
     mode: str
@@ -45,7 +45,7 @@ def no_rules(_: str) -> str:
 
 
 @dataclass(frozen=True)
-class Harness:
+class AgentDeps:
     """The parts around the model; immutable but for ``once`` and what is made at first use."""
 
     catalog: Catalog
@@ -59,28 +59,28 @@ class Harness:
     """What a person should know of the modes' files."""
     bound_answers: bool = False
     """Whether a decision must name the question it answers."""
-    once: Once = field(default_factory=Once)
+    started_calls: StartedCalls = field(default_factory=StartedCalls)
     machine: Machine = field(init=False)
-    _voices: dict[str, Voice] = field(init=False, default_factory=dict)
-    _places: dict[str, str] = field(init=False, default_factory=dict)
+    _bound_models: dict[str, BoundModel] = field(init=False, default_factory=dict)
+    _environments: dict[str, str] = field(init=False, default_factory=dict)
     _restrictions: dict[str, str | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         machine = Machine(self.catalog, self.toolbox.specs, TAKEN_NAMES)
         object.__setattr__(self, "machine", machine)
 
-    def voice(self, slug: str) -> Voice:
+    def bound_model(self, slug: str) -> BoundModel:
         """What the mode speaks with; made at its first use, for there may be many modes."""
-        if slug not in self._voices:
-            self._voices[slug] = self._voice(self.catalog[slug])
-        return self._voices[slug]
+        if slug not in self._bound_models:
+            self._bound_models[slug] = self._bound_model(self.catalog[slug])
+        return self._bound_models[slug]
 
-    def place_digest(self, slug: str) -> str:
+    def environment_digest(self, slug: str) -> str:
         """Of the mode as it is now, in this workspace, with or without this sandbox."""
-        if slug not in self._places:
+        if slug not in self._environments:
             place = f"{self.catalog[slug].digest}\0{self.toolbox.place}"
-            self._places[slug] = sha256(place.encode()).hexdigest()
-        return self._places[slug]
+            self._environments[slug] = sha256(place.encode()).hexdigest()
+        return self._environments[slug]
 
     def edit_restriction(self, slug: str) -> str | None:
         """Why the mode, and what its commands start, may not change every file, or None."""
@@ -89,7 +89,7 @@ class Harness:
             self._restrictions[slug] = found
         return self._restrictions[slug]
 
-    def _voice(self, mode: Mode) -> Voice:
+    def _bound_model(self, mode: Mode) -> BoundModel:
         prompt = render(
             # The clone's words are for the clone's mode, and not for one that replaces it.
             mode.slug if mode.origin.level is Level.BUILT_IN else None,
@@ -108,7 +108,7 @@ class Harness:
         bound = model.bind_tools(tools, strict=False) if is_lenient else model.bind_tools(tools)
         origin = origin_of_answers(model, name.partition(":")[0])
         service = self.models.service(mode.model)
-        return Voice(mode.slug, SystemMessage(prompt), bound, name, origin, service)
+        return BoundModel(mode.slug, SystemMessage(prompt), bound, name, origin, service)
 
     def _command_limit(self, mode: Mode) -> str:
         lines = [line for tool in self.toolbox.specs for line in commands_to_look(mode, tool)]

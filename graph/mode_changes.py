@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from typing import Literal
 
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.state import ModeChange, State
 from modes.machine import Configuration, Event, Phase
 
 
-def where(harness: Harness, state: State) -> tuple[Configuration, list[ModeChange]]:
+def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, list[ModeChange]]:
     """Where the thread is, and the record of a change that nobody has recorded yet.
 
     Only the host writes the mode from outside, in a run's input or with
@@ -16,24 +16,24 @@ def where(harness: Harness, state: State) -> tuple[Configuration, list[ModeChang
     A mode that has been taken out of the clone gives way to the default one.
     """
     phase = Phase(state.get("phase", Phase.IDLE))
-    before = Configuration(_recorded_mode(harness, state), phase)
+    before = Configuration(_recorded_mode(deps, state), phase)
     wanted = state.get("mode", before.mode)
-    if wanted not in harness.catalog:
-        return before, [record(wanted, before.mode, f"mode {wanted!r} is no more", "nobody")]
+    if wanted not in deps.catalog:
+        return before, [record_change(wanted, before.mode, f"mode {wanted!r} is no more", "nobody")]
     if wanted == before.mode:
         return before, []
-    after = harness.machine.send(before, Event.SET_MODE, wanted)
-    return after, [record(before.mode, after.mode, "set by the host", "host")]
+    after = deps.machine.send(before, Event.SET_MODE, wanted)
+    return after, [record_change(before.mode, after.mode, "set by the host", "host")]
 
 
-def _recorded_mode(harness: Harness, state: State) -> str:
+def _recorded_mode(deps: AgentDeps, state: State) -> str:
     """The last change's target, or the mode in which the thread started."""
     changes = state.get("mode_changes")
     slug = changes[-1]["target"] if changes else state.get("first_mode")
-    return slug if slug is not None and slug in harness.catalog else harness.catalog.default
+    return slug if slug is not None and slug in deps.catalog else deps.catalog.default
 
 
-def record(
+def record_change(
     source: str, target: str, reason: str, decided_by: Literal["human", "host", "nobody"]
 ) -> ModeChange:
     """A record of a change that happens now."""

@@ -9,49 +9,49 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite, interrupt
 
 from graph.approvals.always_allow import remember
-from graph.approvals.contents import content_of, files_of
-from graph.approvals.identity import call_digest, fingerprint
-from graph.approvals.judging import Judged, Moment, batches, judge, judge_all
-from graph.approvals.requests import Decision, Decisions, answer_schema, request
+from graph.approvals.contents import digest_files, edited_files
+from graph.approvals.identity import digest_call, digest_question
+from graph.approvals.judging import CallContext, Judged, judge, judge_all, plan_batches
+from graph.approvals.requests import Decision, Decisions, build_answer_schema, build_request
 from graph.approvals.suggestions import suggestions
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.messages.repair import (
     VOID,
     call_id,
-    is_alone,
+    is_only_call,
     last_answer,
     not_run,
     open_calls,
-    repaired,
+    repair,
 )
-from graph.mode_changes import where
+from graph.mode_changes import reconcile_mode
 from graph.routing import Node
 from graph.state import Approved, ModeChange, Remembered, State, Switch
 from modes.machine import Configuration, Event
 from modes.toolspec import Effect
 
 
-def review_node(harness: Harness) -> Node:
+def review_node(deps: AgentDeps) -> Node:
     """On resume the node runs again from its start; nothing in it has an effect outside."""
 
     async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
         calls = open_calls(state["messages"])
-        now, change = where(harness, state)
+        now, change = reconcile_mode(deps, state)
         if change or not calls:
-            return _void(harness, state, now, change)
-        moment = Moment.of(harness, state, is_alone(state["messages"]), state["refused"])
-        judged = await judge_all(harness, moment, calls)
-        if state.get("asked_under") != fingerprint(harness, moment, judged):
-            return _void(harness, state, now, change)
+            return _void(deps, state, now, change)
+        context = CallContext.of(deps, state, is_only_call(state["messages"]), state["refused"])
+        judged = await judge_all(deps, context, calls)
+        if state.get("asked_under") != digest_question(deps, context, judged):
+            return _void(deps, state, now, change)
         asking = [one for one in judged if one.verdict.kind == "ask"]
         message = last_answer(state["messages"])
         assert message is not None
         refused, asked_of = list(state["refused"]), state.get("asked_of", {})
-        outcome = Outcome(harness, config, moment, str(message.id), refused, asked_of)
+        outcome = Outcome(deps, config, context, str(message.id), refused, asked_of)
         if asking:
-            asked = request(harness, moment.mode, asking, f"{message.id}{state['asked_under']}")
+            asked = build_request(deps, context.mode, asking, f"{message.id}{state['asked_under']}")
             answer: Decisions = interrupt(
-                asked, response_schema=answer_schema(harness, asking, asked["question"])
+                asked, response_schema=build_answer_schema(deps, asking, asked["question"])
             )
             for one, decision in zip(asking, answer["decisions"], strict=True):
                 await outcome.take(one, decision)
@@ -61,14 +61,14 @@ def review_node(harness: Harness) -> Node:
 
 
 def _void(
-    harness: Harness, state: State, now: Configuration, change: list[ModeChange]
+    deps: AgentDeps, state: State, now: Configuration, change: list[ModeChange]
 ) -> dict[str, Any]:
     """Nobody is held to what was asked in another mode, under other rules, of other files."""
     return {
-        "messages": Overwrite(repaired(state["messages"], text=VOID)),
+        "messages": Overwrite(repair(state["messages"], text=VOID)),
         "mode": now.mode,
         "mode_changes": change,
-        "phase": harness.machine.send(now, Event.DECIDED).phase.value,
+        "phase": deps.machine.send(now, Event.DECIDED).phase.value,
         "notices": [*state.get("notices", []), VOID],
     }
 
@@ -78,9 +78,9 @@ class Outcome:
 
     def __init__(
         self,
-        harness: Harness,
+        deps: AgentDeps,
         config: RunnableConfig,
-        moment: Moment,
+        context: CallContext,
         message: str,
         refused: list[str],
         asked_of: Mapping[str, str],
@@ -89,9 +89,9 @@ class Outcome:
 
         ``asked_of`` are the ``contents`` at the time of the question.
         """
-        self._harness = harness
+        self._deps = deps
         self._config = config
-        self._moment = moment
+        self._context = context
         self._message = message
         self._refused = refused
         self._asked_of = asked_of
@@ -122,15 +122,15 @@ class Outcome:
         if one.effect is Effect.SWITCH:
             self._choose(one, one.call["args"], "The user approved.", approvals)
             return True
-        files = files_of(one) if one.effect is Effect.EDIT else []
-        content = await content_of(self._harness, files) if files else ""
+        files = edited_files(one) if one.effect is Effect.EDIT else []
+        content = await digest_files(self._deps, files) if files else ""
         if files and not is_edit and content != self._asked_of.get(call_id(one.call)):
             self._answers.append(not_run(one.call, VOID))
             return False
         self._approved[call_id(one.call)] = Approved(
             args=one.call["args"],
             edited=is_edit,
-            digest=call_digest(self._harness, self._moment, one, self._config),
+            digest=digest_call(self._deps, self._context, one, self._config),
             files=files,
             content=content,
         )
@@ -141,8 +141,8 @@ class Outcome:
             return
         what = one.exact if pattern is True else str(pattern)
         assert what is not None
-        slug, tool = self._moment.mode.slug, one.call["name"]
-        kept = remember(self._harness, slug, tool, what, exact=pattern is True)
+        slug, tool = self._context.mode.slug, one.call["name"]
+        kept = remember(self._deps, slug, tool, what, exact=pattern is True)
         self._remembered.append(kept)
 
     def _choose(
@@ -157,13 +157,13 @@ class Outcome:
             call=one.call,
             reply=reply,
             approvals=approvals,
-            digest=self._harness.catalog[target["mode_slug"]].digest,
+            digest=self._deps.catalog[target["mode_slug"]].digest,
         )
 
     async def _edit(self, one: Judged, args: dict[str, Any]) -> None:
         call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
         # The person may well want now what they refused before.
-        edited = await judge(self._harness, replace(self._moment, refused=()), call)
+        edited = await judge(self._deps, replace(self._context, refused=()), call)
         if edited.verdict.kind == "deny":
             text = f"The user changed the arguments to {args!r}, which did not run either: "
             self._answers.append(not_run(one.call, text + edited.verdict.refusal))
@@ -178,7 +178,7 @@ class Outcome:
 
     def _respond(self, one: Judged, message: str) -> None:
         mode_slug = suggestions(one.args or {}).get(message.strip())
-        if mode_slug is not None and mode_slug != self._moment.mode.slug and self._switch is None:
+        if mode_slug is not None and mode_slug != self._context.mode.slug and self._switch is None:
             self._choose(one, {"mode_slug": mode_slug, "reason": message}, message)
         else:
             self._answers.append(_success(one.call, message))
@@ -191,7 +191,7 @@ class Outcome:
         if self._switch is not None:
             settled.add(call_id(self._switch["call"]))
         left = [one for one in judged if call_id(one.call) not in settled]
-        plan = batches(self._harness, self._message, left, self._approved)
+        plan = plan_batches(self._deps, self._message, left, self._approved)
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
         return {
             "messages": self._answers,
@@ -201,7 +201,7 @@ class Outcome:
                 {one["id"]: one for one in (*remembered, *self._remembered)}.values()
             ),
             "plan": plan,
-            "phase": self._harness.machine.send(now, event).phase.value,
+            "phase": self._deps.machine.send(now, event).phase.value,
         }
 
 

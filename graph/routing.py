@@ -7,7 +7,7 @@ from langgraph.graph import END
 from langgraph.types import Command, Send
 from typing_extensions import TypedDict
 
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.state import ActTask, Planned, Remembered, State, Switch
 from modes.machine import Configuration, Phase
 
@@ -15,7 +15,7 @@ Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
 """A coroutine function from the state (``act``: from an ``ActTask``) to an update of it."""
 
 
-class Place(TypedDict):
+class RoutingState(TypedDict):
     """The part of the state that the edges read; without the history, which is long."""
 
     mode: str
@@ -27,24 +27,24 @@ class Place(TypedDict):
     switch: Switch | None
 
 
-def configuration(state: State | Place) -> Configuration:
+def read_configuration(state: State | RoutingState) -> Configuration:
     """Where the thread is."""
     return Configuration(state["mode"], Phase(state["phase"]))
 
 
-def router(harness: Harness) -> Callable[[Place], Awaitable[str | list[Send]]]:
+def build_router(deps: AgentDeps) -> Callable[[RoutingState], Awaitable[str | list[Send]]]:
     """The one edge behind every node: it asks the machine where to go."""
 
     # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
-    async def route(place: Place) -> str | list[Send]:
-        return next_step(harness, place)
+    async def route(place: RoutingState) -> str | list[Send]:
+        return next_step(deps, place)
 
     return route
 
 
-def next_step(harness: Harness, place: Place) -> str | list[Send]:
+def next_step(deps: AgentDeps, place: RoutingState) -> str | list[Send]:
     """The node that comes next; for ``act`` a task for each call of the first batch."""
-    node = harness.machine.node(configuration(place))
+    node = deps.machine.node(read_configuration(place))
     if node != "act":
         return END if node is None else node
     batch, rest = place["plan"][0], place["plan"][1:]

@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 
 from graph.approvals.judging import Judged
 from graph.messages.repair import call_id, not_run
-from graph.messages.untrusted import marked
+from graph.messages.untrusted import mark_as_data
 from modes.errors import ModelError, told
 from modes.plain_text import readable
 from modes.toolspec import Effect
@@ -36,21 +36,21 @@ async def run_tool(
     finally:
         calling.reset(before)
     assert isinstance(message, ToolMessage)
-    message.content = bounded(message.text)
+    message.content = truncate(message.text)
     updates: dict[str, Any] = {}
     if judged.effect is Effect.NOTE:
         updates, message.artifact = message.artifact, None
     elif judged.brings_data:
-        message.content = marked(message.content, _source(judged), call_id(judged.call))
+        message.content = mark_as_data(message.content, _source(judged), call_id(judged.call))
     return message, updates
 
 
 def _told(error: Exception, judged: Judged) -> str:
     """What the model is told; the words of a stranger's exception are data."""
-    text = bounded(told(error))
+    text = truncate(told(error))
     if isinstance(error, ModelError):
         return text
-    return marked(text, f"error of {_source(judged)}", call_id(judged.call))
+    return mark_as_data(text, f"error of {_source(judged)}", call_id(judged.call))
 
 
 def _source(judged: Judged) -> str:
@@ -62,7 +62,7 @@ def _source(judged: Judged) -> str:
     return " ".join([spec.name, *(str(value) for value in given if value is not None)])
 
 
-def bounded(text: str) -> str:
+def truncate(text: str) -> str:
     """A result that a provider takes, and people can read.
 
     A file's name may hold any byte, a file any length, and what moves a terminal's cursor.

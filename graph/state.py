@@ -89,7 +89,7 @@ class Planned(TypedDict):
     approved: Approved | None
     denied: str | None
     """Why it is refused, judged in the moment in which it was written."""
-    life: NotRequired[str]
+    process_id: NotRequired[str]
     """Of the process that planned it; see ``graph.approvals.started_calls``."""
 
 

@@ -7,7 +7,7 @@ from langgraph.types import Command
 from pydantic import TypeAdapter, ValidationError
 
 from graph.messages.from_client import check_history, check_kept
-from graph.messages.input_channels import approvals_check, mode_check, phase_check
+from graph.messages.input_channels import build_mode_check, check_approvals, check_phase
 from graph.state import ModeChange, State
 from modes.catalog import Catalog
 from modes.errors import InvalidInputError
@@ -35,8 +35,8 @@ def _type_check(key: str, hint: Any) -> Check:
 
 _CHECKS: dict[str, Check] = {
     **{key: _type_check(key, hint) for key, hint in get_type_hints(State).items()},
-    "approvals": approvals_check,
-    "phase": phase_check,
+    "approvals": check_approvals,
+    "phase": check_phase,
     "messages": check_history,
 }
 _EMPTY: dict[str, Any] = {
@@ -50,9 +50,9 @@ _EMPTY: dict[str, Any] = {
 _IS_SET_ANEW = frozenset({"mode", "first_mode"})
 
 
-def update_check(catalog: Catalog) -> Callable[[Any], None]:
+def build_update_check(catalog: Catalog) -> Callable[[Any], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
-    checks = {**_CHECKS, "mode": mode_check(catalog)}
+    checks = {**_CHECKS, "mode": build_mode_check(catalog)}
 
     def check(update: Any) -> None:
         for key, value in _writes(update):
@@ -85,7 +85,7 @@ def _writes(update: Any) -> Iterator[tuple[Any, Any]]:
             raise InvalidInputError(f"an update of the state is a mapping, not {update!r}")
 
 
-def sound(state: State) -> tuple[State, list[str]]:
+def drop_unsound(state: State) -> tuple[State, list[str]]:
     """The state as it can be gone on with, and the keys of what had to give way.
 
     An older version let in whatever was written.

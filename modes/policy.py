@@ -15,7 +15,7 @@ from modes.rights import commands_to_look
 from modes.rules.file_regex import SECONDS, SlowPatternError
 from modes.rules.matching import Subject
 from modes.rules.permissions import Ruling, denial, ruling
-from modes.rules.protected_paths import guard, is_secret
+from modes.rules.protected_paths import is_secret, protection
 from modes.toolspec import Effect, ToolSpec
 
 
@@ -29,7 +29,7 @@ class Approvals(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class RememberedApprovals:
     """For which calls of a tool a person has approved all that are alike."""
 
     exact: Collection[str] = ()
@@ -43,7 +43,7 @@ class Memory:
         return next((one for one in self.patterns if subject.is_covered_by(one)), None)
 
 
-NOTHING = Memory()
+NOTHING = RememberedApprovals()
 NO_SANDBOX = "runs a command, not sandboxed"
 
 
@@ -71,7 +71,7 @@ def verdict(
     tool: ToolSpec,
     args: Mapping[str, Any] | None,
     approvals: Approvals,
-    remembered: Memory = NOTHING,
+    remembered: RememberedApprovals = NOTHING,
 ) -> Verdict:
     """Judge one call of ``tool`` in ``mode``.
 
@@ -134,7 +134,7 @@ def _secret(tool: ToolSpec, args: Mapping[str, Any]) -> Verdict | None:
 
 
 def _guarded(tool: ToolSpec, args: Mapping[str, Any]) -> Verdict | None:
-    found = {path: guard(path) for path in _paths(tool, args)}
+    found = {path: protection(path) for path in _paths(tool, args)}
     for path, kind in found.items():
         if kind == "deny":
             return Verdict(

@@ -11,7 +11,7 @@ import pytest
 from graph.settings import ROOT
 from tests.conversation import Conversation, make_agent
 from tests.loopback import block_network
-from tests.place import Place
+from tests.place import UserFolders
 from tests.recording import KEYS, PASSED, TAPE, WRITTEN, begin, is_streamed, provider
 
 __all__ = ["begin", "is_streamed", "provider"]
@@ -119,6 +119,6 @@ def talk(workspace: Path) -> Conversation:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> UserFolders:
     """A user's folders, empty."""
-    return Place(tmp_path)
+    return UserFolders(tmp_path)

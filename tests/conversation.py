@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, StreamMode
 
 from graph.agent import Agent, build_agent
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
 from modes.catalog import Catalog, load_catalog
@@ -42,8 +42,8 @@ def make_agent(
     """An agent on ``workspace``, with the offline model unless another is given."""
     catalog = catalog or load_catalog()
     toolbox = build_toolbox(Workspace(workspace), catalog)
-    harness = Harness(catalog, toolbox, Models(model or OfflineModel()), approvals)
-    return build_agent(harness, saver or InMemorySaver())
+    deps = AgentDeps(catalog, toolbox, Models(model or OfflineModel()), approvals)
+    return build_agent(deps, saver or InMemorySaver())
 
 
 class Conversation:

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graph.configuration.loading import Workshop
+from graph.configuration.loading import AgentLoader
 from graph.configuration.project_files import read_project
 from graph.configuration.trust import TrustFile
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.settings import Settings
 from tools.command import Commands
 from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
@@ -28,15 +28,15 @@ def modes_file(*slugs: str, groups: str = "read", role: str = "You help.", rest:
     return "customModes:\n" + "".join(modes)
 
 
-def in_sandbox(harness: Harness) -> Harness:
+def in_sandbox(deps: AgentDeps) -> AgentDeps:
     """As it is where there is a sandbox; to judge, not to run: the program need not be there."""
     commands = Commands(Sandbox(Bubblewrap("bwrap")))
-    toolbox = build_toolbox(harness.toolbox.workspace, harness.catalog, commands)
-    return replace(harness, toolbox=toolbox)
+    toolbox = build_toolbox(deps.toolbox.workspace, deps.catalog, commands)
+    return replace(deps, toolbox=toolbox)
 
 
 @dataclass
-class Place:
+class UserFolders:
     """Where a user works."""
 
     root: Path
@@ -75,8 +75,8 @@ class Place:
         }
         return Settings(**{**folders, **given})
 
-    def workshop(self, **given: Any) -> Workshop:
-        return Workshop(self.settings(**given))
+    def loader(self, **given: Any) -> AgentLoader:
+        return AgentLoader(self.settings(**given))
 
     def trust(self) -> None:
         workspace = Workspace(self.workspace)

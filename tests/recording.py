@@ -26,7 +26,7 @@ from vcr.persisters.filesystem import CassetteNotFoundError
 from vcr.record_mode import RecordMode
 
 from graph.models.providers import PROVIDERS
-from graph.models.secrets import known_secrets
+from graph.models.secrets import find_secrets
 from graph.replay.cassette import (
     SCRIPTED,
     Header,
@@ -35,12 +35,12 @@ from graph.replay.cassette import (
     Recording,
     Request,
     Response,
-    decoded,
-    dumped,
-    loaded,
+    decode_body,
+    dump_cassette,
+    load_cassette,
 )
 from graph.replay.player import OTHER_CLIENTS, Asked, Player, exactly, playing
-from graph.replay.scrubbing import kept_headers, scrubbed
+from graph.replay.scrubbing import keep_headers, scrub
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.difference import difference
@@ -98,20 +98,20 @@ class _Kept:
 
     def interactions(self, replaced: Replaced) -> list[Interaction]:
         """What went over the wire, without what could identify anybody."""
-        secrets = known_secrets()
+        secrets = find_secrets()
         found = []
         for request, raw in zip(self.data["requests"], self.data["responses"], strict=True):
             response = decode_response(raw)
             sent = Request(
                 request.method,
-                scrubbed(request.uri, replaced, secrets),
-                kept_headers(request.headers.items()),
-                scrubbed(decoded(request.body_bytes), replaced, secrets),
+                scrub(request.uri, replaced, secrets),
+                keep_headers(request.headers.items()),
+                scrub(decode_body(request.body_bytes), replaced, secrets),
             )
             got = Response(
                 response["status"]["code"],
-                kept_headers(response["headers"].items()),
-                scrubbed(decoded(response["body"]["string"]), replaced, secrets),
+                keep_headers(response["headers"].items()),
+                scrub(decode_body(response["body"]["string"]), replaced, secrets),
             )
             found.append(Interaction(sent, got))
         return found
@@ -187,13 +187,15 @@ class Tape:
         if self.player is not None:
             left = self.player.unplayed
             chosen = tuple(self.player.recording.interactions[number] for number in left)
-            part.write_text(dumped(Recording(self.player.recording.recorded, chosen), "a part"))
+            part.write_text(
+                dump_cassette(Recording(self.player.recording.recorded, chosen), "a part")
+            )
             self.player.play_counts.update(left)
 
     def take_back(self, part: Path) -> None:
         """Add what the other process recorded."""
         if self.player is None:
-            self.more += loaded(part).interactions
+            self.more += load_cassette(part).interactions
 
 
 Begin = Callable[..., Tape]
@@ -274,7 +276,7 @@ def _recording(item: pytest.Item, tape: Tape) -> Recording:
             f"{shown(tape.path)} is missing; record it: make record T={name}",
             pytrace=False,
         )
-    recording = loaded(tape.path)
+    recording = load_cassette(tape.path)
     expected = (MODELS[tape.provider], tape.is_streamed)
     assert (recording.recorded.model, recording.recorded.streamed) == expected
     return recording
@@ -299,7 +301,7 @@ def _check_streams(found: tuple[Interaction, ...], replaced: Replaced) -> None:
     """Nothing that must be scrubbed is spread over the events of a stream."""
     for number, one in enumerate(found, 1):
         for text in said_in(one.response.body):
-            if scrubbed(text, replaced, known_secrets()) != text:
+            if scrub(text, replaced, find_secrets()) != text:
                 pytest.fail(
                     f"answer {number} holds a secret or the test's folder, cut over several events "
                     "where it cannot be scrubbed; nothing is written. Let the test ask otherwise",
@@ -323,19 +325,19 @@ def said_in(stream: Json) -> list[str]:
                 texts[key] = texts.get(key, "") + value
 
     for line in stream.splitlines() if isinstance(stream, str) else ():
-        gather(decoded(line.removeprefix("data: ")), "")
+        gather(decode_body(line.removeprefix("data: ")), "")
     return list(texts.values())
 
 
 def _write(item: pytest.Item, recording: Recording, path: Path) -> None:
     """Leave the cassette; one that differs by its day alone is left as it is."""
     with suppress(ConfigurationError):  # none yet, or one that is broken
-        if recording.is_same(loaded(path)):
+        if recording.is_same(load_cassette(path)):
             return
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as new:
         try:
-            new.write(dumped(recording, f"Of {item.nodeid}, by `make record`"))
+            new.write(dump_cassette(recording, f"Of {item.nodeid}, by `make record`"))
             new.flush()
             Path(new.name).chmod(0o644)
             Path(new.name).replace(path)

@@ -13,7 +13,7 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from graph.replay.cassette import SCRIPTED, Header, Recording, dumped, loaded
+from graph.replay.cassette import SCRIPTED, Header, Recording, dump_cassette, load_cassette
 from graph.replay.player import Player, exactly, playing
 from tests.conversation import Conversation, make_agent
 from tests.provider.server import KEY
@@ -40,14 +40,14 @@ def main(given: dict[str, Any]) -> None:
             kept = stack.enter_context(listening(given["url"]))
         else:
             player = stack.enter_context(
-                playing(loaded(part), exactly, refuse, replaced=replaced, path=given["name"])
+                playing(load_cassette(part), exactly, refuse, replaced=replaced, path=given["name"])
             )
             stack.callback(_tell, player)
         asked = asyncio.run(resumed(given))
     if given["records"]:
         header = Header(SCRIPTED, MODELS[given["provider"]], given["streamed"], "today")
         recording = Recording(header, tuple(kept.interactions(replaced)))
-        part.write_text(dumped(recording, "a part"), encoding="utf-8")
+        part.write_text(dump_cassette(recording, "a part"), encoding="utf-8")
     else:
         assert not player.unplayed, player.unplayed
     sys.stdout.write(json.dumps(asked))

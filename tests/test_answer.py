@@ -8,12 +8,12 @@ import pytest
 from langchain_core.exceptions import ModelTimeoutError
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from graph.messages.from_model import CUT_OFF, REFUSED, usable
-from graph.messages.normal_form import as_sent
+from graph.messages.from_model import CUT_OFF, REFUSED, check_answer
+from graph.messages.normal_form import prepare_for_provider
 from graph.messages.streamed_calls import StreamedCalls
-from graph.models.provider_errors import explained, is_worth_another_try
-from graph.replay.cassette import loaded
-from graph.replay.dialogue import spoken
+from graph.models.provider_errors import is_worth_another_try, provider_error
+from graph.replay.cassette import load_cassette
+from graph.replay.dialogue import read_dialogue
 from graph.settings import ROOT
 from modes.errors import ProviderError
 from tools.arguments import BROKEN
@@ -22,7 +22,7 @@ CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "too
 
 
 def read(metadata: dict[str, Any], text: str = "", *calls: Any) -> AIMessage:
-    return usable(
+    return check_answer(
         AIMessage(text, tool_calls=list(calls), response_metadata=metadata), StreamedCalls()
     )
 
@@ -84,11 +84,11 @@ def test_answers_without_an_end(provider: str) -> None:
 def test_ids_are_its_own() -> None:
     earlier: list[AnyMessage] = [HumanMessage("hello"), AIMessage("", tool_calls=[CALL], id="m")]
     answer = AIMessage("", tool_calls=[CALL, {**CALL, "id": None}], id="m")
-    after = usable(answer, StreamedCalls(), earlier)
+    after = check_answer(answer, StreamedCalls(), earlier)
     assert after.id != "m"
     assert len({"1", *(call["id"] for call in after.tool_calls)}) == 3
     other = AIMessage("", tool_calls=[{**CALL, "id": "2"}], id="n")
-    assert usable(other, StreamedCalls(), earlier) == other
+    assert check_answer(other, StreamedCalls(), earlier) == other
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_ids_are_its_own() -> None:
     ],
 )
 def test_what_is_kept_of_the_words(content: Any, after: Any) -> None:
-    message = usable(AIMessage(content, tool_calls=[CALL]), StreamedCalls())
+    message = check_answer(AIMessage(content, tool_calls=[CALL]), StreamedCalls())
     expected = [{"type": "thinking", "thinking": "\U0001f600"}] if after is None else after
     assert message.content == expected
 
@@ -138,7 +138,7 @@ def block(id: str, arguments: str = '{"path": "a"}') -> Any:
 def test_calls_stay_where_they_were_beside_thoughts(content: Any, kinds: str | None) -> None:
     """What was reasoned comes before what came of it, or the service refuses it."""
     calls = [{**CALL, "id": "2"}, {**CALL, "id": "3"}]
-    after = usable(AIMessage(content, tool_calls=calls), StreamedCalls())
+    after = check_answer(AIMessage(content, tool_calls=calls), StreamedCalls())
     assert after.tool_calls == calls
     if kinds is None:
         assert after.content == "So."
@@ -160,7 +160,7 @@ def test_a_call_is_the_same_in_both_places(ids: tuple[str, str]) -> None:
         invalid_tool_calls=[unread],
     )
     earlier: list[AnyMessage] = [AIMessage("", tool_calls=[CALL])]
-    after = usable(answer, StreamedCalls(), earlier)
+    after = check_answer(answer, StreamedCalls(), earlier)
     whole, cut = after.tool_calls
     assert len({"1", whole["id"], cut["id"]}) == 3
     assert blocks(after)[1:] == [
@@ -184,7 +184,7 @@ def test_an_answer_of_thoughts_that_ends_at_the_limit() -> None:
     answer = AIMessage(
         [THOUGHT, block("2"), THOUGHT], tool_calls=[call], response_metadata=metadata
     )
-    after = usable(answer, StreamedCalls())
+    after = check_answer(answer, StreamedCalls())
     assert list(after.tool_calls[0]["args"]) == [BROKEN]
     assert [one["type"] for one in blocks(after)] == ["reasoning", "function_call"]
     assert BROKEN in blocks(after)[1]["arguments"]
@@ -194,11 +194,11 @@ def test_thoughts_go_to_their_own_provider_only() -> None:
     blocks: Any = [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "Yes."}]
     thought = AIMessage(blocks, response_metadata={"model_provider": "anthropic"})
     history: list[AnyMessage] = [AIMessage("Hello!"), HumanMessage("Do you?"), thought]
-    first, *rest = as_sent(history, "anthropic")
+    first, *rest = prepare_for_provider(history, "anthropic")
     assert isinstance(first, HumanMessage)
     assert rest == history
-    assert [one.content for one in as_sent(history, "openai-chat")][-1] == "Yes."
-    assert as_sent(history[1:], "anthropic") == history[1:]
+    assert [one.content for one in prepare_for_provider(history, "openai-chat")][-1] == "Yes."
+    assert prepare_for_provider(history[1:], "anthropic") == history[1:]
 
 
 def test_ids_go_back_to_who_gave_them() -> None:
@@ -208,11 +208,11 @@ def test_ids_go_back_to_who_gave_them() -> None:
     answer = AIMessage("", tool_calls=calls, response_metadata={"model_provider": "openai"})
     results = [ToolMessage("", tool_call_id=id) for id in ids]
     history: list[AnyMessage] = [HumanMessage("go"), answer, *results]
-    assert as_sent(history, "openai-chat") == history
-    assert as_sent(history, "ollama") == history
+    assert prepare_for_provider(history, "openai-chat") == history
+    assert prepare_for_provider(history, "ollama") == history
     for origin, kept in (("openai", ["a" * 64, "e"]), ("anthropic", ["a" * 64, "b" * 65, "e"])):
-        sent = as_sent(history, origin)
-        assert sent == as_sent(history, origin), "the same at every step"
+        sent = prepare_for_provider(history, origin)
+        assert sent == prepare_for_provider(history, origin), "the same at every step"
         called: list[Any] = [
             call["id"] for one in sent if isinstance(one, AIMessage) for call in one.tool_calls
         ]
@@ -224,19 +224,19 @@ def test_ids_go_back_to_who_gave_them() -> None:
 def test_a_timeout_is_told_and_tried_again() -> None:
     error = ModelTimeoutError("Request timed out.")
     assert is_worth_another_try(error)
-    text = str(explained(error, "openai:x", 3, has_begun=False))
+    text = str(provider_error(error, "openai:x", 3, has_begun=False))
     assert "(tried 3 times): no answer in time: " in text
 
 
 def test_ollamas_server_that_is_not_there() -> None:
     error = httpx2.ConnectError("All connection attempts failed")
     assert is_worth_another_try(error)
-    text = str(explained(error, "ollama:qwen3", 3, has_begun=False))
+    text = str(provider_error(error, "ollama:qwen3", 3, has_begun=False))
     assert "http://127.0.0.1:11434 cannot be reached: " in text
     assert not is_worth_another_try(ValueError("no"))
     late = httpx2.ReadTimeout("")
     assert is_worth_another_try(late)
-    assert "no answer in time: " in str(explained(late, "ollama:qwen3", 3, has_begun=False))
+    assert "no answer in time: " in str(provider_error(late, "ollama:qwen3", 3, has_begun=False))
 
 
 def test_no_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_no_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         error = RuntimeError(
             f"{before} correct-horse-battery staple-of-mine sk-or-v1-0123456789abcdef0123"
         )
-        text = str(explained(error, "openai:x", 1, has_begun=False))
+        text = str(provider_error(error, "openai:x", 1, has_begun=False))
         assert "correct" not in text
         assert "staple" not in text
         assert "sk-or" not in text
@@ -257,7 +257,7 @@ def test_what_is_said_reads_the_same_in_each_format() -> None:
     found = []
     for name in ("openai", "chat", "anthropic"):
         path = ROOT / "cassettes" / "test_conversations" / f"test_parallel_reads-{name}-whole.yaml"
-        found.append(spoken(loaded(path).interactions[-1].request.body))
+        found.append(read_dialogue(load_cassette(path).interactions[-1].request.body))
     assert found[0] == found[1] == found[2]
     assert [who for who, _ in found[0][1]] == ["user", "assistant", *["call"] * 2, *["result"] * 2]
 
@@ -280,7 +280,7 @@ def test_what_makes_another_conversation(change: str) -> None:
     same, other = body(), body()
     same["system"] = same["tools"][0]["description"] = "something else"
     same["messages"][2]["content"][0]["content"] = "something else"
-    assert spoken(same) == spoken(other)
+    assert read_dialogue(same) == read_dialogue(other)
     match change:
         case "name":
             other = body(name="write")
@@ -292,4 +292,4 @@ def test_what_makes_another_conversation(change: str) -> None:
             other = body(tool="write")
         case "role":
             other["messages"][0]["role"] = "assistant"
-    assert spoken(same) != spoken(other)
+    assert read_dialogue(same) != read_dialogue(other)

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graph.agent import build_agent
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
 from modes.catalog import Catalog, load_catalog
@@ -51,9 +51,9 @@ async def test_answers_that_must_name_their_question(
 ) -> None:
     catalog = load_catalog()
     toolbox = build_toolbox(Workspace(workspace), catalog)
-    harness = Harness(catalog, toolbox, Models(OfflineModel()), bound_answers=True)
+    deps = AgentDeps(catalog, toolbox, Models(OfflineModel()), bound_answers=True)
     talk = Conversation(make_agent(workspace))
-    talk.agent = build_agent(harness, talk.agent.checkpointer)  # type: ignore[arg-type]
+    talk.agent = build_agent(deps, talk.agent.checkpointer)  # type: ignore[arg-type]
     await talk.say("write a: x", mode="code")
     with pytest.raises(Exception, match="question"):
         await talk.send(Command(resume={"decisions": [APPROVE], **given}))
@@ -104,7 +104,7 @@ async def test_an_approval_in_the_sandbox_is_none_without(
     boxed = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(Bubblewrap("bwrap"))))
     saver = talk.agent.checkpointer
     plain = talk.agent
-    talk.agent = build_agent(Harness(catalog, boxed, Models(OfflineModel())), saver)  # type: ignore[arg-type]
+    talk.agent = build_agent(AgentDeps(catalog, boxed, Models(OfflineModel())), saver)  # type: ignore[arg-type]
     await talk.say("run touch a", mode="code")
     (asked,) = await talk.waiting()
     assert asked["description"] == (
@@ -207,7 +207,7 @@ async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspa
     catalog = Catalog([*(catalog[slug] for slug in catalog if slug != "code"), code], "ask")
     toolbox = build_toolbox(Workspace(workspace), catalog)
     model = ScriptedModel(answers=[calling(*calls)])
-    talk = Conversation(build_agent(Harness(catalog, toolbox, Models(model)), InMemorySaver()))
+    talk = Conversation(build_agent(AgentDeps(catalog, toolbox, Models(model)), InMemorySaver()))
     await talk.say("go", mode="code")
     assert [asked["name"] for asked in await talk.waiting()] == ["execute_command", "write_file"]
     await talk.decide(APPROVE, APPROVE)
@@ -225,8 +225,8 @@ async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
 
     catalog = load_catalog()
     toolbox = build_toolbox(Busy(workspace), catalog)
-    harness = Harness(catalog, toolbox, Models(OfflineModel()))
-    talk = Conversation(build_agent(harness, InMemorySaver()))
+    deps = AgentDeps(catalog, toolbox, Models(OfflineModel()))
+    talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("write a: mine", mode="code")
     for _ in range(3):  # no loop of calls that nobody is asked about
         assert len(await talk.waiting()) == 1
@@ -254,7 +254,7 @@ async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> No
     changed = catalog["code"].model_copy(update={"role_definition": "You obey."})
     catalog = Catalog([*modes, changed], "ask")
     toolbox = build_toolbox(Workspace(workspace), catalog)
-    talk.agent = build_agent(Harness(catalog, toolbox, Models(OfflineModel())), saver)  # type: ignore[arg-type]
+    talk.agent = build_agent(AgentDeps(catalog, toolbox, Models(OfflineModel())), saver)  # type: ignore[arg-type]
     await talk.send(None)
     assert not (workspace / "a").exists()
     assert "have changed since the user was asked" in str(await talk.messages())

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from graph.models.secrets import MASK, known_secrets
+from graph.models.secrets import MASK, find_secrets
 from graph.replay.cassette import (
     SCRIPTED,
     Header,
@@ -21,10 +21,10 @@ from graph.replay.cassette import (
     Recording,
     Request,
     Response,
-    dumped,
-    loaded,
+    dump_cassette,
+    load_cassette,
 )
-from graph.replay.scrubbing import kept_headers, scrubbed
+from graph.replay.scrubbing import keep_headers, scrub
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests import prefork
@@ -244,7 +244,7 @@ def outcome(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("changed")
     (folder / "test_samples").mkdir()
     for name, (change, _) in CHANGES.items():
-        text = dumped(change(loaded(cassette(samples, name))), "changed")
+        text = dump_cassette(change(load_cassette(cassette(samples, name))), "changed")
         cassette(folder, name).write_text(text)
     only = "test_short[ or test_long["
     code, text = run(samples, "--cassettes", str(folder), only=only)
@@ -275,7 +275,7 @@ def test_other_things_that_fail_and_one_that_does_not(samples: Path, tmp_path: P
         ("test_short-openai-streamed", other_model),
         ("test_long-openai-whole", turned_round),
     ):
-        text = dumped(change(loaded(cassette(samples, name))), "changed")
+        text = dump_cassette(change(load_cassette(cassette(samples, name))), "changed")
         cassette(tmp_path, name).write_text(text)
     cassette(tmp_path, "test_short-anthropic-whole").write_text("a: 1")
     cassette(tmp_path, "test_that_never_begins-openai-whole").write_text("a: 1")
@@ -298,7 +298,7 @@ def test_a_long_difference_is_cut(samples: Path, tmp_path: Path) -> None:
 
     (tmp_path / "test_samples").mkdir()
     name = "test_short-openai-whole"
-    text = dumped(body(grow)(loaded(cassette(samples, name))), "changed")
+    text = dump_cassette(body(grow)(load_cassette(cassette(samples, name))), "changed")
     cassette(tmp_path, name).write_text(text)
     only = "test_short[openai-whole]"
     _, text = run(samples, "--cassettes", str(tmp_path), only=only)
@@ -314,10 +314,10 @@ def test_recording_again_gives_the_same(samples: Path, tmp_path: Path) -> None:
     assert (code, "4 cassettes written" in text) == (0, True), text
     written = sorted(tmp_path.rglob("*"))
     for path in tmp_path.rglob("*.yaml"):
-        again = loaded(path)
-        assert again.is_same(loaded(cassette(samples, path.stem)))
+        again = load_cassette(path)
+        assert again.is_same(load_cassette(cassette(samples, path.stem)))
         old = replace(again, recorded=replace(again.recorded, date="2020-01-01"))
-        path.write_text(dumped(old, "of old"))
+        path.write_text(dump_cassette(old, "of old"))
     broken = cassette(tmp_path, "test_long-openai-whole")
     broken.write_text("<<<<<<< HEAD\n" + broken.read_text())
     code, text = run(samples, "--record", "--cassettes", str(tmp_path), only=only)
@@ -374,7 +374,7 @@ def test_the_real_service_is_recorded_as_that(samples: Path, tmp_path: Path) -> 
     code, text = run(samples, *options, only=only, HTTPS_PROXY="", **keys)
     assert code == 0, text
     for path in tmp_path.rglob("*.yaml"):
-        recording = loaded(path)
+        recording = load_cassette(path)
         host = f"api.{path.stem.split('-')[1]}.com"
         is_odd = path.stem.startswith("test_odd")
         assert recording.recorded.source == (SCRIPTED if is_odd else host)
@@ -407,8 +407,8 @@ def test_nothing_in_it_identifies_anybody(path: Path) -> None:
         text,
     )
     assert found is None
-    recording = loaded(path)
-    assert dumped(recording, text.partition("\n")[0].removeprefix("# ")) == text
+    recording = load_cassette(path)
+    assert dump_cassette(recording, text.partition("\n")[0].removeprefix("# ")) == text
     assert recording.recorded.source == SCRIPTED or recording.recorded.source.startswith("api.")
     assert recording.recorded.model in MODELS.values()
 
@@ -455,15 +455,15 @@ def test_what_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
         "rest": {"text": "short, no secret at all"},
         "where": "/at/pytest-7/workspace/a.py",
     }
-    assert scrubbed(value, [("/at/pytest-7", "/somewhere")], known_secrets()) == {
+    assert scrub(value, [("/at/pytest-7", "/somewhere")], find_secrets()) == {
         "a": [f"my {MASK}", 1, None, MASK, MASK],
         "rest": {"text": "short, no secret at all"},
         "where": "/somewhere/workspace/a.py",
     }
-    assert scrubbed("my correct-horse-battery") == "my correct-horse-battery"
+    assert scrub("my correct-horse-battery") == "my correct-horse-battery"
     headers: list[tuple[str, str | list[str]]]
     headers = [("Content-Type", ["a", "b"]), ("X-Api-Key", "secret"), ("Retry-After", "1")]
-    assert kept_headers(headers) == {"content-type": "a, b", "retry-after": "1"}
+    assert keep_headers(headers) == {"content-type": "a, b", "retry-after": "1"}
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_what_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_looks_like_a_secret(text: str) -> None:
-    assert scrubbed(f"a {text}, b") == f"a {MASK}, b"
+    assert scrub(f"a {text}, b") == f"a {MASK}, b"
 
 
 @pytest.mark.parametrize(
@@ -504,7 +504,7 @@ def test_what_looks_like_a_secret(text: str) -> None:
 )
 def test_what_looks_like_none(text: str) -> None:
     """Or different requests would be the same."""
-    assert scrubbed(text) == text
+    assert scrub(text) == text
 
 
 def test_the_file_holds_whatever_is_sent(tmp_path: Path) -> None:
@@ -535,9 +535,9 @@ def test_the_file_holds_whatever_is_sent(tmp_path: Path) -> None:
     )
     recording = Recording(Header(SCRIPTED, "openai:x", True, "2026-01-01"), found)
     path = tmp_path / "a.yaml"
-    text = dumped(recording, "a title")
+    text = dump_cassette(recording, "a title")
     path.write_text(text, encoding="utf-8")
-    assert loaded(path) == recording
+    assert load_cassette(path) == recording
     assert text.count("start") == 1, "what comes again stands once"
     assert [line for line in text.splitlines() if line.startswith("#")] == [
         "# a title",
@@ -563,9 +563,9 @@ def test_what_is_no_cassette(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=r"a\.yaml' is no cassette of this project"):
-        loaded(path)
+        load_cassette(path)
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
-        loaded(tmp_path / "missing.yaml")
+        load_cassette(tmp_path / "missing.yaml")
 
 
 class Record(Protocol):

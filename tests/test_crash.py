@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from typing_extensions import override
 
-from graph.messages.untrusted import unmarked
+from graph.messages.untrusted import remove_marks
 from tests.conversation import APPROVE, Conversation, make_agent, problems, until
 
 
@@ -117,7 +117,7 @@ async def test_what_only_reads_runs_again(workspace: Path, saver: BaseCheckpoint
     talk.agent = make_agent(workspace, saver=saver)
     await talk.send(None)
     (result,) = (await talk.results()).values()
-    assert unmarked(result.text).endswith("text")
+    assert remove_marks(result.text).endswith("text")
 
 
 async def test_an_interrupt_is_answered_in_another_process(

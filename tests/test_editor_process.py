@@ -13,12 +13,12 @@ from acp import RequestError
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.editor.store import Sessions
-from graph.configuration.loading import Workshop
+from graph.configuration.loading import AgentLoader
 from modes.errors import ToolFailedError
 from tests import prefork
 from tests.conversation import APPROVE, Conversation, make_agent
 from tests.editor.editor import SLEEP, begun, choosing, editing, has_begun, reopened
-from tests.place import Place
+from tests.place import UserFolders
 from tests.server import Thread, running
 
 
@@ -111,12 +111,12 @@ def is_in_use_for_others(file: Path) -> bool:
     return bool(prefork.run("look", str(file), env=os.environ, cwd=file.parent).returncode)
 
 
-async def test_no_tool_opens_what_the_agent_has_locks_on(place: Place) -> None:
+async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> None:
     """POSIX takes a process's locks off a file when it closes any descriptor of it."""
     file = place.root / "data/s.sqlite"
     file.parent.mkdir()
     (place.root / "link").symlink_to("data")
-    toolbox = Workshop(place.settings(workspace=place.root, sessions=file)).harness().toolbox
+    toolbox = AgentLoader(place.settings(workspace=place.root, sessions=file)).deps().toolbox
     async with Sessions.opened(file):
         (place.root / "hard").hardlink_to(f"{file}.lock")
         for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock", "hard"):

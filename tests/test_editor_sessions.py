@@ -23,7 +23,7 @@ from tests.editor.editor import (
     never,
     reopened,
 )
-from tests.place import Place, modes_file
+from tests.place import UserFolders, modes_file
 
 
 def current(opened: Any) -> dict[str, str]:
@@ -312,7 +312,7 @@ async def test_a_folder_that_is_gone_is_told(tmp_path: Path, workspace: Path) ->
         assert await editor.say(id, "list") == "end_turn"
 
 
-async def test_a_mode_that_has_no_model_is_not_taken(place: Place) -> None:
+async def test_a_mode_that_has_no_model_is_not_taken(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("surgeon", rest="    model: openai:gpt-5.5\n"))
     async with editing(place.root) as editor:
         id = (await editor.new(place.workspace)).session_id
@@ -440,7 +440,7 @@ async def test_a_session_is_one_processs_at_a_time(tmp_path: Path, workspace: Pa
 # Modes of the workspace's own.
 
 
-async def test_modes_of_the_workspace_are_listed_when_it_is_trusted(place: Place) -> None:
+async def test_modes_of_the_workspace_are_listed_when_it_is_trusted(place: UserFolders) -> None:
     place.project_modes.write_text(modes_file("surgeon", groups="read, edit"))
     async with editing(place.root) as editor:
         opened = await editor.new(place.workspace)

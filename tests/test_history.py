@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from graph.messages.repair import NOT_RUN, UNKNOWN, open_calls, repaired
+from graph.messages.repair import NOT_RUN, UNKNOWN, open_calls, repair
 from tests.conversation import problems
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
@@ -33,9 +33,9 @@ MESSAGES: Any = st.lists(
 
 @given(MESSAGES)
 def test_any_history_becomes_valid(messages: list[AnyMessage]) -> None:
-    after = repaired(messages)
+    after = repair(messages)
     assert problems(list(after)) == []
-    assert repaired(after) == after
+    assert repair(after) == after
     kept = [message for message in after if not isinstance(message, ToolMessage)]
     assert kept == [message for message in messages if not isinstance(message, ToolMessage)]
     assert open_calls(after) == []
@@ -44,11 +44,11 @@ def test_any_history_becomes_valid(messages: list[AnyMessage]) -> None:
 @given(MESSAGES)
 def test_a_valid_history_is_left_alone(messages: list[AnyMessage]) -> None:
     if not problems(list(messages)) and not open_calls(messages):
-        assert repaired(messages) == messages
+        assert repair(messages) == messages
 
 
 def test_missing_answers_say_what_is_known() -> None:
-    after = repaired([ai("a", "b", "c"), result("b"), HumanMessage("hello")], running=["c"])
+    after = repair([ai("a", "b", "c"), result("b"), HumanMessage("hello")], running=["c"])
     assert [message.text for message in after] == ["", NOT_RUN, "ok", UNKNOWN, "hello"]
     assert [m.status for m in after if isinstance(m, ToolMessage)] == ["error", "success", "error"]
 

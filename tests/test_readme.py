@@ -16,7 +16,7 @@ from graph.settings import ROOT, Settings, load_settings
 from modes.catalog import load_catalog
 from modes.policy import Approvals, verdict
 from tests.conversation import APPROVE, Conversation
-from tests.place import Place, in_sandbox
+from tests.place import UserFolders, in_sandbox
 
 TEXT = README.read_text(encoding="utf-8")
 
@@ -63,12 +63,12 @@ async def test_the_transcript(talk: Conversation) -> None:
     assert part("transcript") == "\n".join(lines) + "\n"
 
 
-def test_the_example_of_a_modes_file_loads_and_holds(place: Place) -> None:
+def test_the_example_of_a_modes_file_loads_and_holds(place: UserFolders) -> None:
     place.global_modes.write_text(part("custom"))
     place.permissions.write_text(part("permissions"))
-    harness = in_sandbox(place.workshop().harness())
-    assert not harness.notices
-    mode = harness.catalog["docs-writer"]
+    deps = in_sandbox(place.loader().deps())
+    assert not deps.notices
+    mode = deps.catalog["docs-writer"]
     for tool, args, kind in (
         ("write_file", {"path": "docs/a.md", "content": "x"}, "ask"),
         ("write_file", {"path": "docs/generated/a.md", "content": "x"}, "deny"),
@@ -80,7 +80,7 @@ def test_the_example_of_a_modes_file_loads_and_holds(place: Place) -> None:
         ("execute_command", {"command": "env git push"}, "ask"),
         ("read_file", {"path": "src/.env"}, "deny"),
     ):
-        found = verdict(mode, harness.toolbox[tool].spec, args, Approvals.MANUAL)
+        found = verdict(mode, deps.toolbox[tool].spec, args, Approvals.MANUAL)
         assert found.kind == kind, (tool, args)
 
 

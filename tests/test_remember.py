@@ -6,11 +6,11 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.agent import build_agent
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.models.loading import Models
 from modes.errors import InvalidInputError
 from tests.conversation import APPROVE, REJECT, Conversation, problems
-from tests.place import Place, modes_file
+from tests.place import UserFolders, modes_file
 from tests.scripted import ScriptedModel, calling
 
 ALWAYS = {"type": "approve", "remember": True}
@@ -21,8 +21,8 @@ def always(pattern: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def talk(place: Place) -> Conversation:
-    return Conversation(build_agent(place.workshop().harness(), InMemorySaver()))
+def talk(place: UserFolders) -> Conversation:
+    return Conversation(build_agent(place.loader().deps(), InMemorySaver()))
 
 
 async def waits(talk: Conversation, text: str, **host: Any) -> bool:
@@ -34,7 +34,7 @@ async def waits(talk: Conversation, text: str, **host: Any) -> bool:
     return True
 
 
-async def test_a_command_is_remembered(talk: Conversation, place: Place) -> None:
+async def test_a_command_is_remembered(talk: Conversation, place: UserFolders) -> None:
     await talk.say("run touch a", mode="code")
     (request,) = await talk.waiting()
     assert request["remember"] == "touch a"
@@ -50,7 +50,7 @@ async def test_a_command_is_remembered(talk: Conversation, place: Place) -> None
     assert problems(await talk.messages()) == []
 
 
-async def test_a_file_is_remembered(talk: Conversation, place: Place) -> None:
+async def test_a_file_is_remembered(talk: Conversation, place: UserFolders) -> None:
     await talk.say("write docs/a.md: one", mode="code")
     assert (await talk.waiting())[0]["remember"] == "docs/a.md"
     await talk.decide(ALWAYS)
@@ -66,7 +66,7 @@ async def test_a_file_is_remembered(talk: Conversation, place: Place) -> None:
 
 
 async def test_a_command_is_remembered_with_its_folder_and_its_quotes(
-    talk: Conversation, place: Place
+    talk: Conversation, place: UserFolders
 ) -> None:
     await talk.say("run touch 'a b'", mode="code")
     assert (await talk.waiting())[0]["remember"] == "touch 'a b'"
@@ -77,14 +77,14 @@ async def test_a_command_is_remembered_with_its_folder_and_its_quotes(
     model = ScriptedModel(
         answers=[calling(("execute_command", {"command": "touch 'a b'", "cwd": "sub"}))]
     )
-    harness = place.workshop().harness()
-    other = Harness(harness.catalog, harness.toolbox, Models(model))
+    deps = place.loader().deps()
+    other = AgentDeps(deps.catalog, deps.toolbox, Models(model))
     talk.agent = build_agent(other, talk.agent.checkpointer)  # type: ignore[arg-type]  # it is one
     assert await waits(talk, "go")
 
 
 async def test_a_folder_is_not_remembered_as_all_that_is_in_it(
-    talk: Conversation, place: Place
+    talk: Conversation, place: UserFolders
 ) -> None:
     (place.workspace / "src").mkdir()
     await talk.say("write src: x", mode="code")
@@ -92,9 +92,9 @@ async def test_a_folder_is_not_remembered_as_all_that_is_in_it(
     assert await waits(talk, "write src/evil.py: x")
 
 
-async def test_a_listing_is_not_one_file(place: Place) -> None:
+async def test_a_listing_is_not_one_file(place: UserFolders) -> None:
     place.permissions.write_text("list_files: ask")
-    talk = Conversation(build_agent(place.workshop().harness(), InMemorySaver()))
+    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
     await talk.say("list .")
     assert "remember" not in (await talk.waiting())[0]
     with pytest.raises(Exception, match="needs a pattern"):
@@ -103,10 +103,10 @@ async def test_a_listing_is_not_one_file(place: Place) -> None:
     assert not await waits(talk, "list .")
 
 
-async def test_what_may_be_denied_is_not_remembered(place: Place) -> None:
+async def test_what_may_be_denied_is_not_remembered(place: UserFolders) -> None:
     place.permissions.write_text("search_files: {.env: deny}")
     (place.workspace / ".env").write_text("SECRET")
-    talk = Conversation(build_agent(place.workshop().harness(), InMemorySaver()))
+    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
     await talk.say("search SECRET")
     (request,) = await talk.waiting()
     assert "it may be what is denied by rule '.env'" in request["description"]
@@ -142,7 +142,7 @@ async def test_a_pattern_is_remembered(talk: Conversation) -> None:
     ],
 )
 async def test_what_cannot_be_remembered(
-    talk: Conversation, place: Place, text: str, decision: dict[str, Any], says: str
+    talk: Conversation, place: UserFolders, text: str, decision: dict[str, Any], says: str
 ) -> None:
     await talk.say(text, mode="code")
     with pytest.raises(Exception, match=says.replace("*", r"\*")):
@@ -165,27 +165,29 @@ async def test_it_holds_in_its_thread_alone(talk: Conversation) -> None:
     assert await waits(Conversation(talk.agent), "run touch a", mode="code")
 
 
-async def test_it_cannot_lift_a_denial(place: Place) -> None:
+async def test_it_cannot_lift_a_denial(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="read, edit"))
     place.permissions.write_text('write_file: {"*": ask}')
-    workshop = place.workshop()
+    loader = place.loader()
     saver = InMemorySaver()
-    talk = Conversation(build_agent(workshop.harness(), saver))
+    talk = Conversation(build_agent(loader.deps(), saver))
     await talk.say("write a.md: x", mode="mine")
     await talk.decide(always("*"))
     assert not await waits(talk, "write b.md: x")
     place.permissions.write_text('write_file: {"*": ask, "c.md": deny}')
-    talk.agent = build_agent(workshop.harness(), saver)
+    talk.agent = build_agent(loader.deps(), saver)
     await talk.say("write c.md: x")
     assert "must not do that" in str(await talk.messages())
     assert not (place.workspace / "c.md").exists()
 
 
 @pytest.mark.parametrize("change", ["mode", "workspace"])
-async def test_another_mode_of_the_same_name_or_another_folder(place: Place, change: str) -> None:
+async def test_another_mode_of_the_same_name_or_another_folder(
+    place: UserFolders, change: str
+) -> None:
     place.global_modes.write_text(modes_file("mine", groups="command"))
     saver = InMemorySaver()
-    talk = Conversation(build_agent(place.workshop().harness(), saver))
+    talk = Conversation(build_agent(place.loader().deps(), saver))
     await talk.say("run touch a", mode="mine")
     await talk.decide(ALWAYS)
     given: dict[str, Any] = {}
@@ -194,7 +196,7 @@ async def test_another_mode_of_the_same_name_or_another_folder(place: Place, cha
     else:
         given["workspace"] = place.root / "other"
         given["workspace"].mkdir()
-    talk.agent = build_agent(place.workshop(**given).harness(), saver)
+    talk.agent = build_agent(place.loader(**given).deps(), saver)
     assert await waits(talk, "run touch a")
     values = await talk.values()
     assert values["remembered"] == []
@@ -219,7 +221,7 @@ async def test_the_host_revokes(talk: Conversation) -> None:
 
 
 async def test_a_revocation_counts_at_once_while_a_question_waits(
-    talk: Conversation, place: Place
+    talk: Conversation, place: UserFolders
 ) -> None:
     await talk.say("run touch a", mode="code")
     await talk.decide(ALWAYS)
@@ -232,15 +234,15 @@ async def test_a_revocation_counts_at_once_while_a_question_waits(
     assert not (place.workspace / "a").exists()
 
 
-async def test_an_approval_of_a_mode_that_is_no_more_is_dropped(place: Place) -> None:
+async def test_an_approval_of_a_mode_that_is_no_more_is_dropped(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="command"))
-    workshop = place.workshop()
+    loader = place.loader()
     saver = InMemorySaver()
-    talk = Conversation(build_agent(workshop.harness(), saver))
+    talk = Conversation(build_agent(loader.deps(), saver))
     await talk.say("run touch a", mode="mine")
     await talk.decide(ALWAYS)
     place.global_modes.unlink()
-    talk.agent = build_agent(workshop.harness(), saver)
+    talk.agent = build_agent(loader.deps(), saver)
     await talk.say("hello")
     values = await talk.values()
     assert values["remembered"] == []
@@ -264,16 +266,16 @@ async def test_a_revocation_that_makes_no_sense(talk: Conversation, forget: Any)
     assert await talk.waiting()
 
 
-async def test_the_model_cannot_remember(place: Place) -> None:
+async def test_the_model_cannot_remember(place: UserFolders) -> None:
     model = ScriptedModel(
         answers=[
             calling(("execute_command", {"command": "touch a", "remember": True})),
             calling(("execute_command", {"command": "touch a"}), prefix="b"),
         ]
     )
-    made = place.workshop(default_mode="code").harness()
-    harness = Harness(made.catalog, made.toolbox, Models(model))
-    talk = Conversation(build_agent(harness, InMemorySaver()))
+    made = place.loader(default_mode="code").deps()
+    deps = AgentDeps(made.catalog, made.toolbox, Models(model))
+    talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("go")
     assert "no argument 'remember'" in str(await talk.messages())
     await talk.decide(APPROVE)

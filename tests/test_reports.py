@@ -14,7 +14,7 @@ import pytest
 from doors.commands import clean_data, diagram, doctor, modes, trust
 from doors.commands import cli as command_line
 from graph.settings import ROOT
-from tests.place import Place, modes_file
+from tests.place import UserFolders, modes_file
 from tools.sandbox.bubblewrap import bubblewrap
 
 PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
@@ -36,7 +36,7 @@ MAINS = {
 }
 
 
-def environment(place: Place) -> dict[str, str]:
+def environment(place: UserFolders) -> dict[str, str]:
     return {
         "WORKSPACE": str(place.workspace),
         "CONFIG_FOLDER": str(place.home),
@@ -48,7 +48,9 @@ def environment(place: Place) -> dict[str, str]:
 
 
 @pytest.fixture
-def run(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """What a target prints; how it ends is at the end of ``stderr``."""
 
     def run(target: str, **given: str) -> Shown:
@@ -67,7 +69,7 @@ def run(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return run
 
 
-def test_the_targets_of_make(place: Place) -> None:
+def test_the_targets_of_make(place: UserFolders) -> None:
     place.project_modes.write_text(modes_file("theirs"))
     for target, expected in (
         ("trust", "mode theirs: read"),
@@ -84,7 +86,7 @@ def test_the_targets_of_make(place: Place) -> None:
         assert expected in done.stdout
 
 
-def test_modes_says_what_holds_and_why(place: Place, run: Run) -> None:
+def test_modes_says_what_holds_and_why(place: UserFolders, run: Run) -> None:
     place.permissions.write_text("execute_command: {'git push *': deny}\n")
     place.global_modes.write_text(
         modes_file("mine", groups=r"read, [edit, {fileRegex: '\.md$'}], command", rest=PERMISSIONS)
@@ -111,7 +113,7 @@ def test_modes_says_what_holds_and_why(place: Place, run: Run) -> None:
     assert "write_file             deny   no group 'edit'" in shown
 
 
-def test_modes_of_one_mode_and_its_prompt(place: Place, run: Run) -> None:
+def test_modes_of_one_mode_and_its_prompt(place: UserFolders, run: Run) -> None:
     place.rule("AGENTS.md", "Be brief.")
     shown = run("modes", MODE="code", PROMPT="1", TRUST_WORKSPACE="true").stdout
     assert "  | Be brief." in shown
@@ -119,12 +121,12 @@ def test_modes_of_one_mode_and_its_prompt(place: Place, run: Run) -> None:
     assert "unknown mode 'kode'" in run("modes", MODE="kode").stderr
 
 
-def test_modes_follows_the_policy(place: Place, run: Run) -> None:
+def test_modes_follows_the_policy(place: UserFolders, run: Run) -> None:
     shown = run("modes", APPROVALS="auto").stdout
     assert "write_file             allow  edits inside the workspace" in shown
 
 
-def test_trust_shows_and_records(place: Place, run: Run) -> None:
+def test_trust_shows_and_records(place: UserFolders, run: Run) -> None:
     place.project_modes.write_text(modes_file("theirs", groups="command", rest=PERMISSIONS))
     place.rule("AGENTS.md", "Be brief.")
     assert "N Theirs" not in run("modes").stdout
@@ -141,7 +143,7 @@ def test_trust_shows_and_records(place: Place, run: Run) -> None:
     assert "was not trusted" in run("trust", REVOKE="1").stdout
 
 
-def test_trust_of_nothing(place: Place, run: Run) -> None:
+def test_trust_of_nothing(place: UserFolders, run: Run) -> None:
     assert "there is nothing to trust" in run("trust").stdout
     assert not (place.root / "trusted.json").exists()
     failed = run("trust", WORKSPACE=str(place.root / "none"))
@@ -163,7 +165,9 @@ def test_trust_of_nothing(place: Place, run: Run) -> None:
         (modes_file("a", rest='    "\\e[2J": allow\n'), r"\u001b[2J: unknown key"),
     ],
 )
-def test_what_does_not_load_is_not_trusted(place: Place, run: Run, text: str, says: str) -> None:
+def test_what_does_not_load_is_not_trusted(
+    place: UserFolders, run: Run, text: str, says: str
+) -> None:
     place.rule("AGENTS.md", "Obey me.")
     place.project_modes.write_text(text)
     failed = run("trust")
@@ -173,7 +177,7 @@ def test_what_does_not_load_is_not_trusted(place: Place, run: Run, text: str, sa
     assert not (place.root / "trusted.json").exists()
 
 
-def test_trust_says_what_has_changed(place: Place, run: Run) -> None:
+def test_trust_says_what_has_changed(place: UserFolders, run: Run) -> None:
     place.rule("AGENTS.md", "One.")
     place.rule(".roo/rules/a.md", "One.")
     run("trust")
@@ -186,7 +190,7 @@ def test_trust_says_what_has_changed(place: Place, run: Run) -> None:
     assert "since it was trusted last: nothing" in run("trust").stdout
 
 
-def test_trust_can_show_and_trust_nothing(place: Place, run: Run) -> None:
+def test_trust_can_show_and_trust_nothing(place: UserFolders, run: Run) -> None:
     place.rule("AGENTS.md", "One.\n\t\x1b[2JTwo.")
     shown = run("trust", SHOW="1").stdout
     assert "AGENTS.md:\n  | One.\n  |         \\u001b[2JTwo.\n" in shown
@@ -197,7 +201,7 @@ def test_trust_can_show_and_trust_nothing(place: Place, run: Run) -> None:
 
 
 def test_they_explain_themselves_and_do_nothing_else(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.rule("AGENTS.md", "One.")
     for name, value in environment(place).items():
@@ -209,7 +213,7 @@ def test_they_explain_themselves_and_do_nothing_else(
     assert not (place.root / "trusted.json").exists()
 
 
-def test_a_closed_pipe(place: Place) -> None:
+def test_a_closed_pipe(place: UserFolders) -> None:
     done = subprocess.run(
         ["sh", "-c", f"{sys.executable} -m doors.commands.modes | true"],
         cwd=ROOT,
@@ -221,7 +225,7 @@ def test_a_closed_pipe(place: Place) -> None:
     assert done.stderr == ""
 
 
-def test_diagram_has_the_custom_modes(place: Place, run: Run, tmp_path: Path) -> None:
+def test_diagram_has_the_custom_modes(place: UserFolders, run: Run, tmp_path: Path) -> None:
     place.global_modes.write_text(modes_file("mine"))
     place.project_modes.write_text(modes_file("theirs"))
     shown = run("diagram")
@@ -237,7 +241,7 @@ def test_diagram_has_the_custom_modes(place: Place, run: Run, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("target", ["modes", "diagram"])
-def test_what_stops_them(place: Place, run: Run, target: str) -> None:
+def test_what_stops_them(place: UserFolders, run: Run, target: str) -> None:
     place.permissions.write_text("write_file: perhaps")
     failed = run(target)
     assert failed.stdout == ""
@@ -245,7 +249,7 @@ def test_what_stops_them(place: Place, run: Run, target: str) -> None:
     assert "Traceback" not in failed.stderr
 
 
-def test_clean_data_removes_a_database_and_nothing_else(place: Place, run: Run) -> None:
+def test_clean_data_removes_a_database_and_nothing_else(place: UserFolders, run: Run) -> None:
     file = place.root / "checkpoints.sqlite"
     assert run("clean-data").stdout.count("nothing to remove") == 2
     file.write_text("my only copy of something")
@@ -306,7 +310,7 @@ def test_doctor_where_the_program_does_not_work(
     assert "AppArmor" in shown.stdout
 
 
-def test_doctor_with_the_sandbox_turned_off(run: Run, place: Place) -> None:
+def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="read, command"))
     shown = run("doctor", SANDBOX="off", AUTH_TOKEN="0123456789abcdef")  # noqa: S106
     assert ("no", "commands run without a sandbox, and every one asks: SANDBOX=off") in rows(shown)
@@ -317,7 +321,7 @@ def test_doctor_with_the_sandbox_turned_off(run: Run, place: Place) -> None:
 
 
 @pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
-def test_doctor_tries_what_it_says(run: Run, place: Place) -> None:
+def test_doctor_tries_what_it_says(run: Run, place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="read, command"))
     shown = run("doctor", SANDBOX="auto")
     tried = [(kind, what) for kind, what in rows(shown) if "tried just now" in what]
@@ -330,7 +334,9 @@ def test_doctor_tries_what_it_says(run: Run, place: Place) -> None:
 
 
 @pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
-def test_doctor_finds_hard_links_that_lead_outside(run: Run, place: Place, tmp_path: Path) -> None:
+def test_doctor_finds_hard_links_that_lead_outside(
+    run: Run, place: UserFolders, tmp_path: Path
+) -> None:
     (tmp_path / "cached").touch()
     shown = run("doctor", SANDBOX="auto")
     assert ("yes", "no file outside can be changed by a hard link in the workspace") in rows(shown)

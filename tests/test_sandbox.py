@@ -19,7 +19,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.agent import build_agent
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
 from modes.catalog import Catalog, load_catalog
@@ -757,25 +757,25 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
     mode = built_in["code"].model_copy(update={**RULES, **FREE}[rule])
     catalog = Catalog([mode], mode.slug)
     toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
-    harness = Harness(catalog, toolbox, Models(OfflineModel()), Approvals.AUTO)
-    talk = Conversation(build_agent(harness, InMemorySaver()))
+    deps = AgentDeps(catalog, toolbox, Models(OfflineModel()), Approvals.AUTO)
+    talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("run touch made")
     assert (workspace / "made").exists() is (rule in FREE)
-    assert (harness.edit_restriction("code") is None) is (rule in FREE)
+    assert (deps.edit_restriction("code") is None) is (rule in FREE)
 
 
-def harness_of(workspace: Path) -> Harness:
+def harness_of(workspace: Path) -> AgentDeps:
     catalog = load_catalog()
     toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
-    return Harness(catalog, toolbox, Models(OfflineModel()))
+    return AgentDeps(catalog, toolbox, Models(OfflineModel()))
 
 
 @pytest.mark.parametrize("mode", ["ask", "architect"])
 async def test_a_mode_without_commands_may_look(workspace: Path, mode: str) -> None:
     await runner(workspace)("git init -q")
-    harness = harness_of(workspace)
-    assert "`git diff --stat`" in harness.voice(mode).prompt.text
-    talk = Conversation(build_agent(harness, InMemorySaver()))
+    deps = harness_of(workspace)
+    assert "`git diff --stat`" in deps.bound_model(mode).prompt.text
+    talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("run git status\nrun touch made", mode=mode)
     assert "No commits yet" in (await talk.results())["offline_0_0"].text
     (asked,) = await talk.waiting()

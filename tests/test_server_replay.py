@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graph.models.loading import load_model
-from graph.replay.cassette import dumped, loaded
+from graph.replay.cassette import dump_cassette, load_cassette
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.conversation import APPROVE, REJECT
@@ -97,7 +97,7 @@ async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Serve
 
 def test_what_would_go_elsewhere_is_not_played(tmp_path: Path) -> None:
     """Ollama's client is not one that is kept from the network, and neither is another address."""
-    recording = loaded(PLANNED)
+    recording = load_cassette(PLANNED)
     one = recording.interactions[0]
     odd = replace(one, request=replace(one.request, body={"messages": [1]}))
     away = replace(one, request=replace(one.request, uri="http://127.0.0.1:1/v1/messages"))
@@ -108,7 +108,7 @@ def test_what_would_go_elsewhere_is_not_played(tmp_path: Path) -> None:
         (replace(recording, interactions=()), "is empty"),
     ):
         path = tmp_path / "changed.yaml"
-        path.write_text(dumped(changed, "changed"))
+        path.write_text(dump_cassette(changed, "changed"))
         with pytest.raises(ConfigurationError, match=re.escape(text)):
             load_model(f"replay:{path}")
 

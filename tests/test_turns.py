@@ -7,7 +7,7 @@ import pytest
 from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.messages.untrusted import unmarked
+from graph.messages.untrusted import remove_marks
 from modes.catalog import Catalog, load_catalog
 from modes.errors import ProviderError
 from modes.policy import Approvals
@@ -114,7 +114,7 @@ async def test_one_review_for_a_message_and_the_switch_comes_last(
     assert values["mode"] == "debug"
     tools = [message for message in values["messages"] if message.type == "tool"]
     assert [tool.name for tool in tools] == ["read_file", "write_file", "read_file", "switch_mode"]
-    assert unmarked(tools[2].text).endswith("x"), "a read after a write sees what was written"
+    assert remove_marks(tools[2].text).endswith("x"), "a read after a write sees what was written"
     assert talk.nodes == [
         "intake", "code", "review", "act", "act", "act", "switch_mode", "debug",
     ]  # fmt: skip

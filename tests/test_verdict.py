@@ -7,7 +7,7 @@ import pytest
 
 from modes.catalog import load_catalog
 from modes.errors import FileRestrictionError, NotAllowedError
-from modes.policy import Approvals, Memory, verdict
+from modes.policy import Approvals, RememberedApprovals, verdict
 from modes.rules.permissions import Kind
 from modes.toolspec import Effect, ToolGroup, ToolSpec
 from tools.toolbox import build_toolbox
@@ -87,7 +87,7 @@ def test_a_restricted_file_has_an_error_of_its_own(tmp_path: Path) -> None:
 
 def test_no_memory_decides_for_a_person(tmp_path: Path) -> None:
     specs = build_toolbox(Workspace(tmp_path), CATALOG).specs
-    everything = Memory(patterns=["*"])
+    everything = RememberedApprovals(patterns=["*"])
     for spec in specs:
         found = verdict(CATALOG["code"], spec, ARGS[spec.name], Approvals.MANUAL, everything)
         asks = spec.effect in (Effect.SWITCH, Effect.QUESTION)

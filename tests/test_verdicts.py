@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from graph.approvals.judging import Moment, judge
-from graph.configuration.loading import Workshop
-from graph.deps import Harness
+from graph.approvals.judging import CallContext, judge
+from graph.configuration.loading import AgentLoader
+from graph.deps import AgentDeps
 from graph.settings import Settings
 from modes.errors import InvalidCallError
 from modes.policy import Approvals
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def harness_of(folder: Path, number: int) -> Harness:
+def harness_of(folder: Path, number: int) -> AgentDeps:
     home, workspace = folder / f"home{number}", folder / f"workspace{number}"
     outside = folder / f"outside{number}"
     for name in ("src/app.py", "docs/guide.md", "secrets/key.txt", "notes.md"):
@@ -60,18 +60,18 @@ def harness_of(folder: Path, number: int) -> Harness:
     for file, key in texts.items():
         if key in SETS[number]:
             file.write_text(SETS[number][key])
-    harness = Workshop(
+    deps = AgentLoader(
         Settings(workspace=workspace, config_folder=home, trust_workspace=True, model="offline")
-    ).harness()
-    assert not [notice for notice in harness.notices if "browser" not in notice]
-    return in_sandbox(harness) if SETS[number].get("sandbox", True) else harness
+    ).deps()
+    assert not [notice for notice in deps.notices if "browser" not in notice]
+    return in_sandbox(deps) if SETS[number].get("sandbox", True) else deps
 
 
-def arguments(harness: Harness, tool: str, given: Any) -> dict[str, Any]:
+def arguments(deps: AgentDeps, tool: str, given: Any) -> dict[str, Any]:
     if not isinstance(given, str):
         return dict(given)
     try:
-        spec = harness.toolbox[tool].spec
+        spec = deps.toolbox[tool].spec
     except InvalidCallError:
         return {"path": given}
     if spec.effect is Effect.SWITCH:
@@ -83,10 +83,10 @@ def arguments(harness: Harness, tool: str, given: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("number", "row"), ROWS)
 async def test_row(folder: Path, number: int, row: list[Any]) -> None:
     mode, tool, given, approvals, expected = row
-    harness = harness_of(folder, number)
-    moment = Moment(harness.catalog[mode], Approvals(approvals))
-    args = arguments(harness, tool, given)
-    judged = await judge(harness, moment, {"name": tool, "args": args, "id": "1"})
+    deps = harness_of(folder, number)
+    context = CallContext(deps.catalog[mode], Approvals(approvals))
+    args = arguments(deps, tool, given)
+    judged = await judge(deps, context, {"name": tool, "args": args, "id": "1"})
     found = judged.verdict
     is_error = found.kind == "deny" and expected not in ("allow", "ask", "deny")
     assert (found.error.__name__ if is_error else found.kind) == expected, found.reason

@@ -8,7 +8,7 @@ BROKEN = "not JSON"
 """The one argument of a call that did not arrive whole; its value says why."""
 
 
-def misfit(value: Any, depth: int = 0) -> str | None:  # noqa: PLR0911  # a table
+def find_unserializable(value: Any, depth: int = 0) -> str | None:  # noqa: PLR0911  # a table
     """What in ``value`` no checkpoint and no provider can hold; None where it is fine.
 
     A lone surrogate above all: a person would be shown one text, and another
@@ -18,7 +18,9 @@ def misfit(value: Any, depth: int = 0) -> str | None:  # noqa: PLR0911  # a tabl
         if depth == MAX_DEPTH:
             return f"more than {MAX_DEPTH} levels"
         parts: list[Any] = [*value, *value.values()] if isinstance(value, dict) else value
-        return next((found for part in parts if (found := misfit(part, depth + 1))), None)
+        return next(
+            (found for part in parts if (found := find_unserializable(part, depth + 1))), None
+        )
     match value:
         case str() if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
             return "a character that is half of one"

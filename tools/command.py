@@ -15,9 +15,9 @@ from tools.sandbox.closed_folders import ROOT
 from tools.sandbox.hard_links import few_linked_outside
 from tools.sandbox.limits import Limits
 from tools.sandbox.process import run
-from tools.sandbox.scan import Closed, Survey, survey
+from tools.sandbox.scan import Closed, Scan, scan
 from tools.sandbox.start import Start
-from tools.sandbox.workspace_lock import alone
+from tools.sandbox.workspace_lock import workspace_lock
 from tools.tool import Tool
 from tools.workspace.encoding import shown_name
 from tools.workspace.workspace import Workspace
@@ -95,15 +95,15 @@ async def _run_in_sandbox(
 ) -> str:
     now, root = calling.get(), workspace.root
 
-    def prepare() -> tuple[Survey, Start]:
-        found, folder = survey(root), workspace.folder(line.cwd)
+    def prepare() -> tuple[Scan, Start]:
+        found, folder = scan(root), workspace.folder(line.cwd)
         found.linked = few_linked_outside(root, found) if now.edits_freely else set()
         box = replace(sandbox, has_children=not now.only_looks)
         how = {"writable": now.edits_freely}
         environment = _environment(line.text, only_looks=now.only_looks)
         return found, box.start(root, found, folder, line.text, environment, **how)
 
-    async with alone(root, now.emit):
+    async with workspace_lock(root, now.emit):
         before, start = await _prepared(prepare)
         told = await run(start, line.seconds, limits, now.emit)
         hidden = set[str]() if sandbox.shows_secrets else before.secrets
@@ -118,7 +118,7 @@ async def _run_in_sandbox(
     return "\n".join([told, *(f"[{notice}]" for notice in notices)])
 
 
-async def _prepared(prepare: Callable[[], tuple[Survey, Start]]) -> tuple[Survey, Start]:
+async def _prepared(prepare: Callable[[], tuple[Scan, Start]]) -> tuple[Scan, Start]:
     """What ``prepare`` gives; where nobody waits for it any more, it is closed."""
     preparing = asyncio.ensure_future(asyncio.to_thread(prepare))
     try:
@@ -130,15 +130,15 @@ async def _prepared(prepare: Callable[[], tuple[Survey, Start]]) -> tuple[Survey
         raise
 
 
-def _close(prepared: "asyncio.Future[tuple[Survey, Start]]") -> None:
+def _close(prepared: "asyncio.Future[tuple[Scan, Start]]") -> None:
     if prepared.exception() is None:
         prepared.result()[1].close()
 
 
-def _made(root: Path, before: Survey) -> Iterator[str]:
+def _made(root: Path, before: Scan) -> Iterator[str]:
     """What the command made of files that steer."""
     try:
-        made = survey(root).makers - before.makers
+        made = scan(root).makers - before.makers
     except (ToolFailedError, OSError) as error:
         yield f"the command has run, and {error}"
         return
@@ -158,7 +158,7 @@ def _addendum(sandbox: Sandbox | None) -> str:
     )
 
 
-def _hints(line: str, told: str, found: Survey, hidden: set[str]) -> Iterator[str]:
+def _hints(line: str, told: str, found: Scan, hidden: set[str]) -> Iterator[str]:
     """What the sandbox may have to do with an error; programs do not know of it."""
     makers = found.steering - found.secrets | found.links | found.linked
     if makers and any(text in told for text in READ_ONLY):

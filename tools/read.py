@@ -7,7 +7,7 @@ from modes.rules.protected_paths import is_secret
 from modes.toolspec import Effect, ToolGroup
 from tools.tool import Tool
 from tools.workspace.encoding import shown_name
-from tools.workspace.line_range import Excerpt
+from tools.workspace.line_range import LineRange
 from tools.workspace.search import Query, files, search_file, search_folder
 from tools.workspace.workspace import Workspace
 
@@ -33,7 +33,7 @@ def read_tools(workspace: Workspace) -> list[Tool]:
         count = MAX_LINES if limit is None else min(max(limit, 1), MAX_LINES)
         with workspace.opened(path, is_real=True) as file:
             try:
-                found = Excerpt.of(file, start, count)
+                found = LineRange.of(file, start, count)
             except ToolFailedError as error:
                 raise ToolFailedError(f"{path!r} {error}") from None
         lines = [f"{number:>5} {line}" for number, line in enumerate(found.lines, start)]
@@ -99,7 +99,7 @@ def read_tools(workspace: Workspace) -> list[Tool]:
     ]
 
 
-def _notices(path: str, found: Excerpt) -> Iterator[str]:
+def _notices(path: str, found: LineRange) -> Iterator[str]:
     """What is left out, and why."""
     end = found.start + len(found.lines) - 1
     if found.last == 0:

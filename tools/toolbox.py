@@ -10,7 +10,7 @@ from modes.catalog import Catalog
 from modes.errors import InvalidCallError
 from modes.mode import Mode
 from modes.toolspec import Effect, ToolSpec
-from tools.arguments import BROKEN, misfit
+from tools.arguments import BROKEN, find_unserializable
 from tools.command import Commands, command_tools
 from tools.conversation import conversation_tools
 from tools.edit import edit_tools
@@ -89,7 +89,7 @@ class Toolbox:
         assert isinstance(schema, type) and issubclass(schema, BaseModel)
         if BROKEN in args:
             raise InvalidCallError(f"{tool.spec.name} did not run: {args[BROKEN]}")
-        if found := misfit(dict(args)):
+        if found := find_unserializable(dict(args)):
             raise InvalidCallError(f"{tool.spec.name}: the arguments hold {found}")
         if unknown := sorted(args.keys() - schema.model_fields.keys()):
             raise InvalidCallError(

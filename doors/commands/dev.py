@@ -10,9 +10,9 @@ import socket
 import sys
 from pathlib import Path
 
-from graph.configuration.loading import Workshop
-from graph.deps import Harness
-from graph.replay.cassette import loaded
+from graph.configuration.loading import AgentLoader
+from graph.deps import AgentDeps
+from graph.replay.cassette import load_cassette
 from graph.settings import ENV_FILE, ROOT, Settings, load_settings
 from modes.errors import ConfigurationError, UserError
 
@@ -31,12 +31,12 @@ def main(env_file: Path = ENV_FILE) -> None:
     """Replace this process by the server; end with a message where it cannot start."""
     try:
         settings = load_settings(env_file)
-        harness = Workshop(settings).harness()
+        deps = AgentLoader(settings).deps()
         port = free_port(settings.listen, os.environ.get("PORT") or "2024")
         command = server_command(settings, port)
     except UserError as error:
         sys.exit(f"modeshift: {error}")
-    print(banner(settings, harness, port), flush=True)
+    print(banner(settings, deps, port), flush=True)
     os.chdir(ROOT)
     os.execve(sys.executable, command, environment())  # noqa: S606
 
@@ -98,7 +98,7 @@ def environment() -> dict[str, str]:
     return given
 
 
-def banner(settings: Settings, harness: Harness, port: int) -> str:
+def banner(settings: Settings, deps: AgentDeps, port: int) -> str:
     """What is served, and where."""
     host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
     address = f"http://{host}:{port}"
@@ -107,19 +107,19 @@ def banner(settings: Settings, harness: Harness, port: int) -> str:
         model += "  (no language model; set MODEL in .env, see .env.example)"
     own = [
         f"           {mode.model}  (mode {slug})"
-        for slug in harness.catalog
-        if (mode := harness.catalog[slug]).model is not None
+        for slug in deps.catalog
+        if (mode := deps.catalog[slug]).model is not None
     ]
     return "\n".join(
         (
             f"model      {model}",
             *_to_say(settings.model),
             *own,
-            f"modes      {', '.join(harness.catalog)}  (make modes says what they may do)",
-            *(f"notice     {notice}" for notice in harness.notices),
+            f"modes      {', '.join(deps.catalog)}  (make modes says what they may do)",
+            *(f"notice     {notice}" for notice in deps.notices),
             f"workspace  {settings.workspace}",
             f"approvals  {settings.approvals}",
-            f"commands   {_commands(harness)}  (make doctor says what is enforced)",
+            f"commands   {_commands(deps)}  (make doctor says what is enforced)",
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
             f"threads    {settings.checkpoints}",
             f"address    {address}",
@@ -135,11 +135,11 @@ def _to_say(model: str) -> list[str]:
         return []
     from graph.replay.replay_model import user_messages  # noqa: PLC0415  # vcrpy is an extra
 
-    return [f"say        {text!r}" for text in user_messages(loaded(ROOT / path))]
+    return [f"say        {text!r}" for text in user_messages(load_cassette(ROOT / path))]
 
 
-def _commands(harness: Harness) -> str:
-    sandbox = harness.toolbox.sandbox
+def _commands(deps: AgentDeps) -> str:
+    sandbox = deps.toolbox.sandbox
     if sandbox is None:
         return "not sandboxed; every one asks"
     return "in a sandbox, " + ("with the network" if sandbox.has_network else "no network")

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from doors.commands.cli import run
-from graph.configuration.loading import Workshop
+from graph.configuration.loading import AgentLoader
 from graph.settings import load_settings
 from modes.errors import ConfigurationError
 
 
 def main() -> Iterator[str]:
     """The diagram, or where it was written; raises ``UserError``."""
-    harness = Workshop(load_settings()).harness()
-    for notice in harness.notices:
+    deps = AgentLoader(load_settings()).deps()
+    for notice in deps.notices:
         print(f"modeshift: {notice}", file=sys.stderr)
-    drawn = harness.machine.mermaid()
+    drawn = deps.machine.mermaid()
     out = os.environ.get("OUT")
     if not out:
         yield drawn

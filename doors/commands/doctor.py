@@ -7,15 +7,15 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from doors.commands.cli import run
-from graph.configuration.loading import Workshop
-from graph.deps import Harness
+from graph.configuration.loading import AgentLoader
+from graph.deps import AgentDeps
 from graph.settings import Settings, load_settings
 from modes.toolspec import ToolGroup
 from tools.command import MAX_SECONDS
 from tools.sandbox import seccomp
 from tools.sandbox.bubblewrap import Bubblewrap, Sandbox, bubblewrap
 from tools.sandbox.hard_links import few_linked_outside, linked_outside
-from tools.sandbox.scan import survey
+from tools.sandbox.scan import scan
 from tools.workspace.openat import kernel_opens
 from tools.workspace.ripgrep import is_held, version
 
@@ -41,13 +41,13 @@ TRIED = (
 def main() -> Iterator[str]:
     """The report; raises ``UserError``."""
     settings = load_settings()
-    harness = Workshop(settings).harness()
+    deps = AgentLoader(settings).deps()
     yield f"workspace  {settings.workspace}"
     yield f"approvals  {settings.approvals}"
     yield ""
     yield from _files()
     yield from _commands(settings, bubblewrap())
-    yield from _modes(harness)
+    yield from _modes(deps)
     yield from _door(settings)
 
 
@@ -105,7 +105,7 @@ def _sandbox(settings: Settings, found: Bubblewrap) -> Iterator[str]:
 
 
 def _hard_links(workspace: Path) -> Iterator[str]:
-    protected = few_linked_outside(workspace, survey(workspace))
+    protected = few_linked_outside(workspace, scan(workspace))
     open_ones = linked_outside(workspace) - protected
     if not open_ones:
         text = "  no file outside can be changed by a hard link in the workspace"
@@ -124,7 +124,7 @@ def _holds(settings: Settings, found: Bubblewrap, line: str) -> bool:
     folder = settings.workspace.resolve()
     with NamedTemporaryFile() as mark:
         environment = {"PATH": os.defpath, "HOME": str(Path.home()), "MARK": mark.name}
-        with sandbox.start(folder, survey(folder), folder, line, environment) as start:
+        with sandbox.start(folder, scan(folder), folder, line, environment) as start:
             try:
                 start.run(60)
             except subprocess.SubprocessError:
@@ -142,13 +142,13 @@ def _remedies(found: Bubblewrap) -> Iterator[str]:
     yield "in a container: allow user namespaces, or work on the machine itself"
 
 
-def _modes(harness: Harness) -> Iterator[str]:
+def _modes(deps: AgentDeps) -> Iterator[str]:
     """Whether a mode that may not edit everything can have commands do it."""
-    for slug in harness.catalog:
-        restriction = harness.edit_restriction(slug)
-        if restriction is None or harness.catalog[slug].grant(ToolGroup.COMMAND) is None:
+    for slug in deps.catalog:
+        restriction = deps.edit_restriction(slug)
+        if restriction is None or deps.catalog[slug].grant(ToolGroup.COMMAND) is None:
             continue
-        if harness.toolbox.sandbox is None:
+        if deps.toolbox.sandbox is None:
             text = f"commands in {slug} mode can change the workspace, if you approve them"
             yield _row(NO, text, f"although {restriction}")
         else:

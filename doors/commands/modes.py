@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from doors.commands.cli import run
-from graph.configuration.loading import Workshop
-from graph.deps import Harness
+from graph.configuration.loading import AgentLoader
+from graph.deps import AgentDeps
 from graph.settings import Settings, load_settings
 from modes.mode import Mode
 from modes.plain_text import plain
@@ -23,33 +23,33 @@ from modes.toolspec import Effect, ToolSpec
 def main() -> Iterator[str]:
     """The report; raises ``UserError``."""
     settings = load_settings()
-    yield from report(settings, Workshop(settings).harness(), os.environ.get("MODE"))
+    yield from report(settings, AgentLoader(settings).deps(), os.environ.get("MODE"))
 
 
-def report(settings: Settings, harness: Harness, slug: str | None = None) -> Iterator[str]:
+def report(settings: Settings, deps: AgentDeps, slug: str | None = None) -> Iterator[str]:
     """The lines of the report, of one mode or of all."""
     yield f"workspace  {settings.workspace}"
     yield f"approvals  {settings.approvals}"
-    for notice in harness.notices:
+    for notice in deps.notices:
         yield f"notice     {notice}"
-    for mode in (
-        [harness.catalog[slug]] if slug else map(harness.catalog.__getitem__, harness.catalog)
-    ):
+    for mode in [deps.catalog[slug]] if slug else map(deps.catalog.__getitem__, deps.catalog):
         yield ""
-        yield from _mode(harness, mode, settings.approvals)
+        yield from _mode(deps, mode, settings.approvals)
         if os.environ.get("PROMPT") == "1":
-            yield from (f"  | {line}" for line in harness.voice(mode.slug).prompt.text.splitlines())
+            yield from (
+                f"  | {line}" for line in deps.bound_model(mode.slug).prompt.text.splitlines()
+            )
 
 
-def _mode(harness: Harness, mode: Mode, approvals: Approvals) -> Iterator[str]:
-    default = ", the default" if mode.slug == harness.catalog.default else ""
+def _mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
+    default = ", the default" if mode.slug == deps.catalog.default else ""
     yield f"{mode.slug}  {mode.name}  ({mode.origin.level}: {mode.origin.file}{default})"
-    yield f"  model {mode.model or harness.models.default}"
-    if rules := harness.rules(mode.slug):
+    yield f"  model {mode.model or deps.models.default}"
+    if rules := deps.rules(mode.slug):
         yield f"  rules of the workspace: {len(rules)} characters"
-    for tool in harness.toolbox.specs:
+    for tool in deps.toolbox.specs:
         found = verdict(mode, tool, None, approvals)
-        why = _source(mode, tool, found.reason) + _reach(harness, mode, tool, found.kind)
+        why = _source(mode, tool, found.reason) + _reach(deps, mode, tool, found.kind)
         yield _row(tool.name, "deny" if commands_to_look(mode, tool) else found.kind, why)
         if found.kind != "deny":
             yield from _rules(mode, tool.name)
@@ -64,9 +64,9 @@ def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
     return f"{reason}{limit}"
 
 
-def _reach(harness: Harness, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
+def _reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
     """Whether a command is held to what the mode may edit."""
-    restriction = harness.edit_restriction(mode.slug)
+    restriction = deps.edit_restriction(mode.slug)
     if tool.effect is not Effect.COMMAND or kind == "deny" or restriction is None:
         return ""
     changes = "cannot change the workspace" if tool.sandboxed else "may change files all the same"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from doors.commands.cli import run
 from graph.configuration.project_files import ProjectFiles, read_project
 from graph.configuration.sources import check_modes
-from graph.configuration.trust import TrustFile, differences
+from graph.configuration.trust import TrustFile, find_differences
 from graph.settings import Settings, load_settings
 from modes.catalog import with_origin
 from modes.errors import ConfigurationError
@@ -61,7 +61,7 @@ def _trust(settings: Settings) -> list[str]:
         *_contents(files, workspace),
     ]
     if before is not None:
-        changed = differences(before, files.digests) or ["nothing"]
+        changed = find_differences(before, files.digests) or ["nothing"]
         lines.append(f"since it was trusted last: {', '.join(changed)}")
     lines.append("SHOW=1 shows the texts, REVOKE=1 takes the trust back")
     trust.trust(workspace.root, files.digests)

@@ -14,9 +14,9 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from doors.editor.options import Modes, modes_of
 from graph.agent import Agent, build_agent
-from graph.approvals.started_calls import Once
-from graph.configuration.loading import Workshop
-from graph.deps import Harness
+from graph.approvals.started_calls import StartedCalls
+from graph.configuration.loading import AgentLoader
+from graph.deps import AgentDeps
 from graph.settings import Settings
 from modes.machine import Phase
 from tools.workspace.client_files import buffers
@@ -28,7 +28,7 @@ log = logging.getLogger("modeshift")
 class Shop:
     """An agent, and the harness that it was built from."""
 
-    harness: Harness
+    deps: AgentDeps
     agent: Agent
     modes: Modes
     """As an editor shows them; there may be many."""
@@ -69,10 +69,10 @@ class Shops:
     def __init__(self, settings: Settings, saver: BaseCheckpointSaver[str]) -> None:
         self.settings = settings
         self._saver = saver
-        self._workshops: dict[tuple[Path, str], Workshop] = {}
+        self._loaders: dict[tuple[Path, str], AgentLoader] = {}
         self._shops: dict[tuple[Path, str], Shop] = {}
         self._lock = asyncio.Lock()
-        self._once = Once()
+        self._started_calls = StartedCalls()
 
     async def get(self, cwd: Path, model: str) -> Shop:
         """For the folder as its files are now; raises ``UserError``."""
@@ -81,17 +81,17 @@ class Shops:
 
     def _get(self, cwd: Path, model: str) -> Shop:
         key = cwd, model
-        workshop = self._workshops.get(key)
-        if workshop is None:
+        loader = self._loaders.get(key)
+        if loader is None:
             settings = self.settings.model_copy(update={"workspace": cwd, "model": model})
-            workshop = Workshop(settings, self._once)
-        elif key in self._shops and not workshop.is_outdated():
+            loader = AgentLoader(settings, self._started_calls)
+        elif key in self._shops and not loader.is_outdated():
             return self._shops[key]
-        harness = workshop.harness()
-        agent = build_agent(harness, self._saver, self.settings.max_steps)
-        self._workshops[key] = workshop
-        shop = self._shops[key] = Shop(harness, agent, modes_of(harness.catalog))
-        for notice in harness.notices:
+        deps = loader.deps()
+        agent = build_agent(deps, self._saver, self.settings.max_steps)
+        self._loaders[key] = loader
+        shop = self._shops[key] = Shop(deps, agent, modes_of(deps.catalog))
+        for notice in deps.notices:
             log.warning(notice)
         return shop
 

@@ -18,7 +18,7 @@ from acp.schema import (
 from langchain_core.messages import BaseMessage
 
 from doors.editor.folder import Folder
-from graph.messages.untrusted import marked, unmarked
+from graph.messages.untrusted import mark_as_data, remove_marks
 from modes.errors import InvalidInputError
 from modes.plain_text import escaped
 
@@ -51,7 +51,7 @@ def said(blocks: Sequence[PromptBlock], folder: Folder) -> Said:
                 if isinstance(resource, BlobResourceContents):
                     raise InvalidInputError(f"{resource.uri} is attached as bytes; attach text")
                 source = _named(resource.uri, resource.uri, folder)
-                text += f"\n{marked(resource.text, source, resource.uri)}\n"
+                text += f"\n{mark_as_data(resource.text, source, resource.uri)}\n"
             case ImageContentBlock():
                 image = {"type": "image", "base64": block.data, "mime_type": block.mime_type}
                 images.append(image)
@@ -89,7 +89,7 @@ def shown(message: BaseMessage) -> Iterator[TextContentBlock | ImageContentBlock
     for block in [content] if isinstance(content, str) else content:
         match block:
             case str(text) | {"type": "text", "text": str(text)} if text:
-                yield text_block(unmarked(text))
+                yield text_block(remove_marks(text))
             case {"type": "image_url", "image_url": {"url": str(url)}}:
                 found = _DATA_URL.fullmatch(url)
                 if found is None:

@@ -77,7 +77,7 @@ class Turn:
     def _is_about_the_mode(self, interrupt: Interrupt) -> bool:
         """Whether an answer may change the mode, or the approvals."""
         asked = {one["name"] for one in interrupt.value["action_requests"]}
-        specs = self._choices.shop.harness.toolbox.specs
+        specs = self._choices.shop.deps.toolbox.specs
         return any(
             spec.effect in (Effect.SWITCH, Effect.QUESTION) and spec.name in asked for spec in specs
         )
@@ -116,18 +116,18 @@ class Turn:
         return interrupt
 
     async def _heard(self, stream: str, part: Any) -> None:
-        harness, narrator = self._choices.shop.harness, self._narrator
+        deps, narrator = self._choices.shop.deps, self._narrator
         match stream, part:
             case "messages", (message, _):
-                await narrator.piece(harness, message)
+                await narrator.piece(deps, message)
             case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
                 await narrator.output(id, text)
             case "tasks", {"name": "act", "input": {"planned": planned}}:
                 if planned["denied"] is None:
-                    await narrator.begins(harness, planned)
+                    await narrator.begins(deps, planned)
             case "updates", dict():
                 for node, update in part.items():
-                    await narrator.update(harness, node, update or {})
+                    await narrator.update(deps, node, update or {})
                     for notice in (update or {}).get("notices", ()):
                         if notice != VOID:  # the cards say that
                             await narrator.notice(notice)
@@ -138,11 +138,11 @@ class Turn:
         request: Request = interrupt.value
         shop = self._choices.shop
         values = (await shop.state(self._id)).values
-        plans = await asyncio.to_thread(plans_of, shop.harness, values.get("written", []))
+        plans = await asyncio.to_thread(plans_of, shop.deps, values.get("written", []))
         decisions = list[dict[str, Any]]()
         for asked in request["action_requests"]:
             question = await asyncio.to_thread(
-                Question.of, shop.harness, self._narrator.folder, asked, values["mode"], plans
+                Question.of, shop.deps, self._narrator.folder, asked, values["mode"], plans
             )
             if question.is_open:
                 await self._narrator.say(asked["description"])

@@ -19,7 +19,7 @@ from doors.editor.folder import Folder
 from doors.editor.tool_calls import Card
 from graph.approvals.requests import ActionRequest
 from graph.approvals.suggestions import suggestions
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
 from modes.plain_text import plain
 from modes.toolspec import Effect
@@ -51,7 +51,7 @@ class Question:
     @classmethod
     def of(
         cls,
-        harness: Harness,
+        deps: AgentDeps,
         folder: Folder,
         asked: ActionRequest,
         mode: str,
@@ -59,13 +59,13 @@ class Question:
     ) -> "Question":
         """What is asked in ``mode``; ``plans`` are what it has written so far. Blocks."""
         call = ToolCall(name=asked["name"], args=asked["args"], id=asked["id"])
-        card = Card.at_once(harness, folder, call, is_due=True)
+        card = Card.at_once(deps, folder, call, is_due=True)
         # What the model says is shown as it is: a picture in it, say, would be fetched.
         told = as_output(asked["description"])
         match card.effect:
             case Effect.SWITCH:
                 content = (told, *plans)
-                options = (*_switch(), *_others(harness, asked, mode), _reject("No, stay"))
+                options = (*_switch(), *_others(deps, asked, mode), _reject("No, stay"))
             case Effect.QUESTION:
                 content = (told,)
                 options = (*_answers(asked), _in_the_chat())
@@ -97,13 +97,13 @@ class Question:
         return next((one for one in self.options if one.id == outcome.option_id), None)
 
 
-def plans_of(harness: Harness, written: list[str]) -> tuple[Content, ...]:
+def plans_of(deps: AgentDeps, written: list[str]) -> tuple[Content, ...]:
     """The Markdown files that a mode has written, for whoever decides on leaving it. Blocks."""
     found = []
     for path in written:
         if path.endswith(".md"):
             try:
-                text = harness.toolbox.workspace.read(path, MAX_PLAN, is_real=True)
+                text = deps.toolbox.workspace.read(path, MAX_PLAN, is_real=True)
             except ToolFailedError as error:
                 found.append(as_output(f"{path} is not shown: {error}"))
             else:
@@ -127,12 +127,12 @@ def _switch() -> Iterator[Option]:
     )
 
 
-def _others(harness: Harness, asked: ActionRequest, mode: str) -> Iterator[Option]:
+def _others(deps: AgentDeps, asked: ActionRequest, mode: str) -> Iterator[Option]:
     """Other modes to go to; not those whose model cannot be had."""
-    left = [slug for slug in harness.catalog if slug not in (mode, asked["args"].get("mode_slug"))]
+    left = [slug for slug in deps.catalog if slug not in (mode, asked["args"].get("mode_slug"))]
     for slug in left[:MAX_TARGETS]:
-        target = harness.catalog[slug]
-        if harness.models.problem(target.model) is None:
+        target = deps.catalog[slug]
+        if deps.models.problem(target.model) is None:
             args: dict[str, Any] = {**asked["args"], "mode_slug": slug}
             action = {"name": asked["name"], "args": args}
             decision = {"type": "edit", "edited_action": action}

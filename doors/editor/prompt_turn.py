@@ -65,7 +65,7 @@ class Exchange:
                 f"{choices.options.model!r} and approvals {choices.options.approvals!r}; "
                 "send the message again if that is right"
             )
-        await self._narrator.catch_up(choices.shop.harness, values.get("messages", []))
+        await self._narrator.catch_up(choices.shop.deps, values.get("messages", []))
         if message is not None and not await self._begins(message, values):
             return "end_turn"
         buffers.set(self._files)
@@ -99,7 +99,7 @@ class Exchange:
             if choices.mode_is_set.is_set():
                 await choices.take_back(values)
         if not message.content:
-            await self._narrator.say(f"{choices.shop.harness.catalog[message.mode].name} mode.")
+            await self._narrator.say(f"{choices.shop.deps.catalog[message.mode].name} mode.")
             return False
         await choices.keep(title=choices.record.title or message.title)
         await self._narrator.send(
@@ -133,7 +133,7 @@ class Exchange:
             await choices.shop.settle(self._id)
             values = await choices.read()
             messages = values.get("messages", [])
-            await self._narrator.catch_up(choices.shop.harness, messages)
+            await self._narrator.catch_up(choices.shop.deps, messages)
             if words.strip() and not _is_kept(words, messages):
                 # The model knows what the user has read of it.
                 said = AIMessage(f"{words}\n\n{STOPPED_HERE}")

@@ -83,8 +83,8 @@ class Session:
         is_asked = self._choices.record.mode is None and await shop.question(self.id) is not None
         messages = values.get("messages", [])
         if not self._tasks:
-            await self._narrator.reopen(shop.harness, messages, is_asked=is_asked)
-        await self._narrator.replay(shop.harness, messages)
+            await self._narrator.reopen(shop.deps, messages, is_asked=is_asked)
+        await self._narrator.replay(shop.deps, messages)
         if todos := values.get("todos"):
             await self._narrator.plan(todos)
 

@@ -20,7 +20,7 @@ from doors.editor.options import Modes, Options
 from doors.editor.store import Record, Sessions
 from doors.editor.updates import Narrator
 from graph.state import Switch
-from graph.switch import voided
+from graph.switch import void_switch
 from modes.errors import InvalidInputError
 
 _clock = count(1)
@@ -100,11 +100,11 @@ class Choices:
             self.record = await self._sessions.find(self.record.id) or self.record
             self.shop = await self._shops.get(cwd, self._model)
             values = (await self.shop.state(self.record.id)).values
-            harness = self.shop.harness
+            deps = self.shop.deps
             mode = str(values.get("mode"))
-            self._mode = mode if mode in harness.catalog else harness.catalog.default
-            self._approvals = values.get("approvals") or harness.approvals.value
-            if self.record.mode not in harness.catalog:
+            self._mode = mode if mode in deps.catalog else deps.catalog.default
+            self._approvals = values.get("approvals") or deps.approvals.value
+            if self.record.mode not in deps.catalog:
                 self.record = replace(self.record, mode=None)
                 self.mode_is_set.clear()
             self._notice(known)
@@ -113,7 +113,7 @@ class Choices:
     def _notice(self, known: Options | None) -> None:
         """Note when what was ``known`` has been changed elsewhere."""
         now = self.options
-        if known is not None and known.mode not in self.shop.harness.catalog:
+        if known is not None and known.mode not in self.shop.deps.catalog:
             known = replace(known, mode=now.mode)  # it is no more, and nobody's choice
         if known is not None and known.chosen != now.chosen:
             self._changed_elsewhere = next(_clock)
@@ -153,8 +153,8 @@ class Choices:
             await self.keep(**{option: None})
 
     async def _check_model_of(self, mode: str) -> None:
-        harness = self.shop.harness
-        if problem := await asyncio.to_thread(harness.models.problem, harness.catalog[mode].model):
+        deps = self.shop.deps
+        if problem := await asyncio.to_thread(deps.models.problem, deps.catalog[mode].model):
             raise InvalidInputError(problem)
 
     async def keep(self, **changes: Any) -> None:
@@ -170,7 +170,7 @@ class Choices:
 
     async def take_back(self, values: Mapping[str, Any]) -> None:
         """A question in another mode is none any more."""
-        await self._narrator.catch_up(self.shop.harness, values.get("messages", []))
+        await self._narrator.catch_up(self.shop.deps, values.get("messages", []))
         await self._narrator.stopped(TAKEN_BACK)
 
     # How a wish gets into the thread.
@@ -187,7 +187,7 @@ class Choices:
     def are_due(self) -> bool:
         """Whether the run goes on in another way than the user wants by now."""
         is_due = self._wished().items() - self._on_the_way.items()
-        return bool(is_due) or self._model != self.shop.harness.models.default
+        return bool(is_due) or self._model != self.shop.deps.models.default
 
     def run_has_ended(self) -> None:
         """Whatever became of it: what is not in the thread is still wished."""
@@ -196,7 +196,7 @@ class Choices:
 
     async def apply(self) -> None:
         """Put them into the thread, between two steps of a run."""
-        if self._model != self.shop.harness.models.default:
+        if self._model != self.shop.deps.models.default:
             self.shop = await self._shops.get(Path(self.record.cwd), self._model)
         wished = self._wished()
         values = (await self.shop.state(self.record.id)).values
@@ -261,4 +261,4 @@ def _overruled(switch: Switch, wished: dict[str, Any]) -> Switch:
     """A switch that was approved, and is not done, under what has been chosen since."""
     approvals = wished.get("approvals", switch["approvals"])
     switch = {**switch, "approvals": approvals}
-    return voided(switch) if "mode" in wished else switch
+    return void_switch(switch) if "mode" in wished else switch

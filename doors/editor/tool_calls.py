@@ -20,9 +20,9 @@ from langchain_core.messages import ToolCall, ToolMessage
 from doors.editor.content import as_output, as_text
 from doors.editor.diffs import Content, diff, preview_of, text_of
 from doors.editor.folder import Folder
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.messages.repair import call_id
-from graph.messages.untrusted import unmarked
+from graph.messages.untrusted import remove_marks
 from modes.errors import InvalidCallError
 from modes.plain_text import plain
 from modes.toolspec import Effect
@@ -62,37 +62,37 @@ class Card:
 
     @classmethod
     async def of(
-        cls, harness: Harness, folder: Folder, call: ToolCall, *, is_due: bool = False
+        cls, deps: AgentDeps, folder: Folder, call: ToolCall, *, is_due: bool = False
     ) -> Self:
         """Of a call; one that ``is_due`` has yet to run, so that the old text is there."""
-        return await asyncio.to_thread(cls.at_once, harness, folder, call, is_due=is_due)
+        return await asyncio.to_thread(cls.at_once, deps, folder, call, is_due=is_due)
 
     @classmethod
     def at_once(
-        cls, harness: Harness, folder: Folder, call: ToolCall, *, is_due: bool = False
+        cls, deps: AgentDeps, folder: Folder, call: ToolCall, *, is_due: bool = False
     ) -> Self:
         """As ``of``; blocks."""
         try:
-            tool = harness.toolbox[call["name"]]
+            tool = deps.toolbox[call["name"]]
         except InvalidCallError:
             return cls(call_id(call), plain(call["name"], MAX_TITLE), given=call["args"])
         files = tuple[Path, ...]()
         preview, line = tuple[Content, ...](), None
         try:
-            args = harness.toolbox.check(tool, call["args"])
+            args = deps.toolbox.check(tool, call["args"])
         except InvalidCallError:
             args = {name: value for name, value in call["args"].items() if name != BROKEN}
         else:
             names = [args[name] for name in tool.spec.paths if args.get(name) is not None]
             files = tuple(map(folder.file, names))
             if tool.spec.effect is Effect.EDIT and files:
-                old = partial(text_of, harness.toolbox.workspace, names[0]) if is_due else None
+                old = partial(text_of, deps.toolbox.workspace, names[0]) if is_due else None
                 preview, line = preview_of(args, files[0], old)
         effect = tool.spec.effect
         looks_around = effect is Effect.READ and tool.spec.reads_below
         return cls(
             call_id(call),
-            plain(_title(harness, tool, args), MAX_TITLE) or call["name"],
+            plain(_title(deps, tool, args), MAX_TITLE) or call["name"],
             "search" if looks_around else KINDS[effect],
             effect,
             files if effect in (Effect.READ, Effect.EDIT) else (),
@@ -144,7 +144,7 @@ class Card:
 
     def result(self, message: ToolMessage) -> list[Content]:
         """The content of an answer."""
-        text = unmarked(message.text)
+        text = remove_marks(message.text)
         if message.status != "error":
             match message.artifact, self.given:
                 case {"replaced": str() | None as old}, {"content": str(new)} if self.files:
@@ -169,12 +169,12 @@ class Card:
         }
 
 
-def _title(harness: Harness, tool: Tool, args: Mapping[str, Any]) -> str:
+def _title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:
     spec = tool.spec
     match spec.effect:
         case Effect.SWITCH:
             slug = args.get("mode_slug")
-            name = harness.catalog[slug].name if slug in harness.catalog else slug
+            name = deps.catalog[slug].name if slug in deps.catalog else slug
             return f"Switch to {name} mode"
         case Effect.QUESTION:
             return str(args.get("question"))

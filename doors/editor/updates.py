@@ -26,7 +26,7 @@ from langgraph.types import Overwrite
 from doors.editor.content import as_output, as_text, shown, text_block
 from doors.editor.folder import Folder
 from doors.editor.tool_calls import KINDS, Card
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.messages.from_model import CUT_OFF
 from graph.messages.normal_form import is_sound_id
 from graph.messages.repair import call_id, open_calls
@@ -82,7 +82,7 @@ class Narrator:
             self._notices.add(text)
             await self.say(f"> Notice: {text}\n\n")
 
-    async def piece(self, harness: Harness, message: AnyMessage) -> None:
+    async def piece(self, deps: AgentDeps, message: AnyMessage) -> None:
         """A piece of the model's answer, from the stream ``messages``."""
         if not isinstance(message, AIMessageChunk):
             return  # it comes with the node's update
@@ -91,7 +91,7 @@ class Narrator:
         await self._words(message)
         for call in message.tool_call_chunks:
             if call["id"] and call["name"]:
-                await self._announce(harness, call["id"], call["name"])
+                await self._announce(deps, call["id"], call["name"])
 
     async def _words(self, message: AIMessage) -> None:
         for block in message.content_blocks:
@@ -103,31 +103,31 @@ class Narrator:
             elif block["type"] == "text" and (text := block["text"]):
                 await self.say(text)
 
-    async def _announce(self, harness: Harness, id: str, name: str) -> None:
+    async def _announce(self, deps: AgentDeps, id: str, name: str) -> None:
         """A call of which the arguments are still on their way."""
         if id in self._used or not is_sound_id(id):
             return  # it will get another one
         try:
-            kind = KINDS[harness.toolbox[name].spec.effect]
+            kind = KINDS[deps.toolbox[name].spec.effect]
         except InvalidCallError:
             kind = "other"
         self._used.add(id)
         card = self._open[id] = Card(id, plain(name), kind)
         await self.send(card.start())
 
-    async def update(self, harness: Harness, node: str, update: Mapping[str, Any]) -> None:
+    async def update(self, deps: AgentDeps, node: str, update: Mapping[str, Any]) -> None:
         """What a node has changed, from the stream ``updates``."""
         messages = update.get("messages") or []
         messages = messages.value if isinstance(messages, Overwrite) else messages
         for message in messages:
             if isinstance(message, AIMessage) and node not in REPAIRING:
-                await self._answer(harness, message)
+                await self._answer(deps, message)
             elif isinstance(message, ToolMessage) and message.tool_call_id in self._open:
                 await self._ended(message)
         if (todos := update.get("todos")) is not None:
             await self.plan(todos)
 
-    async def _answer(self, harness: Harness, message: AIMessage) -> None:
+    async def _answer(self, deps: AgentDeps, message: AIMessage) -> None:
         """The whole answer: what of it was not heard, and its calls.
 
         Announced calls that are not among them are none.
@@ -143,13 +143,13 @@ class Narrator:
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
-            card = await Card.of(harness, self.folder, call)
+            card = await Card.of(deps, self.folder, call)
             is_new = card.id not in self._open
             self._open[card.id] = card
             self._used.add(card.id)
             await self.send(card.start() if is_new else card.progress("pending"))
 
-    async def catch_up(self, harness: Harness, messages: Sequence[AnyMessage]) -> None:
+    async def catch_up(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
         """Of earlier calls the editor has cards: those with an answer have ended.
 
         Those without are open, if the editor has not been told that they are not.
@@ -160,7 +160,7 @@ class Narrator:
         self._endings.clear()
         for call in open_calls(messages):
             if call_id(call) not in self._used:
-                self.waits(await Card.of(harness, self.folder, call))
+                self.waits(await Card.of(deps, self.folder, call))
         answers = (message for message in messages if isinstance(message, AIMessage))
         self._used |= {call_id(call) for message in answers for call in message.tool_calls}
 
@@ -168,15 +168,15 @@ class Narrator:
         """A card that the editor is asked about, and so knows."""
         self._open[card.id] = card
 
-    async def begins(self, harness: Harness, planned: Planned) -> None:
+    async def begins(self, deps: AgentDeps, planned: Planned) -> None:
         """A call that is about to run, from the stream ``tasks``."""
         call, approved = planned["call"], planned["approved"]
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         self._running.add(call_id(call))
-        card = self._open.get(call_id(call)) or await Card.of(harness, self.folder, call)
+        card = self._open.get(call_id(call)) or await Card.of(deps, self.folder, call)
         if not card.is_due or card.given != call["args"]:
-            card = self._open[card.id] = await Card.of(harness, self.folder, call, is_due=True)
+            card = self._open[card.id] = await Card.of(deps, self.folder, call, is_due=True)
         await self.send(card.progress("in_progress"))
 
     async def output(self, id: str, text: str) -> None:
@@ -224,14 +224,14 @@ class Narrator:
         await self.send(AgentPlanUpdate(session_update="plan", entries=entries))
 
     async def reopen(
-        self, harness: Harness, messages: Sequence[AnyMessage], *, is_asked: bool
+        self, deps: AgentDeps, messages: Sequence[AnyMessage], *, is_asked: bool
     ) -> None:
         """No call is under way; those without an answer wait for a person, or for nobody."""
         self._open.clear()
         for call in open_calls(messages) if is_asked else ():
-            self.waits(await Card.of(harness, self.folder, call))
+            self.waits(await Card.of(deps, self.folder, call))
 
-    async def replay(self, harness: Harness, messages: Sequence[AnyMessage]) -> None:
+    async def replay(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
         """The whole history; the last calls may be under way, or wait for a person."""
         answers = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         announced = dict(self._open)
@@ -244,7 +244,7 @@ class Narrator:
             elif isinstance(message, AIMessage):
                 await self._words(message)
                 for call in message.tool_calls:
-                    await self._retold(harness, call, answers.get(call_id(call)))
+                    await self._retold(deps, call, answers.get(call_id(call)))
                     self._used.add(call_id(call))
                     announced.pop(call_id(call), None)
         # Of the answer that is coming in, which is not among the messages yet.
@@ -254,8 +254,8 @@ class Narrator:
             if card.id in self._open:
                 await self.send(card.start(self._status(card.id)))
 
-    async def _retold(self, harness: Harness, call: ToolCall, answer: ToolMessage | None) -> None:
-        card = await Card.of(harness, self.folder, call)
+    async def _retold(self, deps: AgentDeps, call: ToolCall, answer: ToolMessage | None) -> None:
+        card = await Card.of(deps, self.folder, call)
         answer = answer or self._endings.get(card.id)  # it has ended since the history was read
         if answer is None and card.id in self._open:
             self._open[card.id] = card

@@ -9,18 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.state import Remembered
-from modes.policy import Memory
+from modes.policy import RememberedApprovals
 
 ALL = "all"
 
 
 def remember(
-    harness: Harness, mode_slug: str, tool: str, pattern: str, *, exact: bool
+    deps: AgentDeps, mode_slug: str, tool: str, pattern: str, *, exact: bool
 ) -> Remembered:
     """A record of an approval that is given now."""
-    digest = harness.place_digest(mode_slug)
+    digest = deps.environment_digest(mode_slug)
     return Remembered(
         id=sha256(f"{digest}\0{tool}\0{exact}\0{pattern}".encode()).hexdigest()[:12],
         mode=mode_slug,
@@ -32,20 +32,20 @@ def remember(
     )
 
 
-def memories(
-    harness: Harness, mode_slug: str, remembered: Iterable[Remembered]
-) -> Mapping[str, Memory]:
+def select_approvals(
+    deps: AgentDeps, mode_slug: str, remembered: Iterable[Remembered]
+) -> Mapping[str, RememberedApprovals]:
     """What holds in the mode, by tool."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     for one in remembered:
-        if one["digest"] == harness.place_digest(mode_slug):
+        if one["digest"] == deps.environment_digest(mode_slug):
             exact, patterns = found.setdefault(one["tool"], ([], []))
             (exact if one["exact"] else patterns).append(one["pattern"])
-    return {tool: Memory(*lists) for tool, lists in found.items()}
+    return {tool: RememberedApprovals(*lists) for tool, lists in found.items()}
 
 
-def after_forgetting(
-    harness: Harness, remembered: Sequence[Remembered], ids: Sequence[str]
+def forget(
+    deps: AgentDeps, remembered: Sequence[Remembered], ids: Sequence[str]
 ) -> tuple[list[Remembered], list[str]]:
     """What is left without ``ids``, and without what no longer holds; and what to tell."""
     known = {one["id"] for one in remembered}
@@ -58,7 +58,7 @@ def after_forgetting(
     for one in remembered:
         if ALL in ids or one["id"] in ids:
             continue
-        if one["mode"] in harness.catalog and one["digest"] == harness.place_digest(one["mode"]):
+        if one["mode"] in deps.catalog and one["digest"] == deps.environment_digest(one["mode"]):
             kept.append(one)
         else:
             notices.append(

@@ -5,31 +5,33 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from graph.approvals.judging import Judged
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.messages.repair import call_id
 from modes.errors import ToolFailedError
 from modes.toolspec import Effect
 from tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 
 
-async def contents(harness: Harness, judged: Sequence[Judged]) -> dict[str, str]:
+async def digest_contents(deps: AgentDeps, judged: Sequence[Judged]) -> dict[str, str]:
     """A digest for each call that edits files and needs a person, by its id."""
     edits = [one for one in judged if one.verdict.kind == "ask" and one.effect is Effect.EDIT]
-    paths = list(dict.fromkeys(path for one in edits for path in files_of(one)))
+    paths = list(dict.fromkeys(path for one in edits for path in edited_files(one)))
     # Side by side: an editor may take its time for each.
-    found = await asyncio.gather(*(content_of(harness, [path]) for path in paths))
+    found = await asyncio.gather(*(digest_files(deps, [path]) for path in paths))
     by_path = dict(zip(paths, found, strict=True))
-    return {call_id(one.call): _joined(map(by_path.__getitem__, files_of(one))) for one in edits}
+    return {
+        call_id(one.call): _joined(map(by_path.__getitem__, edited_files(one))) for one in edits
+    }
 
 
-def files_of(one: Judged) -> list[str]:
+def edited_files(one: Judged) -> list[str]:
     """The real paths that a call would change."""
     return [path for path in one.real_paths.values() if path is not None]
 
 
-async def content_of(harness: Harness, paths: Sequence[str]) -> str:
+async def digest_files(deps: AgentDeps, paths: Sequence[str]) -> str:
     """A digest of what is in the files, as an editor has them where one reads."""
-    workspace = harness.toolbox.workspace
+    workspace = deps.toolbox.workspace
     found = await asyncio.gather(*(asyncio.to_thread(_digest, workspace, path) for path in paths))
     return _joined(found)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from graph.approvals.judging import Judged
 from graph.approvals.suggestions import suggestions
-from graph.deps import Harness, edit_limit
+from graph.deps import AgentDeps, edit_limit
 from modes.mode import Mode
 from modes.plain_text import escaped, plain, readable, unseen
 from modes.toolspec import Effect, ToolGroup
@@ -15,16 +15,16 @@ MAX_REASON = 1000
 MAX_PLACES = 10
 
 
-def describe(harness: Harness, mode: Mode, one: Judged) -> str:
+def describe(deps: AgentDeps, mode: Mode, one: Judged) -> str:
     """What a person reads before deciding on a call."""
     assert one.args is not None
     match one.effect:
         case Effect.SWITCH:
-            target = harness.catalog[one.args["mode_slug"]]
+            target = deps.catalog[one.args["mode_slug"]]
             return (
                 f"Switch from {mode.name} to {target.name} mode? "
                 f"Reason: {plain(one.args['reason'], MAX_REASON)}\n"
-                f"{what_changes(harness, mode, target)}"
+                f"{describe_switch(deps, mode, target)}"
             )
         case Effect.QUESTION:
             labels = [f"- {label}" for label in suggestions(one.args)]
@@ -32,7 +32,7 @@ def describe(harness: Harness, mode: Mode, one: Judged) -> str:
         case Effect.COMMAND:
             return (
                 f"{mode.name} mode wants to use {one.call['name']}: {one.verdict.reason}. "
-                f"{_reach(harness, mode, one.verdict.reason)}{_not_seen(one)}"
+                f"{_reach(deps, mode, one.verdict.reason)}{_not_seen(one)}"
             )
         case _:
             return (
@@ -64,10 +64,10 @@ def _texts(value: Any) -> Iterator[str]:
                 yield from _texts(inner)
 
 
-def _reach(harness: Harness, mode: Mode, reason: str) -> str:
+def _reach(deps: AgentDeps, mode: Mode, reason: str) -> str:
     """What a command can do to the workspace, and whether it has the network."""
-    sandbox = harness.toolbox.sandbox
-    restriction = harness.edit_restriction(mode.slug)
+    sandbox = deps.toolbox.sandbox
+    restriction = deps.edit_restriction(mode.slug)
     if sandbox is None:
         said = "" if "not sandboxed" in reason else "It is not sandboxed. "
         more = f", and may change files although {restriction}" if restriction else ""
@@ -86,19 +86,19 @@ def _real_paths(one: Judged) -> str:
     return f" on {', '.join(map(repr, real))}" if real else ""
 
 
-def what_changes(harness: Harness, source: Mode, target: Mode) -> str:
+def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
     """What a switch brings and takes: tools, files to edit, the model."""
-    gained, lost = harness.machine.difference(source.slug, target.slug)
+    gained, lost = deps.machine.difference(source.slug, target.slug)
     text = f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
     if source.grant(ToolGroup.EDIT) and target.grant(ToolGroup.EDIT):
         before, after = (edit_limit(mode) or "every file" for mode in (source, target))
         if before != after:
             text += f" Files to edit: {after} instead of {before}."
-    before, after = (mode.model or harness.models.default for mode in (source, target))
+    before, after = (mode.model or deps.models.default for mode in (source, target))
     return text if before == after else f"{text} Model: {after} instead of {before}."
 
 
-def handed_over(name: str, written: Sequence[str], todos: Sequence[Mapping[str, str]]) -> str:
+def describe_handover(name: str, written: Sequence[str], todos: Sequence[Mapping[str, str]]) -> str:
     """What the mode that is left has written, a plan say, and the todo list."""
     lines = []
     if written:

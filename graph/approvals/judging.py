@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from langchain_core.messages import ToolCall
 
-from graph.approvals.always_allow import memories
+from graph.approvals.always_allow import select_approvals
 from graph.approvals.suggestions import switch_targets
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.messages.repair import call_id
 from graph.state import ActTask, Approved, Planned, State
 from modes.errors import InvalidCallError
@@ -17,7 +17,7 @@ from modes.mode import Mode
 from modes.policy import (
     NOTHING,
     Approvals,
-    Memory,
+    RememberedApprovals,
     Verdict,
     can_be_remembered,
     verdict,
@@ -28,33 +28,33 @@ from tools.tool import Tool
 
 
 @dataclass(frozen=True)
-class Moment:
+class CallContext:
     """Where and when a call is judged."""
 
     mode: Mode
     approvals: Approvals
-    alone: bool = True
+    is_only_call: bool = True
     """Whether the call is the only one of its message."""
     refused: Collection[str] = ()
     """Modes to which a person refused to switch, in this turn."""
-    remembered: Mapping[str, Memory] = field(default_factory=dict)
+    remembered: Mapping[str, RememberedApprovals] = field(default_factory=dict)
     """For which calls a person has approved the like of them, by tool."""
 
     @classmethod
     def of(
         cls,
-        harness: Harness,
+        deps: AgentDeps,
         state: State | ActTask,
-        alone: bool = True,
+        is_only_call: bool = True,
         refused: Collection[str] = (),
     ) -> Self:
         """The moment in which the thread is."""
         return cls(
-            harness.catalog[state["mode"]],
+            deps.catalog[state["mode"]],
             Approvals(state["approvals"]),
-            alone,
+            is_only_call,
             refused,
-            memories(harness, state["mode"], state.get("remembered", ())),
+            select_approvals(deps, state["mode"], state.get("remembered", ())),
         )
 
 
@@ -116,19 +116,21 @@ class Judged:
         return self.verdict.kind == "deny" or self.effect is Effect.READ
 
 
-async def judge(harness: Harness, moment: Moment, call: ToolCall) -> Judged:
+async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged:
     """Judge one call; also in ``act``, on the arguments about to run."""
     try:
-        tool = harness.toolbox[call["name"]]
-        args = harness.toolbox.check_at_once(tool, call["args"])
+        tool = deps.toolbox[call["name"]]
+        args = deps.toolbox.check_at_once(tool, call["args"])
         if args is None:  # it takes a closer look at the file system, which blocks
-            args = await asyncio.to_thread(harness.toolbox.check, tool, call["args"])
+            args = await asyncio.to_thread(deps.toolbox.check, tool, call["args"])
     except InvalidCallError as error:
         return _denied(call, str(error))
-    return _judge(harness, moment, call, tool, args)
+    return _judge(deps, context, call, tool, args)
 
 
-async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall]) -> list[Judged]:
+async def judge_all(
+    deps: AgentDeps, context: CallContext, calls: Sequence[ToolCall]
+) -> list[Judged]:
     """Judge the calls of one message, all in the moment in which they were written.
 
     One message switches the mode once: a second ``switch_mode`` is denied.
@@ -136,7 +138,7 @@ async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall])
     judged: list[Judged] = []
     has_switch = False
     for call in calls:
-        one = await judge(harness, moment, call)
+        one = await judge(deps, context, call)
         if one.effect is Effect.SWITCH and one.verdict.kind == "ask":
             if has_switch:
                 one = _denied(call, "Call switch_mode once in a message.")
@@ -145,8 +147,8 @@ async def judge_all(harness: Harness, moment: Moment, calls: Sequence[ToolCall])
     return judged
 
 
-def batches(
-    harness: Harness, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
+def plan_batches(
+    deps: AgentDeps, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
 ) -> list[list[Planned]]:
     """The calls in the order they run: changes one at a time, others side by side.
 
@@ -160,7 +162,7 @@ def batches(
             message=message,
             approved=approved.get(call_id(one.call)),
             denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
-            life=harness.once.life,
+            process_id=deps.started_calls.process_id,
         )
         if beside and one.runs_beside_others:
             plan[-1].append(planned)
@@ -171,30 +173,30 @@ def batches(
 
 
 def _judge(
-    harness: Harness, moment: Moment, call: ToolCall, tool: Tool, args: dict[str, Any]
+    deps: AgentDeps, context: CallContext, call: ToolCall, tool: Tool, args: dict[str, Any]
 ) -> Judged:
-    if tool.spec.effect is Effect.COMPLETE and not moment.alone:
+    if tool.spec.effect is Effect.COMPLETE and not context.is_only_call:
         return _denied(call, f"Call {tool.spec.name} alone.")
     for target in switch_targets(tool.spec.effect, args):
-        if problem := _no_switch(harness, moment, tool, target):
+        if problem := _no_switch(deps, context, tool, target):
             return _denied(call, problem)
-    remembered = moment.remembered.get(tool.spec.name, NOTHING)
-    found = verdict(moment.mode, tool.spec, args, moment.approvals, remembered)
+    remembered = context.remembered.get(tool.spec.name, NOTHING)
+    found = verdict(context.mode, tool.spec, args, context.approvals, remembered)
     return Judged(call, found, tool, args)
 
 
-def _no_switch(harness: Harness, moment: Moment, tool: Tool, target: str) -> str | None:
+def _no_switch(deps: AgentDeps, context: CallContext, tool: Tool, target: str) -> str | None:
     """Why a person need not be asked about a switch to the mode; None where one decides."""
-    if target == moment.mode.slug:
+    if target == context.mode.slug:
         return None
-    if target in moment.refused:
+    if target in context.refused:
         return f"The user has refused a switch to {target!r} in this turn; go on without it."
-    if problem := harness.models.problem(harness.catalog[target].model):
+    if problem := deps.models.problem(deps.catalog[target].model):
         return f"No switch to {target!r} is possible: {problem}"
     if tool.spec.effect is Effect.QUESTION:
-        for spec in harness.toolbox.specs:
+        for spec in deps.toolbox.specs:
             if spec.effect is Effect.SWITCH:
-                found = verdict(moment.mode, spec, {"mode_slug": target}, moment.approvals)
+                found = verdict(context.mode, spec, {"mode_slug": target}, context.approvals)
                 return found.reason if found.kind == "deny" else None
     return None
 

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from graph.approvals.descriptions import describe
 from graph.approvals.judging import Judged
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from modes.errors import InvalidCallError, InvalidInputError
 from modes.mode import Mode
 from modes.plain_text import escaped
@@ -104,11 +104,11 @@ class Request(TypedDict):
     """Names this question; an answer may say which it is for."""
 
 
-def request(harness: Harness, mode: Mode, asking: Sequence[Judged], unique: str) -> Request:
+def build_request(deps: AgentDeps, mode: Mode, asking: Sequence[Judged], unique: str) -> Request:
     """The question to put to the person; ``unique`` differs from one question to another."""
     return Request(
         question=sha256(unique.encode()).hexdigest()[:16],
-        action_requests=[_action_request(harness, mode, one) for one in asking],
+        action_requests=[_action_request(deps, mode, one) for one in asking],
         review_configs=[
             ReviewConfig(action_name=one.call["name"], allowed_decisions=list(_allowed(one)))
             for one in asking
@@ -116,11 +116,11 @@ def request(harness: Harness, mode: Mode, asking: Sequence[Judged], unique: str)
     )
 
 
-def _action_request(harness: Harness, mode: Mode, one: Judged) -> ActionRequest:
+def _action_request(deps: AgentDeps, mode: Mode, one: Judged) -> ActionRequest:
     asked = ActionRequest(
         name=one.call["name"],
         args=one.call["args"],
-        description=describe(harness, mode, one),
+        description=describe(deps, mode, one),
         id=str(one.call["id"]),
     )
     if one.can_be_remembered and one.exact is not None:
@@ -128,7 +128,7 @@ def _action_request(harness: Harness, mode: Mode, one: Judged) -> ActionRequest:
     return asked
 
 
-def answer_schema(harness: Harness, asking: Sequence[Judged], question: str) -> Any:
+def build_answer_schema(deps: AgentDeps, asking: Sequence[Judged], question: str) -> Any:
     """The type that an answer must be of; LangGraph leaves the interrupt open for any other.
 
     The check is part of the type because what is raised after ``interrupt()`` has
@@ -136,7 +136,7 @@ def answer_schema(harness: Harness, asking: Sequence[Judged], question: str) -> 
     """
 
     def fits(answer: Decisions) -> Decisions:
-        _is_for(question, answer.get("question"), is_required=harness.bound_answers)
+        _is_for(question, answer.get("question"), is_required=deps.bound_answers)
         decisions = answer["decisions"]
         if len(decisions) != len(asking):
             raise InvalidInputError(
@@ -144,7 +144,7 @@ def answer_schema(harness: Harness, asking: Sequence[Judged], question: str) -> 
                 "give one for each, in their order"
             )
         for decision, one in zip(decisions, asking, strict=True):
-            _fits(harness.toolbox, decision, one)
+            _fits(deps.toolbox, decision, one)
         return answer
 
     return Annotated[Decisions, AfterValidator(fits)]

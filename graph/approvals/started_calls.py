@@ -1,4 +1,4 @@
-"""``Once``: a change that was begun is not begun a second time.
+"""``StartedCalls``: a change that was begun is not begun a second time.
 
 A checkpoint keeps what a finished task wrote. Of a task that a crash cut off it
 knows only that it was due, and a run that goes on would run it anew: a second
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 
-class Deed(NamedTuple):
+class StartedCall(NamedTuple):
     """A call as it runs; another one where any of this is another."""
 
     message: str
@@ -20,15 +20,15 @@ class Deed(NamedTuple):
     """Of what runs: thread, tool, arguments, files, mode, workspace."""
 
 
-class Once:
+class StartedCalls:
     """Which changes this process has begun; mutable, one to a process."""
 
     def __init__(self) -> None:
-        self.life = uuid4().hex[:16]
+        self.process_id = uuid4().hex[:16]
         """Names this process's life; a plan carries that of the process that made it."""
-        self._begun = set[Deed]()
+        self._begun = set[StartedCall]()
 
-    def begin(self, deed: Deed, life: str | None) -> bool:
+    def begin(self, call: StartedCall, process_id: str | None) -> bool:
         """Whether the change may run: not if it may have been begun before.
 
         That is all that a process knows of a plan that another one made, the whole of it: of
@@ -37,7 +37,7 @@ class Once:
         The deed is kept for good: that the tool has ended does not mean that its
         result is stored.
         """
-        if life != self.life or deed in self._begun:
+        if process_id != self.process_id or call in self._begun:
             return False
-        self._begun.add(deed)
+        self._begun.add(call)
         return True

@@ -5,7 +5,7 @@ import logging
 from threading import Lock
 
 from graph.agent import Agent, build_agent
-from graph.configuration.loading import Workshop
+from graph.configuration.loading import AgentLoader
 from graph.settings import load_settings
 
 log = logging.getLogger("modeshift")
@@ -16,25 +16,25 @@ class _Served:
 
     def __init__(self) -> None:
         self._lock = Lock()  # or the first requests would make one each
-        self._workshop: Workshop | None = None
+        self._loader: AgentLoader | None = None
         self._agent: Agent | None = None
 
     def agent(self) -> Agent:
         with self._lock:
-            if self._agent is None or self._workshop is None:
+            if self._agent is None or self._loader is None:
                 # doors/server/single_resume.py names the question where the user need not.
                 self._settings = load_settings().model_copy(update={"bound_answers": True})
-                self._workshop = Workshop(self._settings)
-                self._agent = self._build(self._workshop)
-            elif self._workshop.is_outdated():
-                self._agent = self._build(self._workshop)
+                self._loader = AgentLoader(self._settings)
+                self._agent = self._build(self._loader)
+            elif self._loader.is_outdated():
+                self._agent = self._build(self._loader)
             return self._agent
 
-    def _build(self, workshop: Workshop) -> Agent:
-        harness = workshop.harness()
-        for notice in harness.notices:
+    def _build(self, loader: AgentLoader) -> Agent:
+        deps = loader.deps()
+        for notice in deps.notices:
             log.warning(notice)
-        return build_agent(harness, max_steps=self._settings.max_steps)
+        return build_agent(deps, max_steps=self._settings.max_steps)
 
 
 _served = _Served()

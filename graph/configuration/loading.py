@@ -1,11 +1,11 @@
-"""``Workshop``: makes harnesses from the settings and from the modes' files as they are."""
+"""``AgentLoader``: makes harnesses from the settings and from the modes' files as they are."""
 
 import logging
 from dataclasses import replace
 
-from graph.approvals.started_calls import Once
+from graph.approvals.started_calls import StartedCalls
 from graph.configuration.sources import Loaded, Sources
-from graph.deps import Harness
+from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
 from modes.plain_text import plain
@@ -18,7 +18,7 @@ from tools.workspace.workspace import Workspace
 log = logging.getLogger("modeshift")
 
 
-def commands_of(settings: Settings) -> Commands:
+def build_commands(settings: Settings) -> Commands:
     """In a sandbox, unless there is none or the user wants none. Blocks."""
     limits = Limits(settings.command_memory, settings.command_processes)
     if settings.sandbox == "off" or bubblewrap().problem:
@@ -29,10 +29,10 @@ def commands_of(settings: Settings) -> Commands:
     return Commands(sandbox, limits)
 
 
-class Workshop:
+class AgentLoader:
     """One to a folder and a model: these, and the record of what has begun, outlive a harness."""
 
-    def __init__(self, settings: Settings, once: Once | None = None) -> None:
+    def __init__(self, settings: Settings, once: StartedCalls | None = None) -> None:
         """Raises ``ConfigurationError``; blocks, as the methods do.
 
         Makes the default workspace; one that the user names must exist. A process that has
@@ -42,14 +42,14 @@ class Workshop:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
         self._settings = settings
         self._workspace = Workspace(settings.workspace, settings.databases)
-        self._commands = commands_of(settings)
+        self._commands = build_commands(settings)
         self._models = Models(settings.model)
-        self._once = once or Once()
+        self._started_calls = once or StartedCalls()
         self._loaded: Loaded | None = None
         self._has_failed = False
         self._sources = Sources(settings, self._workspace)
 
-    def harness(self) -> Harness:
+    def deps(self) -> AgentDeps:
         """A harness of the modes as their files are now; raises ``UserError``."""
         loaded = self._loaded = self._load()
         problems = [
@@ -57,7 +57,7 @@ class Workshop:
             for mode in map(loaded.catalog.__getitem__, loaded.catalog)
             if (problem := self._models.problem(mode.model))
         ]
-        return Harness(
+        return AgentDeps(
             loaded.catalog,
             build_toolbox(self._workspace, loaded.catalog, self._commands),
             self._models,
@@ -65,7 +65,7 @@ class Workshop:
             loaded.project.rules,
             (*loaded.notices, *problems, *self._own_code()),
             self._settings.bound_answers,
-            self._once,
+            self._started_calls,
         )
 
     def _own_code(self) -> list[str]:

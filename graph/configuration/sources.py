@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graph.configuration.project_files import MAX_RULES_CHARACTERS, ProjectFiles, read_project
-from graph.configuration.trust import TrustFile, differences
+from graph.configuration.trust import TrustFile, find_differences
 from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
 from graph.settings import Settings
@@ -141,7 +141,7 @@ class Sources:
                 f"{root} has modes or rules of its own, which are ignored until you trust "
                 f"them ({names}); {how}"
             ]
-        changed = differences(trusted, found.digests)
+        changed = find_differences(trusted, found.digests)
         if not changed:
             return found, problems
         now = "what you trusted holds" if self._project else "they are ignored"

@@ -59,7 +59,7 @@ class TrustFile:
             raise ConfigurationError(f"{self.path} cannot be written: {error}") from error
 
 
-def differences(trusted: Digests, found: Digests) -> list[str]:
+def find_differences(trusted: Digests, found: Digests) -> list[str]:
     """The files that are not as they were trusted, in words."""
     words = [f"{name} is new" for name in found if name not in trusted]
     words += [f"{name} is gone" for name in trusted if name not in found]

@@ -16,7 +16,7 @@ def is_call(block: Block) -> bool:
     return _type(block) == "function_call"
 
 
-def in_place(blocks: Sequence[Block], calls: Sequence[Came]) -> list[Block]:
+def put_calls_in_place(blocks: Sequence[Block], calls: Sequence[Came]) -> list[Block]:
     """The blocks with each call as it has become.
 
     What was reasoned must be followed by what came of it, or the request is refused. So it

@@ -1,4 +1,4 @@
-"""``messages_of``: what a client may say, as every provider takes it.
+"""``accept_messages``: what a client may say, as every provider takes it.
 
 What a provider refuses would stay in the history, and be refused for ever.
 """
@@ -18,12 +18,12 @@ from langchain_core.messages import (
 from langchain_core.messages.utils import convert_to_messages
 from langgraph.types import Overwrite
 
-from graph.messages.normal_form import normalised
+from graph.messages.normal_form import normalize
 from modes.errors import InvalidInputError
-from tools.arguments import misfit
+from tools.arguments import find_unserializable
 
 
-def messages_of(given: Any) -> list[AnyMessage]:
+def accept_messages(given: Any) -> list[AnyMessage]:
     """User and assistant messages. Results of tools are dropped: only a tool has results.
 
     A chat UI that lets the user type over a waiting approval sends a made-up
@@ -31,7 +31,7 @@ def messages_of(given: Any) -> list[AnyMessage]:
     """
     kept: list[AnyMessage] = []
     for message in _converted(given):
-        if found := misfit(message.content):
+        if found := find_unserializable(message.content):
             raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {found}")
         if isinstance(message, HumanMessage):
             kept.append(_user_message(message))
@@ -53,7 +53,7 @@ def check_history(given: Any) -> None:
         case Overwrite(value=value) | {"__overwrite__": value}:
             given = [] if value is None else value
     for message in _converted(given):
-        if found := misfit(message.content):
+        if found := find_unserializable(message.content):
             raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {found}")
         if not isinstance(message, RemoveMessage):
             check_kept(message)
@@ -94,7 +94,7 @@ def _assistant_message(message: AIMessage) -> AIMessage:
     """
     calls = [{**call, "id": None} for call in message.tool_calls]
     unread = [{**call, "id": None} for call in message.invalid_tool_calls]
-    return normalised(
+    return normalize(
         AIMessage(message.text, tool_calls=calls, invalid_tool_calls=unread, id=message.id)
     )
 

@@ -1,4 +1,4 @@
-"""``usable``: what a model answered, as something that the history can hold.
+"""``check_answer``: what a model answered, as something that the history can hold.
 
 Strict where LangChain is lenient: a call that broke off, or may have, does not run.
 """
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 
-from graph.messages.normal_form import AnyCall, broken, no_json, normalised
+from graph.messages.normal_form import AnyCall, explain_bad_json, mark_broken, normalize
 from graph.messages.streamed_calls import StreamedCalls
 from modes.errors import ProviderError
 
@@ -31,7 +31,7 @@ SAYS_WHY_IT_STOPS = frozenset({"anthropic", "openai"})
 """Providers that end every whole answer with a reason."""
 
 
-def usable(
+def check_answer(
     answer: AIMessage, streamed: StreamedCalls, earlier: Sequence[AnyMessage] = ()
 ) -> AIMessage:
     """``answer``, each of its calls whole or marked as broken, and no word of it lost.
@@ -56,10 +56,10 @@ def _whole(answer: AIMessage, streamed: StreamedCalls) -> AIMessage:
     if is_truncated and not calls:
         return _said(answer, f"{answer.text}\n\n{CUT_OFF}")
     if is_truncated:
-        return _with_calls(answer, [broken(call, TOO_LONG) for call in calls])
+        return _with_calls(answer, [mark_broken(call, TOO_LONG) for call in calls])
     if reason and not _FINISHED.fullmatch(reason):
         why = f"the model stopped for a reason that is not known here: {reason[:100]!r}"
-        return _with_calls(answer, [broken(call, why) for call in calls])
+        return _with_calls(answer, [mark_broken(call, why) for call in calls])
     return answer.model_copy(update={"tool_calls": list(_marked(answer.tool_calls, streamed))})
 
 
@@ -77,7 +77,7 @@ def _with_own_ids(answer: AIMessage, earlier: Sequence[AnyMessage]) -> AIMessage
         # The reducer would put it in the earlier message's place.
         answer = answer.model_copy(update={"id": str(uuid4())})
     if not answer.tool_calls and not answer.invalid_tool_calls:
-        return normalised(answer)
+        return normalize(answer)
     # Small servers count their calls anew in every answer; Anthropic wants each id once.
     taken = {
         call["id"]
@@ -85,7 +85,7 @@ def _with_own_ids(answer: AIMessage, earlier: Sequence[AnyMessage]) -> AIMessage
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }
-    return normalised(answer, taken)
+    return normalize(answer, taken)
 
 
 def _refusal(answer: AIMessage) -> str:
@@ -116,4 +116,4 @@ def _with_calls(answer: AIMessage, calls: list[ToolCall]) -> AIMessage:
 def _marked(calls: Sequence[ToolCall], streamed: StreamedCalls) -> Iterator[ToolCall]:
     """The calls, those marked that did not come whole."""
     for call, text in zip(calls, streamed.broken(calls), strict=True):
-        yield call if text is None else broken(call, no_json(text))
+        yield call if text is None else mark_broken(call, explain_bad_json(text))

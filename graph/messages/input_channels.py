@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.channels import EphemeralValue, LastValue
 from typing_extensions import override
 
-from graph.messages.from_client import messages_of
+from graph.messages.from_client import accept_messages
 from modes.catalog import Catalog
 from modes.errors import InvalidInputError
 from modes.machine import Phase
@@ -53,7 +53,7 @@ class CheckedInput(EphemeralValue[Any]):
         return super().update([self.check(value) for value in values])
 
 
-def mode_check(catalog: Catalog) -> Callable[[Any], str]:
+def build_mode_check(catalog: Catalog) -> Callable[[Any], str]:
     """A check that raises ``UnknownModeError`` for what is not in the catalog."""
 
     def check(slug: Any) -> str:
@@ -62,7 +62,7 @@ def mode_check(catalog: Catalog) -> Callable[[Any], str]:
     return check
 
 
-def approvals_check(value: Any) -> str:
+def check_approvals(value: Any) -> str:
     """Raises ``InvalidInputError`` for what is no policy."""
     try:
         return Approvals(value).value
@@ -73,7 +73,7 @@ def approvals_check(value: Any) -> str:
         ) from None
 
 
-def phase_check(value: Any) -> str:
+def check_phase(value: Any) -> str:
     """Raises ``InvalidInputError`` for what is no phase."""
     try:
         return Phase(value).value
@@ -81,12 +81,12 @@ def phase_check(value: Any) -> str:
         raise InvalidInputError(f"unknown phase {value!r}") from None
 
 
-def input_check(catalog: Catalog) -> Callable[[Any], dict[str, Any]]:
+def build_input_check(catalog: Catalog) -> Callable[[Any], dict[str, Any]]:
     """A check of a run's whole input."""
     checks: dict[str, Callable[[Any], Any]] = {
-        "messages": messages_of,
-        "mode": mode_check(catalog),
-        "approvals": approvals_check,
+        "messages": accept_messages,
+        "mode": build_mode_check(catalog),
+        "approvals": check_approvals,
         "forget": _ids_check,
     }
 

@@ -18,10 +18,10 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from graph.messages.call_blocks import Block, Came, in_place, is_call
+from graph.messages.call_blocks import Block, Came, is_call, put_calls_in_place
 from graph.messages.origin import CHAT_COMPLETIONS, RESPONSES, RESPONSES_UNREASONED, origin_of
 from graph.messages.repair import call_id
-from tools.arguments import BROKEN, misfit
+from tools.arguments import BROKEN, find_unserializable
 
 AnyCall = ToolCall | InvalidToolCall
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -35,7 +35,7 @@ _IDS = {
 """Which ids of other providers' calls a provider takes; any where it is not said."""
 
 
-def normalised(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessage:
+def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessage:
     """``message`` with an id of its own for each call: an answer finds its call by it.
 
     ``taken`` are ids that earlier calls have.
@@ -49,14 +49,16 @@ def normalised(message: AIMessage, taken: Collection[str | None] = ()) -> AIMess
     seen = set(taken)
     calls: list[ToolCall] = []
     came: list[str | None] = []
-    unread = [broken(call, no_json(call["args"])) for call in message.invalid_tool_calls]
+    unread = [
+        mark_broken(call, explain_bad_json(call["args"])) for call in message.invalid_tool_calls
+    ]
     for call in (*message.tool_calls, *unread):
         id: str | None = call["id"]
         if not id or id in seen or not is_sound_id(id):
             id = f"call_{uuid4().hex}"
         seen.add(id)
         came.append(call["id"])
-        found = misfit(call["args"])
+        found = find_unserializable(call["args"])
         args = {BROKEN: f"its arguments hold {found}"} if found else call["args"]
         calls.append(ToolCall(name=_name(call), args=args, id=id, type="tool_call"))
     content = _content(message.content, list(zip(came, calls, strict=True)))
@@ -75,12 +77,12 @@ def is_sound_id(id: str) -> bool:
     return _ID.fullmatch(id) is not None
 
 
-def broken(call: AnyCall, why: str) -> ToolCall:
+def mark_broken(call: AnyCall, why: str) -> ToolCall:
     """The call with arguments that no tool takes; its answer says why."""
     return ToolCall(name=call["name"] or "", args={BROKEN: why}, id=call["id"], type="tool_call")
 
 
-def no_json(args: object) -> str:
+def explain_bad_json(args: object) -> str:
     """Why a call with these arguments is broken."""
     return f"its arguments are no JSON object: {str(args)[:200]!r}"
 
@@ -112,7 +114,7 @@ def _content(content: Content, calls: Sequence[Came] = ()) -> Content:
     ]
     if len(texts) == len(others):
         return _content("".join(texts))
-    return [_paired_in(block) for block in in_place(blocks, calls)]
+    return [_paired_in(block) for block in put_calls_in_place(blocks, calls)]
 
 
 def _is_text(block: Block) -> bool:
@@ -138,7 +140,7 @@ def _paired_in(block: str | dict[str, Any]) -> str | dict[str, Any]:
 _CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "input_json_delta"})
 
 
-def as_sent(messages: Sequence[AnyMessage], origin: str) -> list[AnyMessage]:
+def prepare_for_provider(messages: Sequence[AnyMessage], origin: str) -> list[AnyMessage]:
     """The history for a model with answers of ``origin``: one that it takes, whoever answered.
 
     Anthropic wants the user first. What is no text in an answer, thoughts say, goes back to

@@ -12,7 +12,7 @@ _MODE = "mode"
 """In the metadata of an answer with thoughts."""
 
 
-def of_mode(answer: AIMessage, mode: str) -> AIMessage:
+def record_mode(answer: AIMessage, mode: str) -> AIMessage:
     """``answer``, and where it has thoughts, the mode they are of."""
     if not _has_thoughts(answer):
         return answer
@@ -20,7 +20,7 @@ def of_mode(answer: AIMessage, mode: str) -> AIMessage:
     return answer.model_copy(update={"response_metadata": metadata})
 
 
-def with_thoughts(messages: list[AnyMessage], kept: Thoughts, mode: str) -> list[AnyMessage]:
+def select_thinking(messages: list[AnyMessage], kept: Thoughts, mode: str) -> list[AnyMessage]:
     """``messages`` with the thoughts that are to be sent back in ``mode``.
 
     Those from before another mode's stay away for good: Anthropic takes thoughts that are left

@@ -11,7 +11,7 @@ MAX_SOURCE = 200
 _MARKED = re.compile(r"<data-([0-9a-f]{12}) source=[^\n]*>\n(.*)\n</data-\1>", re.DOTALL)
 
 
-def marked(text: str, source: str, call_id: str) -> str:
+def mark_as_data(text: str, source: str, call_id: str) -> str:
     """``text`` between marks that it cannot hold itself: they depend on all of it.
 
     The same call with the same result is marked the same, so that it can be replayed.
@@ -20,6 +20,6 @@ def marked(text: str, source: str, call_id: str) -> str:
     return f"<{name} source={json.dumps(source[:MAX_SOURCE])}>\n{text}\n</{name}>"
 
 
-def unmarked(text: str) -> str:
+def remove_marks(text: str) -> str:
     """``text`` without its marks."""
     return _MARKED.sub(lambda found: found[2], text)

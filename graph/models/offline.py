@@ -28,7 +28,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import override
 
 from graph.messages.repair import VOID
-from graph.messages.untrusted import unmarked
+from graph.messages.untrusted import remove_marks
 from graph.models.offline_commands import HELP, Call, Step, parse
 
 SHORT = 200
@@ -179,7 +179,7 @@ _NOT_POSSIBLE = "refused: this mode has no tool for it."
 
 
 def _short(answer: ToolMessage) -> str:
-    text = " ".join(unmarked(answer.text).split())
+    text = " ".join(remove_marks(answer.text).split())
     text = text if len(text) <= SHORT else f"{text[:SHORT]}..."
     return f"refused: {text}" if answer.status == "error" else text
 

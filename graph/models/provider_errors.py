@@ -1,4 +1,4 @@
-"""``explained``: why a model did not answer, in words that say what to do."""
+"""``provider_error``: why a model did not answer, in words that say what to do."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from langchain_core.exceptions import (
 
 from graph.messages.from_model import BROKE_OFF
 from graph.models.providers import PROVIDERS
-from graph.models.secrets import known_secrets, masked
+from graph.models.secrets import find_secrets, mask_secrets
 from modes.errors import ModeshiftError, ProviderError, told
 from modes.plain_text import plain
 
@@ -48,7 +48,7 @@ def is_worth_another_try(error: Exception) -> bool:
     return type(error).__name__ in _UNCLASSIFIED
 
 
-def seconds(error: Exception) -> float | None:
+def read_retry_after(error: Exception) -> float | None:
     """What ``retry-after`` says, where it says seconds."""
     headers = getattr(getattr(error, "response", None), "headers", {})
     try:
@@ -58,7 +58,7 @@ def seconds(error: Exception) -> float | None:
     return max(found, 0) if found == found else None  # noqa: PLR0124  # "nan" is none
 
 
-def explained(error: Exception, model: str, tries: int, *, has_begun: bool) -> ProviderError:
+def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool) -> ProviderError:
     """What a person can do about ``error``, the last one that the client of ``model`` raised.
 
     The text holds what the provider said, and no key. ``has_begun``: some of the answer came.
@@ -66,7 +66,7 @@ def explained(error: Exception, model: str, tries: int, *, has_begun: bool) -> P
     for cause in _causes(error):
         if isinstance(cause, ModeshiftError):
             return ProviderError(str(cause))
-    said = plain(masked(_said(error), known_secrets()), MAX_DETAIL)
+    said = plain(mask_secrets(_said(error), find_secrets()), MAX_DETAIL)
     advice = _advice(error, model, has_begun=has_begun)
     times = f" (tried {tries} times)" if tries > 1 else ""
     return ProviderError(f"the model {model!r} did not answer{times}: {advice}{said}")
@@ -91,7 +91,7 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
         kind = ModelNotFoundError  # over the Responses API a 400
     if kind is None:
         return f"at {address}: " if address else ""
-    wait = seconds(error)
+    wait = read_retry_after(error)
     return _ADVICE[kind].format(
         key=key,
         server=address or (provider and provider.default_address) or "the provider",

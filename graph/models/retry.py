@@ -1,4 +1,4 @@
-"""``answered``: asks the model, again within a bound where that may help."""
+"""``call_model``: asks the model, again within a bound where that may help."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
 
-from graph.deps import Voice
-from graph.messages.from_model import usable
-from graph.messages.normal_form import as_sent
+from graph.deps import BoundModel
+from graph.messages.from_model import check_answer
+from graph.messages.normal_form import prepare_for_provider
 from graph.messages.streamed_calls import StreamedCalls
-from graph.messages.thinking import of_mode, with_thoughts
+from graph.messages.thinking import record_mode, select_thinking
 from graph.models.optional_fields import OptionalFields
 from graph.models.provider_errors import (
     LONGEST_WAIT,
     TRIES,
-    explained,
     is_worth_another_try,
-    seconds,
+    provider_error,
+    read_retry_after,
 )
 from modes.errors import ProviderError
 
@@ -28,8 +28,8 @@ FIRST_WAIT = 0.5
 """Seconds before the second try where the provider does not say; twice that before the third."""
 
 
-async def answered(
-    voice: Voice, messages: Sequence[AnyMessage], config: RunnableConfig
+async def call_model(
+    bound: BoundModel, messages: Sequence[AnyMessage], config: RunnableConfig
 ) -> AIMessage:
     """The answer to ``messages``, fit for a history that holds them.
 
@@ -37,37 +37,43 @@ async def answered(
     stand. The clients' own retries are off: Anthropic's would wait for a day if the service
     said so. An answer of which a client has heard words is not asked for again.
     """
-    fields = voice.service.fields
+    fields = bound.service.fields
     for number in range(1, TRIES + 1):
         streamed = StreamedCalls()
-        listening = heard_by(streamed, voice.model, config)
-        sent = _sent(voice, messages, fields)
+        listening = add_listener(streamed, bound.model, config)
+        sent = _sent(bound, messages, fields)
         try:
-            answer = await voice.model.ainvoke(sent, listening, **fields.arguments)
+            answer = await bound.model.ainvoke(sent, listening, **fields.arguments)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
-            wait = FIRST_WAIT * number if (said := seconds(error)) is None else said
-            if less := voice.service.without(error, fields):
+            wait = FIRST_WAIT * number if (said := read_retry_after(error)) is None else said
+            if less := bound.service.without(error, fields):
                 fields, wait = less, 0
             may_help = (less or is_worth_another_try(error)) and not streamed.has_begun
             if number == TRIES or not may_help or wait > LONGEST_WAIT:
-                raise explained(error, voice.name, number, has_begun=streamed.has_begun) from None
+                raise provider_error(
+                    error, bound.name, number, has_begun=streamed.has_begun
+                ) from None
             await asyncio.sleep(wait)
         else:
             if not isinstance(answer, AIMessage):
                 raise ProviderError(
-                    f"the model {voice.name!r} answered with a {answer.type} message"
+                    f"the model {bound.name!r} answered with a {answer.type} message"
                 )
-            return of_mode(usable(answer, streamed, messages), voice.mode)
+            return record_mode(check_answer(answer, streamed, messages), bound.mode)
     raise AssertionError
 
 
-def _sent(voice: Voice, messages: Sequence[AnyMessage], fields: OptionalFields) -> list[AnyMessage]:
+def _sent(
+    bound: BoundModel, messages: Sequence[AnyMessage], fields: OptionalFields
+) -> list[AnyMessage]:
     """The history as this model takes it, behind the prompt."""
-    taken = as_sent(messages, voice.origin)
-    return [voice.prompt, *with_thoughts(taken, fields.thoughts, voice.mode)]
+    taken = prepare_for_provider(messages, bound.origin)
+    return [bound.prompt, *select_thinking(taken, fields.thoughts, bound.mode)]
 
 
-def heard_by(handler: BaseCallbackHandler, model: Any, config: RunnableConfig) -> RunnableConfig:
+def add_listener(
+    handler: BaseCallbackHandler, model: Any, config: RunnableConfig
+) -> RunnableConfig:
     """``config`` with one more handler, if the answer may be streamed.
 
     It is where somebody listens, or where the model always does it; without either a handler

@@ -23,14 +23,14 @@ _LOOKS = re.compile(
 )
 
 
-def masked(text: str, known: tuple[str, ...] = ()) -> str:
+def mask_secrets(text: str, known: tuple[str, ...] = ()) -> str:
     """``text`` without what looks like a secret, and without those that are ``known``."""
     for secret in known:
         text = text.replace(secret, MASK)
     return _LOOKS.sub(MASK, text)
 
 
-def known_secrets() -> tuple[str, ...]:
+def find_secrets() -> tuple[str, ...]:
     """The secrets in the environment, the longest first; of a list each one by itself."""
     found = {
         part.strip()

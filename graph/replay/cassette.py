@@ -84,7 +84,7 @@ class Recording:
         return replace(self, recorded=replace(self.recorded, date=other.recorded.date)) == other
 
 
-def decoded(body: bytes | str | None) -> Json:
+def decode_body(body: bytes | str | None) -> Json:
     """A body as it stands in a cassette."""
     text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
     try:
@@ -93,12 +93,12 @@ def decoded(body: bytes | str | None) -> Json:
         return text
 
 
-def encoded(body: Json) -> bytes:
+def encode_body(body: Json) -> bytes:
     """A body as it goes over the wire."""
     return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()
 
 
-def dumped(recording: Recording, title: str) -> str:
+def dump_cassette(recording: Recording, title: str) -> str:
     """The text of a cassette; ``title`` becomes its first line, a comment."""
     found: dict[str, Any] = {}
     data = asdict(recording)
@@ -161,7 +161,7 @@ class _Dumper(_BASE):  # type: ignore[misc]  # whichever there is
 _READ = TypeAdapter(Recording)
 
 
-def loaded(path: Path) -> Recording:
+def load_cassette(path: Path) -> Recording:
     """Read a cassette; raises ``ConfigurationError`` where it is none."""
     try:
         text = path.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ Said = tuple[str, str]
 """Who, and what: ``user``, ``assistant``, ``call`` or ``result``."""
 
 
-def spoken(body: Any) -> tuple[frozenset[str], list[Said]]:
+def read_dialogue(body: Any) -> tuple[frozenset[str], list[Said]]:
     """The names of the tools, and what was said; nothing for what is no such request.
 
     Without the tool for commands: where there is a sandbox, modes have it that only look.
@@ -27,7 +27,7 @@ def spoken(body: Any) -> tuple[frozenset[str], list[Said]]:
 
 def by_user(body: Any) -> list[str]:
     """The user's messages."""
-    return [text for who, text in spoken(body)[1] if who == "user"]
+    return [text for who, text in read_dialogue(body)[1] if who == "user"]
 
 
 def _said(message: dict[str, Any]) -> Iterator[Said]:

@@ -17,9 +17,9 @@ from vcr.patch import PATCHER_NAMES
 from vcr.record_mode import RecordMode
 from vcr.request import Request
 
-from graph.replay.cassette import Interaction, Json, Recording, decoded, encoded
-from graph.replay.dialogue import spoken
-from graph.replay.scrubbing import scrubbed
+from graph.replay.cassette import Interaction, Json, Recording, decode_body, encode_body
+from graph.replay.dialogue import read_dialogue
+from graph.replay.scrubbing import scrub
 
 OTHER_CLIENTS = tuple(name for name in PATCHER_NAMES if name != "httpx2")
 """Not the providers': the server has connections of its own, which are let alone."""
@@ -53,7 +53,7 @@ def _canonical(body: Json) -> str:
 
 def in_conversation(recorded: Interaction, asked: Asked) -> bool:
     """Whether it is the same point of the same conversation."""
-    return spoken(recorded.request.body) == spoken(asked.body)
+    return read_dialogue(recorded.request.body) == read_dialogue(asked.body)
 
 
 class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
@@ -73,7 +73,7 @@ class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
         repeats: bool = False,
         path: str,
     ) -> None:
-        """``path`` is for messages, ``replaced`` as in ``scrubbed``.
+        """``path`` is for messages, ``replaced`` as in ``scrub``.
 
         With ``repeats`` an answer may be played again.
         """
@@ -111,8 +111,8 @@ class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
         return [n for n in range(len(self.recording.interactions)) if not self.play_counts[n]]
 
     def _asked(self, request: Request) -> Asked:
-        body = scrubbed(decoded(request.body_bytes), self._replaced)
-        return Asked(request.method, scrubbed(request.uri, self._replaced), body)
+        body = scrub(decode_body(request.body_bytes), self._replaced)
+        return Asked(request.method, scrub(request.uri, self._replaced), body)
 
     def _find(self, asked: Asked) -> int | None:
         """The next one, if it fits; with ``repeats`` the one that fits and was played least."""
@@ -137,7 +137,7 @@ class _Loaded:
         responses = []
         for one in self._recording.interactions:
             sent, got = one.request, one.response
-            requests.append(Request(sent.method, sent.uri, encoded(sent.body), sent.headers))
+            requests.append(Request(sent.method, sent.uri, encode_body(sent.body), sent.headers))
             responses.append(_response(got.status, got.headers, got.body))
         return requests, responses
 
@@ -151,7 +151,7 @@ def _response(status: int, headers: dict[str, str], body: Json) -> dict[str, Any
     return {
         "status": {"code": status, "message": phrase},
         "headers": {name: [value] for name, value in headers.items()},
-        "body": {"string": encoded(body)},
+        "body": {"string": encode_body(body)},
     }
 
 

@@ -8,8 +8,8 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
 from graph.models.providers import PROVIDERS
-from graph.replay.cassette import Recording, loaded
-from graph.replay.dialogue import by_user, spoken
+from graph.replay.cassette import Recording, load_cassette
+from graph.replay.dialogue import by_user, read_dialogue
 from graph.replay.player import Asked, Player, in_conversation, playing
 from modes.errors import ConfigurationError
 
@@ -33,7 +33,7 @@ def replay_model(path: Path) -> BaseChatModel:
     """
     path = path.resolve()
     if path not in _playing:
-        recording = _checked(loaded(path), path)
+        recording = _checked(load_cassette(path), path)
         if _playing:
             raise ConfigurationError(
                 f"a process plays one cassette, and it plays {str(next(iter(_playing)))!r} already"
@@ -56,7 +56,7 @@ def _checked(recording: Recording, path: Path) -> Recording:
                 f"{uri!r}; played are, one in a cassette: {', '.join(ADDRESSES)}"
             )
         try:
-            spoken(one.request.body)
+            read_dialogue(one.request.body)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"the cassette {str(path)!r} has a request that is none: {error!r}"
@@ -95,9 +95,9 @@ def user_messages(recording: Recording) -> list[str]:
 
 
 def _refuse(player: Player, asked: Asked) -> str:
-    tools, words = spoken(asked.body)
+    tools, words = read_dialogue(asked.body)
     for one in player.recording.interactions:
-        recorded_tools, recorded_words = spoken(one.request.body)
+        recorded_tools, recorded_words = read_dialogue(one.request.body)
         if recorded_words == words:
             return (
                 "the cassette has this point of the conversation in another mode, with other "

@@ -7,12 +7,12 @@ environment.
 from collections.abc import Iterable
 from typing import Any
 
-from graph.models.secrets import masked
+from graph.models.secrets import mask_secrets
 
 KEPT_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta", "retry-after"})
 
 
-def scrubbed(
+def scrub(
     value: Any, replaced: Iterable[tuple[str, str]] = (), secrets: tuple[str, ...] = ()
 ) -> Any:
     """``value`` without what looks like a secret, and without those that are known.
@@ -23,19 +23,19 @@ def scrubbed(
         case str():
             for text, instead in replaced:
                 value = value.replace(text, instead)
-            return masked(value, secrets)
+            return mask_secrets(value, secrets)
         case list():
-            return [scrubbed(one, replaced, secrets) for one in value]
+            return [scrub(one, replaced, secrets) for one in value]
         case dict():
             return {
-                scrubbed(key, replaced, secrets): scrubbed(one, replaced, secrets)
+                scrub(key, replaced, secrets): scrub(one, replaced, secrets)
                 for key, one in value.items()
             }
         case _:
             return value
 
 
-def kept_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, str]:
+def keep_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, str]:
     """The headers that tell nothing about anybody."""
     return {
         name.lower(): ", ".join(value) if isinstance(value, list) else value

@@ -25,7 +25,7 @@ from tools.sandbox.mounts import (
     protected,
     whole,
 )
-from tools.sandbox.scan import Closed, Survey
+from tools.sandbox.scan import Closed, Scan
 from tools.sandbox.start import Start
 
 TRY_SECONDS = 10
@@ -74,7 +74,7 @@ def _output(command: list[str]) -> str:
 
 
 def _problem(found: Bubblewrap) -> str:
-    with Sandbox(found).start(Path("/usr"), Survey(), Path("/usr"), "true", {}) as start:
+    with Sandbox(found).start(Path("/usr"), Scan(), Path("/usr"), "true", {}) as start:
         try:
             start.run(TRY_SECONDS)
         except subprocess.CalledProcessError as error:
@@ -98,14 +98,14 @@ class Sandbox:
     has_children: bool = True
     """Whether a command may start another one, where there is a filter for system calls."""
 
-    def closed(self, found: Survey) -> Closed:
+    def closed(self, found: Scan) -> Closed:
         """What of it is to be protected, and how."""
         return replace(found, secrets=set()).closed if self.shows_secrets else found.closed
 
     def start(
         self,
         workspace: Path,
-        found: Survey,
+        found: Scan,
         folder: Path,
         line: str,
         environment: dict[str, str],

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tools.sandbox.scan import DEPENDENCIES, MAX_PATH, Survey
+from tools.sandbox.scan import DEPENDENCIES, MAX_PATH, Scan
 
 MAX_FILES = 5_000  # each of them takes 4 µs, for each command
 MAX_LINKED = 50  # each takes a mount, and cannot be replaced
 LEFT_OUT = DEPENDENCIES | {".git"}
 
 
-def few_linked_outside(root: Path, found: Survey) -> set[str]:
+def few_linked_outside(root: Path, found: Scan) -> set[str]:
     """None where they are many, or the workspace is large; without dependencies. Blocks."""
     if sum(found.sizes.values()) > MAX_FILES:
         return set()

@@ -8,7 +8,7 @@ from errno import ELOOP
 from pathlib import Path
 
 from tools.sandbox.closed_folders import MAX_MOUNTS, ROOT, above, outside
-from tools.sandbox.scan import Closed, Survey
+from tools.sandbox.scan import Closed, Scan
 from tools.workspace.openat import open_folder
 
 ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
@@ -75,7 +75,7 @@ def whole(workspace: Path, closed: Closed, *, writable: bool) -> Mounts:
     return {workspace: mount} | {path: [bind, str(path), str(path)] for path in left}
 
 
-def hidden_secrets(workspace: Path, found: Survey, kept: Iterable[Path]) -> Mounts:
+def hidden_secrets(workspace: Path, found: Scan, kept: Iterable[Path]) -> Mounts:
     """Mounts over what the survey found."""
     hidden = hiding((workspace / path for path in found.secrets), kept)
     # A link of that name may lead to any folder: /usr, say.
@@ -86,7 +86,7 @@ def hidden_secrets(workspace: Path, found: Survey, kept: Iterable[Path]) -> Moun
     }
 
 
-def kept_in_place(workspace: Path, found: Survey) -> Mounts:
+def kept_in_place(workspace: Path, found: Scan) -> Mounts:
     """The folders above what was found: a mount cannot be renamed, and its place be forgotten."""
     names = {
         name
@@ -98,7 +98,7 @@ def kept_in_place(workspace: Path, found: Survey) -> Mounts:
     return {place: ["--bind", str(place), str(place)] for place in places}
 
 
-def protected(workspace: Path, found: Survey) -> Iterator[tuple[str, str]]:
+def protected(workspace: Path, found: Scan) -> Iterator[tuple[str, str]]:
     """Paths in the workspace, and how they are mounted."""
     for path in found.steering | found.linked:
         if path != ROOT and not (workspace / path).is_symlink():

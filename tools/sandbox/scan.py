@@ -1,4 +1,4 @@
-"""``survey``: what lies in the workspace that a command must not read, or must not change."""
+"""``scan``: what lies in the workspace that a command must not read, or must not change."""
 
 import os
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ DEPENDENCIES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".to
 
 
 @dataclass
-class Survey:
+class Scan:
     """Paths relative to the workspace; what is in a folder that is named is not named.
 
     A folder that is too deep stands for what was found below it.
@@ -74,7 +74,7 @@ class Survey:
 class Closed(NamedTuple):
     """What is to be mounted; and the folders among it that are closed as a whole."""
 
-    found: Survey
+    found: Scan
     hidden: set[str]
     read_only: set[str]
     plain: set[str]
@@ -97,9 +97,9 @@ class _Folder(NamedTuple):
         return _Folder(f"{self.path}{name}/", prefix, prefix[:-1] if is_deep else "")
 
 
-def survey(root: Path) -> Survey:
+def scan(root: Path) -> Scan:
     """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks."""
-    found = Survey()
+    found = Scan()
     waiting = [_Folder(f"{root}/", "")]
     scanned = 0
     with ExitStack() as stack:
@@ -128,7 +128,7 @@ def survey(root: Path) -> Survey:
     return found
 
 
-def _note(found: Survey, folder: _Folder, entry: os.DirEntry[str]) -> bool:
+def _note(found: Scan, folder: _Folder, entry: os.DirEntry[str]) -> bool:
     """Add what an entry is; whether it is a folder to look into."""
     name, path = entry.name, folder.place or f"{folder.prefix}{entry.name}"
     is_folder = entry.is_dir(follow_symlinks=False)

@@ -1,4 +1,4 @@
-"""``alone``: one command at a time in a workspace, whoever started it.
+"""``workspace_lock``: one command at a time in a workspace, whoever started it.
 
 One that changes folders while another one's sandbox is made could lead its mounts astray.
 """
@@ -17,7 +17,7 @@ TOLD_AFTER_SECONDS = 1
 
 
 @asynccontextmanager
-async def alone(workspace: Path, emit: Callable[[str], None]) -> AsyncIterator[None]:
+async def workspace_lock(workspace: Path, emit: Callable[[str], None]) -> AsyncIterator[None]:
     """Wait until no other command runs in the workspace; also across processes.
 
     Raises ``ToolFailedError`` on a file system that has no locks.

@@ -19,7 +19,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass
-class Excerpt:
+class LineRange:
     """The lines from ``start`` on, as far as they fit."""
 
     start: int
@@ -32,7 +32,7 @@ class Excerpt:
     size: int = 0
 
     @classmethod
-    def of(cls, file: BinaryIO, start: int, count: int) -> "Excerpt":
+    def of(cls, file: BinaryIO, start: int, count: int) -> "LineRange":
         """Read it; raises ``ToolFailedError`` for what is no text.
 
         What is appended to the file in the meantime is not read.
