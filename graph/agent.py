@@ -24,7 +24,7 @@ __all__ = ["Agent", "build_agent"]
 def build_agent(
     deps: AgentDeps, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500
 ) -> Agent:
-    """Compile the graph of a harness."""
+    """Compile the graph around ``deps``."""
     route = build_router(deps)
     graph = StateGraph(State, input_schema=Input)
     for key, channel in graph.channels.items():

@@ -88,7 +88,7 @@ class Planned(TypedDict):
     """The id of the message that made it."""
     approved: Approved | None
     denied: str | None
-    """Why it is refused, judged in the moment in which it was written."""
+    """Why it is refused, judged in the context in which it was written."""
     process_id: NotRequired[str]
     """Of the process that planned it; see ``graph.approvals.started_calls``."""
 
@@ -165,7 +165,7 @@ TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})
 
 
 class ActTask(TypedDict):
-    """What one ``act`` task gets: a call, the moment it runs in, and what comes after."""
+    """What one ``act`` task gets: a call, the context it runs in, and what comes after."""
 
     planned: Planned
     mode: str

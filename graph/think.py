@@ -19,10 +19,10 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
     """The node of the mode ``slug``."""
 
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
-        voice = deps.bound_model(slug)
+        bound = deps.bound_model(slug)
         now, change = reconcile_mode(deps, state)
         messages = state["messages"]
-        message = await call_model(voice, messages, config)
+        message = await call_model(bound, messages, config)
         update: dict[str, Any] = {"messages": [message]}
         if change:
             update |= {"mode_changes": change, "written": []}

@@ -30,7 +30,7 @@ from acp.schema import (
     SetSessionModeResponse,
 )
 
-from doors.editor.agent_cache import Shops
+from doors.editor.agent_cache import AgentCache
 from doors.editor.content import PromptBlock
 from doors.editor.session import Session
 from doors.editor.store import Record, Sessions
@@ -42,8 +42,8 @@ NOT_FOUND = -32002
 class EditorAgent:
     """One to a connection. The SDK finds the methods by their names."""
 
-    def __init__(self, shops: Shops, sessions: Sessions) -> None:
-        self._shops = shops
+    def __init__(self, agents: AgentCache, sessions: Sessions) -> None:
+        self._agents = agents
         self._sessions = sessions
         self._open: dict[str, Session] = {}
         self._files = FileSystemCapabilities()
@@ -173,7 +173,7 @@ class EditorAgent:
         await asyncio.gather(*(session.leave() for session in self._open.values()))
 
     def _session(self, record: Record) -> Session:
-        return Session(self._client, record, self._shops, self._sessions, self._files)
+        return Session(self._client, record, self._agents, self._sessions, self._files)
 
     async def _reopened(self, cwd: str, session_id: str) -> Session:
         with _refusing():

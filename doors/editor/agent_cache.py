@@ -1,4 +1,4 @@
-"""``Shops``: an agent for each folder and model, made once and renewed when its files change."""
+"""``AgentCache``: an agent per folder and model, rebuilt when the files it was made from change."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger("modeshift")
 
 
 @dataclass(frozen=True)
-class Shop:
+class LoadedAgent:
     """An agent, and the harness that it was built from."""
 
     deps: AgentDeps
@@ -63,40 +63,40 @@ def config_of(id: str) -> RunnableConfig:
     return {"configurable": {"thread_id": id}}
 
 
-class Shops:
+class AgentCache:
     """One to a process."""
 
     def __init__(self, settings: Settings, saver: BaseCheckpointSaver[str]) -> None:
         self.settings = settings
         self._saver = saver
         self._loaders: dict[tuple[Path, str], AgentLoader] = {}
-        self._shops: dict[tuple[Path, str], Shop] = {}
+        self._agents: dict[tuple[Path, str], LoadedAgent] = {}
         self._lock = asyncio.Lock()
         self._started_calls = StartedCalls()
 
-    async def get(self, cwd: Path, model: str) -> Shop:
+    async def get(self, cwd: Path, model: str) -> LoadedAgent:
         """For the folder as its files are now; raises ``UserError``."""
         async with self._lock:
             return await asyncio.to_thread(_on_disk, lambda: self._get(cwd, model))
 
-    def _get(self, cwd: Path, model: str) -> Shop:
+    def _get(self, cwd: Path, model: str) -> LoadedAgent:
         key = cwd, model
         loader = self._loaders.get(key)
         if loader is None:
             settings = self.settings.model_copy(update={"workspace": cwd, "model": model})
             loader = AgentLoader(settings, self._started_calls)
-        elif key in self._shops and not loader.is_outdated():
-            return self._shops[key]
+        elif key in self._agents and not loader.is_outdated():
+            return self._agents[key]
         deps = loader.deps()
         agent = build_agent(deps, self._saver, self.settings.max_steps)
         self._loaders[key] = loader
-        shop = self._shops[key] = Shop(deps, agent, modes_of(deps.catalog))
+        loaded = self._agents[key] = LoadedAgent(deps, agent, modes_of(deps.catalog))
         for notice in deps.notices:
             log.warning(notice)
-        return shop
+        return loaded
 
 
-def _on_disk(make: Callable[[], Shop]) -> Shop:
+def _on_disk(make: Callable[[], LoadedAgent]) -> LoadedAgent:
     """What is trusted is what is on disk, not what an editor has open."""
     buffers.set(None)
     return make()

@@ -20,7 +20,7 @@ from typing import cast
 from acp import Agent, run_agent
 
 from doors.editor.agent import EditorAgent
-from doors.editor.agent_cache import Shops
+from doors.editor.agent_cache import AgentCache
 from doors.editor.store import Sessions, WholeWrites
 from doors.editor.transport import own_pipes, stdio
 from graph.configuration.private import make_private
@@ -77,7 +77,7 @@ async def _serve(settings: Settings) -> None:
         WholeWrites.from_conn_string(str(settings.sessions)) as saver,
         Sessions.opened(settings.sessions) as sessions,
     ):
-        agent = EditorAgent(Shops(settings, saver), sessions)
+        agent = EditorAgent(AgentCache(settings, saver), sessions)
         try:
             # To the SDK, close and resume are unstable; to the protocol they are not any more.
             await run_agent(cast("Agent", agent), wire, use_unstable_protocol=True)

@@ -16,7 +16,7 @@ from langchain_core.messages import ToolCall
 from doors.editor.content import as_output
 from doors.editor.diffs import Content
 from doors.editor.folder import Folder
-from doors.editor.tool_calls import Card
+from doors.editor.tool_calls import ToolCallView
 from graph.approvals.requests import ActionRequest
 from graph.approvals.suggestions import suggestions
 from graph.deps import AgentDeps
@@ -44,7 +44,7 @@ class Option:
 class Question:
     """One call that needs a person."""
 
-    card: Card
+    view: ToolCallView
     content: tuple[Content, ...]
     options: tuple[Option, ...]
 
@@ -59,10 +59,10 @@ class Question:
     ) -> "Question":
         """What is asked in ``mode``; ``plans`` are what it has written so far. Blocks."""
         call = ToolCall(name=asked["name"], args=asked["args"], id=asked["id"])
-        card = Card.at_once(deps, folder, call, is_due=True)
+        view = ToolCallView.at_once(deps, folder, call, is_due=True)
         # What the model says is shown as it is: a picture in it, say, would be fetched.
         told = as_output(asked["description"])
-        match card.effect:
+        match view.effect:
             case Effect.SWITCH:
                 content = (told, *plans)
                 options = (*_switch(), *_others(deps, asked, mode), _reject("No, stay"))
@@ -70,9 +70,9 @@ class Question:
                 content = (told,)
                 options = (*_answers(asked), _in_the_chat())
             case _:
-                content = (*(card.preview or (as_output(_call(asked, card)),)), told)
-                options = (*_tool(asked, card), _reject("Reject"))
-        return cls(card, content, options)
+                content = (*(view.preview or (as_output(_call(asked, view)),)), told)
+                options = (*_tool(asked, view), _reject("Reject"))
+        return cls(view, content, options)
 
     @property
     def is_open(self) -> bool:
@@ -81,7 +81,7 @@ class Question:
 
     def tool_call(self) -> ToolCallUpdate:
         """The card to ask on."""
-        return self.card.question(list(self.content))
+        return self.view.question(list(self.content))
 
     def choices(self) -> list[PermissionOption]:
         """The options, the safest last."""
@@ -139,12 +139,12 @@ def _others(deps: AgentDeps, asked: ActionRequest, mode: str) -> Iterator[Option
             yield Option(f"to-{slug}", f"Yes, but to {target.name} mode", "allow_once", decision)
 
 
-def _tool(asked: ActionRequest, card: Card) -> Iterator[Option]:
+def _tool(asked: ActionRequest, view: ToolCallView) -> Iterator[Option]:
     yield Option("once", "Allow once", "allow_once", {"type": "approve"})
     if "remember" in asked:
         yield Option(
             "always",
-            f"Always in this session: {plain(card.title, MAX_LABEL)}",
+            f"Always in this session: {plain(view.title, MAX_LABEL)}",
             "allow_always",
             {"type": "approve", "remember": True},
         )
@@ -160,9 +160,9 @@ def _answers(asked: ActionRequest) -> Iterator[Option]:
         yield Option(f"answer-{number}", name, "allow_once", decision)
 
 
-def _call(asked: ActionRequest, card: Card) -> str:
+def _call(asked: ActionRequest, view: ToolCallView) -> str:
     """All that will run, of which a title shows the beginning."""
-    if card.effect is Effect.COMMAND:
+    if view.effect is Effect.COMMAND:
         return "\n".join(str(value) for value in asked["args"].values())
     return "\n".join(f"{name}: {value}" for name, value in asked["args"].items())
 

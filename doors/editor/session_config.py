@@ -1,4 +1,4 @@
-"""``Choices``: the mode, the model and the approvals of a session, and who is told of them.
+"""``SessionConfig``: the mode, the model and the approvals of a session, and who is told of them.
 
 What a user chooses is kept at once, and goes into the thread between two steps of a run,
 or with the next one: until it is there it stays a wish in the session's record.
@@ -15,10 +15,10 @@ from typing import Any
 from acp.schema import AvailableCommandsUpdate, ConfigOptionUpdate, CurrentModeUpdate
 from langgraph.runtime import RunControl
 
-from doors.editor.agent_cache import Shop, Shops
+from doors.editor.agent_cache import AgentCache, LoadedAgent
 from doors.editor.options import Modes, Options
 from doors.editor.store import Record, Sessions
-from doors.editor.updates import Narrator
+from doors.editor.updates import SessionUpdates
 from graph.state import Switch
 from graph.switch import void_switch
 from modes.errors import InvalidInputError
@@ -27,23 +27,23 @@ _clock = count(1)
 TAKEN_BACK = "Taken back: you have set another mode."
 
 
-class Choices:
+class SessionConfig:
     """Of one session; mutable."""
 
-    shop: Shop
+    loaded: LoadedAgent
     """The agent, for the folder and the chosen model."""
 
     def __init__(
-        self, record: Record, shops: Shops, sessions: Sessions, narrator: Narrator
+        self, record: Record, agents: AgentCache, sessions: Sessions, updates: SessionUpdates
     ) -> None:
         self.record = record
         self.control: RunControl | None = None
         """Of the run under way, once it has taken in what it was given."""
         self.mode_is_set = asyncio.Event()
         """By the user, and not yet in the thread."""
-        self._shops = shops
+        self._agents = agents
         self._sessions = sessions
-        self._narrator = narrator
+        self._updates = updates
         self.choosing = asyncio.Lock()
         """Held from what is read for a choice until that is made."""
         self._writing = asyncio.Lock()
@@ -63,8 +63,8 @@ class Choices:
     def options(self) -> Options:
         """What there is to choose; a wish counts as chosen."""
         return Options(
-            self.shop.modes,
-            self._shops.settings.choices,
+            self.loaded.modes,
+            self._agents.settings.choices,
             self.record.mode or self._mode,
             self._model,
             self.record.approvals or self._approvals,
@@ -72,8 +72,8 @@ class Choices:
 
     @property
     def _model(self) -> str:
-        choices, chosen = self._shops.settings.choices, self.record.model
-        return chosen if chosen is not None and chosen in choices else choices[0]
+        session_config, chosen = self._agents.settings.choices, self.record.model
+        return chosen if chosen is not None and chosen in session_config else session_config[0]
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -94,13 +94,13 @@ class Choices:
             raise InvalidInputError(f"the folder {self.record.cwd!r} is not there any more")
         async with self._writing:
             if self._is_at_work:
-                return (await self.shop.state(self.record.id)).values
+                return (await self.loaded.state(self.record.id)).values
             known = None if self._told is None else self.options
             # Another process may have written it since.
             self.record = await self._sessions.find(self.record.id) or self.record
-            self.shop = await self._shops.get(cwd, self._model)
-            values = (await self.shop.state(self.record.id)).values
-            deps = self.shop.deps
+            self.loaded = await self._agents.get(cwd, self._model)
+            values = (await self.loaded.state(self.record.id)).values
+            deps = self.loaded.deps
             mode = str(values.get("mode"))
             self._mode = mode if mode in deps.catalog else deps.catalog.default
             self._approvals = values.get("approvals") or deps.approvals.value
@@ -113,7 +113,7 @@ class Choices:
     def _notice(self, known: Options | None) -> None:
         """Note when what was ``known`` has been changed elsewhere."""
         now = self.options
-        if known is not None and known.mode not in self.shop.deps.catalog:
+        if known is not None and known.mode not in self.loaded.deps.catalog:
             known = replace(known, mode=now.mode)  # it is no more, and nobody's choice
         if known is not None and known.chosen != now.chosen:
             self._changed_elsewhere = next(_clock)
@@ -135,7 +135,7 @@ class Choices:
         """
         chosen = self.options.check(option, value)
         if option == "model":
-            await self._shops.get(Path(self.record.cwd), chosen)  # it may lack its key, say
+            await self._agents.get(Path(self.record.cwd), chosen)  # it may lack its key, say
         elif option == "mode":
             await self._check_model_of(chosen)
         may_change = in_turn and not self.is_asking
@@ -153,7 +153,7 @@ class Choices:
             await self.keep(**{option: None})
 
     async def _check_model_of(self, mode: str) -> None:
-        deps = self.shop.deps
+        deps = self.loaded.deps
         if problem := await asyncio.to_thread(deps.models.problem, deps.catalog[mode].model):
             raise InvalidInputError(problem)
 
@@ -170,8 +170,8 @@ class Choices:
 
     async def take_back(self, values: Mapping[str, Any]) -> None:
         """A question in another mode is none any more."""
-        await self._narrator.catch_up(self.shop.deps, values.get("messages", []))
-        await self._narrator.stopped(TAKEN_BACK)
+        await self._updates.catch_up(self.loaded.deps, values.get("messages", []))
+        await self._updates.stopped(TAKEN_BACK)
 
     # How a wish gets into the thread.
 
@@ -187,7 +187,7 @@ class Choices:
     def are_due(self) -> bool:
         """Whether the run goes on in another way than the user wants by now."""
         is_due = self._wished().items() - self._on_the_way.items()
-        return bool(is_due) or self._model != self.shop.deps.models.default
+        return bool(is_due) or self._model != self.loaded.deps.models.default
 
     def run_has_ended(self) -> None:
         """Whatever became of it: what is not in the thread is still wished."""
@@ -196,14 +196,14 @@ class Choices:
 
     async def apply(self) -> None:
         """Put them into the thread, between two steps of a run."""
-        if self._model != self.shop.deps.models.default:
-            self.shop = await self._shops.get(Path(self.record.cwd), self._model)
+        if self._model != self.loaded.deps.models.default:
+            self.loaded = await self._agents.get(Path(self.record.cwd), self._model)
         wished = self._wished()
-        values = (await self.shop.state(self.record.id)).values
+        values = (await self.loaded.state(self.record.id)).values
         update = wished or {"approvals": self._approvals}
         if (switch := values.get("switch")) is not None:
             update = {**update, "switch": _overruled(switch, wished)}
-        await self.shop.write(self.record.id, update)
+        await self.loaded.write(self.record.id, update)
         await self._are_in_the_thread(wished)
 
     async def heard(self, update: dict[str, Any]) -> None:
@@ -238,12 +238,12 @@ class Choices:
         self._told = now
         if before is None or now.mode != before.mode:
             mode = CurrentModeUpdate(session_update="current_mode_update", current_mode_id=now.mode)
-            await self._narrator.send(mode)
+            await self._updates.send(mode)
         if now != before:
             update = ConfigOptionUpdate(
                 session_update="config_option_update", config_options=now.config()
             )
-            await self._narrator.send(update)
+            await self._updates.send(update)
         await self.tell_commands()
 
     async def tell_commands(self) -> None:
@@ -254,7 +254,7 @@ class Choices:
             update = AvailableCommandsUpdate(
                 session_update="available_commands_update", available_commands=options.commands()
             )
-            await self._narrator.send(update)
+            await self._updates.send(update)
 
 
 def _overruled(switch: Switch, wished: dict[str, Any]) -> Switch:

@@ -1,4 +1,4 @@
-"""``Card``: a tool call as an editor shows it."""
+"""``ToolCallView``: a tool call as an editor shows it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ KINDS: Mapping[Effect, ToolKind] = {
 
 
 @dataclass(frozen=True)
-class Card:
+class ToolCallView:
     """What does not change about it, but for a diff that is known once it is about to run."""
 
     id: str
@@ -136,11 +136,11 @@ class Card:
         """It has ended long ago, and the editor has not heard of it."""
         match message.artifact:
             case {"line": int(line)}:
-                card = replace(self, line=line)
+                view = replace(self, line=line)
             case _:
-                card = self
-        start = card.start("failed" if message.status == "error" else "completed")
-        return start.model_copy(update={"content": card.result(message)})
+                view = self
+        start = view.start("failed" if message.status == "error" else "completed")
+        return start.model_copy(update={"content": view.result(message)})
 
     def result(self, message: ToolMessage) -> list[Content]:
         """The content of an answer."""

@@ -1,4 +1,4 @@
-"""``Narrator``: tells an editor what the graph does, as it does it, or what it has done."""
+"""``SessionUpdates``: tells an editor what the graph does, as it does it, or what it has done."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from langgraph.types import Overwrite
 
 from doors.editor.content import as_output, as_text, shown, text_block
 from doors.editor.folder import Folder
-from doors.editor.tool_calls import KINDS, Card
+from doors.editor.tool_calls import KINDS, ToolCallView
 from graph.deps import AgentDeps
 from graph.messages.from_model import CUT_OFF
 from graph.messages.normal_form import is_sound_id
@@ -44,14 +44,14 @@ STOPPED = "Stopped."
 STOPPED_IN_IT = "Stopped while it ran: it may have taken effect, in whole or in part."
 
 
-class Narrator:
+class SessionUpdates:
     """Of one session; mutable."""
 
     def __init__(self, client: Client, session_id: str, folder: Folder) -> None:
         self.folder = folder
         self._client = client
         self._id = session_id
-        self._open: dict[str, Card] = {}
+        self._open: dict[str, ToolCallView] = {}
         """The calls that have not ended, by id."""
         self._endings: dict[str, ToolMessage] = {}
         """Of the calls that have ended since the last catching up."""
@@ -112,8 +112,8 @@ class Narrator:
         except InvalidCallError:
             kind = "other"
         self._used.add(id)
-        card = self._open[id] = Card(id, plain(name), kind)
-        await self.send(card.start())
+        view = self._open[id] = ToolCallView(id, plain(name), kind)
+        await self.send(view.start())
 
     async def update(self, deps: AgentDeps, node: str, update: Mapping[str, Any]) -> None:
         """What a node has changed, from the stream ``updates``."""
@@ -143,11 +143,11 @@ class Narrator:
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
-            card = await Card.of(deps, self.folder, call)
-            is_new = card.id not in self._open
-            self._open[card.id] = card
-            self._used.add(card.id)
-            await self.send(card.start() if is_new else card.progress("pending"))
+            view = await ToolCallView.of(deps, self.folder, call)
+            is_new = view.id not in self._open
+            self._open[view.id] = view
+            self._used.add(view.id)
+            await self.send(view.start() if is_new else view.progress("pending"))
 
     async def catch_up(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
         """Of earlier calls the editor has cards: those with an answer have ended.
@@ -160,13 +160,13 @@ class Narrator:
         self._endings.clear()
         for call in open_calls(messages):
             if call_id(call) not in self._used:
-                self.waits(await Card.of(deps, self.folder, call))
+                self.waits(await ToolCallView.of(deps, self.folder, call))
         answers = (message for message in messages if isinstance(message, AIMessage))
         self._used |= {call_id(call) for message in answers for call in message.tool_calls}
 
-    def waits(self, card: Card) -> None:
+    def waits(self, view: ToolCallView) -> None:
         """A card that the editor is asked about, and so knows."""
-        self._open[card.id] = card
+        self._open[view.id] = view
 
     async def begins(self, deps: AgentDeps, planned: Planned) -> None:
         """A call that is about to run, from the stream ``tasks``."""
@@ -174,10 +174,10 @@ class Narrator:
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         self._running.add(call_id(call))
-        card = self._open.get(call_id(call)) or await Card.of(deps, self.folder, call)
-        if not card.is_due or card.given != call["args"]:
-            card = self._open[card.id] = await Card.of(deps, self.folder, call, is_due=True)
-        await self.send(card.progress("in_progress"))
+        view = self._open.get(call_id(call)) or await ToolCallView.of(deps, self.folder, call)
+        if not view.is_due or view.given != call["args"]:
+            view = self._open[view.id] = await ToolCallView.of(deps, self.folder, call, is_due=True)
+        await self.send(view.progress("in_progress"))
 
     async def output(self, id: str, text: str) -> None:
         """What a call prints, from the stream ``custom``."""
@@ -198,19 +198,19 @@ class Narrator:
         )
 
     async def _ended(self, message: ToolMessage) -> None:
-        card = self._open.pop(message.tool_call_id)
-        self._endings[card.id] = message
-        self._output.pop(card.id, None)
-        self._running.discard(card.id)
-        await self.send(card.ended(message))
+        view = self._open.pop(message.tool_call_id)
+        self._endings[view.id] = message
+        self._output.pop(view.id, None)
+        self._running.discard(view.id)
+        await self.send(view.ended(message))
 
     async def stopped(self, why: str = STOPPED) -> None:
         """No call is under way any more."""
         while self._open:
-            id, card = self._open.popitem()
+            id, view = self._open.popitem()
             output = self._output.pop(id, "")
-            is_begun = id in self._running and card.effect in (Effect.EDIT, Effect.COMMAND)
-            await self.send(card.failed(STOPPED_IN_IT if is_begun else why, output))
+            is_begun = id in self._running and view.effect in (Effect.EDIT, Effect.COMMAND)
+            await self.send(view.failed(STOPPED_IN_IT if is_begun else why, output))
         self._running.clear()
         self.streamed, self._has_streamed = "", False
         self.was_cut_off = False
@@ -229,7 +229,7 @@ class Narrator:
         """No call is under way; those without an answer wait for a person, or for nobody."""
         self._open.clear()
         for call in open_calls(messages) if is_asked else ():
-            self.waits(await Card.of(deps, self.folder, call))
+            self.waits(await ToolCallView.of(deps, self.folder, call))
 
     async def replay(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
         """The whole history; the last calls may be under way, or wait for a person."""
@@ -250,20 +250,20 @@ class Narrator:
         # Of the answer that is coming in, which is not among the messages yet.
         if self.streamed:
             await self.say(self.streamed)
-        for card in announced.values():
-            if card.id in self._open:
-                await self.send(card.start(self._status(card.id)))
+        for view in announced.values():
+            if view.id in self._open:
+                await self.send(view.start(self._status(view.id)))
 
     async def _retold(self, deps: AgentDeps, call: ToolCall, answer: ToolMessage | None) -> None:
-        card = await Card.of(deps, self.folder, call)
-        answer = answer or self._endings.get(card.id)  # it has ended since the history was read
-        if answer is None and card.id in self._open:
-            self._open[card.id] = card
-            await self.send(card.start(self._status(card.id)))
+        view = await ToolCallView.of(deps, self.folder, call)
+        answer = answer or self._endings.get(view.id)  # it has ended since the history was read
+        if answer is None and view.id in self._open:
+            self._open[view.id] = view
+            await self.send(view.start(self._status(view.id)))
         elif answer is not None:
-            await self.send(card.retold(answer))
+            await self.send(view.retold(answer))
         else:
-            start = card.start("failed")
+            start = view.start("failed")
             await self.send(start.model_copy(update={"content": [as_text(STOPPED)]}))
 
     def _status(self, id: str) -> Literal["in_progress", "pending"]:

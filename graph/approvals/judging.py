@@ -48,7 +48,7 @@ class CallContext:
         is_only_call: bool = True,
         refused: Collection[str] = (),
     ) -> Self:
-        """The moment in which the thread is."""
+        """The context in which the thread is now."""
         return cls(
             deps.catalog[state["mode"]],
             Approvals(state["approvals"]),
@@ -131,7 +131,7 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
 async def judge_all(
     deps: AgentDeps, context: CallContext, calls: Sequence[ToolCall]
 ) -> list[Judged]:
-    """Judge the calls of one message, all in the moment in which they were written.
+    """Judge the calls of one message, all in the context in which they were written.
 
     One message switches the mode once: a second ``switch_mode`` is denied.
     """

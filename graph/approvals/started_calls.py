@@ -34,7 +34,7 @@ class StartedCalls:
         That is all that a process knows of a plan that another one made, the whole of it: of
         an older checkpoint what came later in it may have run long ago.
 
-        The deed is kept for good: that the tool has ended does not mean that its
+        The call is kept for good: that the tool has ended does not mean that its
         result is stored.
         """
         if process_id != self.process_id or call in self._begun:

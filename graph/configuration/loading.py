@@ -30,7 +30,7 @@ def build_commands(settings: Settings) -> Commands:
 
 
 class AgentLoader:
-    """One to a folder and a model: these, and the record of what has begun, outlive a harness."""
+    """One to a folder and a model: these, and the record of what has begun, outlive a reload."""
 
     def __init__(self, settings: Settings, once: StartedCalls | None = None) -> None:
         """Raises ``ConfigurationError``; blocks, as the methods do.
@@ -50,7 +50,7 @@ class AgentLoader:
         self._sources = Sources(settings, self._workspace)
 
     def deps(self) -> AgentDeps:
-        """A harness of the modes as their files are now; raises ``UserError``."""
+        """What the nodes share, from the modes' files as they are now; raises ``UserError``."""
         loaded = self._loaded = self._load()
         problems = [
             f"{mode.origin.file}: mode {mode.slug!r} cannot be used: {problem}"
@@ -90,5 +90,5 @@ class AgentLoader:
         return loaded
 
     def is_outdated(self) -> bool:
-        """Whether a file that the last harness was made from may have changed."""
+        """Whether a file that ``deps`` was last made from may have changed."""
         return self._has_failed or self._sources.changed()
