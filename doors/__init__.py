@@ -1,1 +1,1 @@
-"""Ways in: what serves the agent, and what shows it. May import everything of ours."""
+"""How people and programs reach the agent: the server, editors, commands. Nothing imports it."""

@@ -1,5 +1,6 @@
-"""How a turn runs on LangGraph: state, nodes, wiring, models, settings.
+"""How a turn runs on LangGraph.
 
-``agent.py`` wires; each node has a module of its own. May import ``tools``,
-``prompts`` and ``modes``.
+Read ``agent.py`` first: it wires the nodes, and each node is a module beside it. What holds the
+guarantees is in the packages below, one for each concern. May import ``tools``, ``prompts`` and
+``modes``.
 """

@@ -10,11 +10,11 @@ from langgraph.types import Command
 from graph.approvals.contents import digest_files, edited_files
 from graph.approvals.identity import digest_call
 from graph.approvals.judging import CallContext, Judged, judge
-from graph.approvals.started_calls import StartedCall
 from graph.deps import AgentDeps
 from graph.messages.repair import UNKNOWN, VOID, call_id, not_run
 from graph.routing import Node, RoutingState, next_step
 from graph.run_tool import run_tool, truncate
+from graph.started_calls import StartedCall
 from graph.state import ActTask, Approved, Planned
 from modes.machine import Configuration, Event, Phase
 from modes.toolspec import Effect

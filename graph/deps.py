@@ -4,14 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, SystemMessage
-from langchain_core.runnables import Runnable
+from langchain_core.messages import SystemMessage
 
-from graph.approvals.started_calls import StartedCalls
 from graph.messages.origin import origin_of_answers
+from graph.models.bound_model import BoundModel
 from graph.models.loading import Models
-from graph.models.optional_fields import Service
+from graph.started_calls import StartedCalls
 from graph.state import TAKEN_NAMES
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
@@ -21,22 +19,6 @@ from modes.rights import commands_to_look, edit_restriction
 from modes.toolspec import ToolGroup
 from prompts import render
 from tools.toolbox import Toolbox
-
-
-@dataclass(frozen=True)
-class BoundModel:
-    """What a mode node speaks with."""
-
-    mode: str
-    """Its slug."""
-    prompt: SystemMessage
-    model: Runnable[LanguageModelInput, AIMessage]
-    """With the mode's tools bound."""
-    name: str
-    """Of the model, as the user wrote it."""
-    origin: str
-    """Whose answers it takes back as they came."""
-    service: Service
 
 
 def no_rules(_: str) -> str:

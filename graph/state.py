@@ -90,7 +90,7 @@ class Planned(TypedDict):
     denied: str | None
     """Why it is refused, judged in the context in which it was written."""
     process_id: NotRequired[str]
-    """Of the process that planned it; see ``graph.approvals.started_calls``."""
+    """Of the process that planned it; see ``graph.started_calls``."""
 
 
 class Messages(DeltaChannel[list[AnyMessage]]):

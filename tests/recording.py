@@ -26,7 +26,6 @@ from vcr.persisters.filesystem import CassetteNotFoundError
 from vcr.record_mode import RecordMode
 
 from graph.models.providers import PROVIDERS
-from graph.models.secrets import find_secrets
 from graph.replay.cassette import (
     SCRIPTED,
     Header,
@@ -41,6 +40,7 @@ from graph.replay.cassette import (
 )
 from graph.replay.player import OTHER_CLIENTS, Asked, Player, exactly, playing
 from graph.replay.scrubbing import keep_headers, scrub
+from graph.replay.secrets import find_secrets
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.difference import difference

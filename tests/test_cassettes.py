@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from graph.models.secrets import MASK, find_secrets
 from graph.replay.cassette import (
     SCRIPTED,
     Header,
@@ -25,6 +24,7 @@ from graph.replay.cassette import (
     load_cassette,
 )
 from graph.replay.scrubbing import keep_headers, scrub
+from graph.replay.secrets import MASK, find_secrets
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests import prefork

@@ -133,7 +133,7 @@ def _to_say(model: str) -> list[str]:
     kind, _, path = model.partition(":")
     if kind != "replay":
         return []
-    from graph.replay.replay_model import user_messages  # noqa: PLC0415  # vcrpy is an extra
+    from graph.models.replay_model import user_messages  # noqa: PLC0415  # vcrpy is an extra
 
     return [f"say        {text!r}" for text in user_messages(load_cassette(ROOT / path))]
 

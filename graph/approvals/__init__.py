@@ -1,1 +1,16 @@
-"""The room ``approvals``."""
+"""Whether a call may run, what a person is asked, and what their decision holds for.
+
+Guarantees that a decision answers one question, and that an approval runs these arguments in this
+thread, mode and workspace once. Imports ``graph.deps`` and ``graph.messages``; the nodes and the
+editor's door import it.
+"""
+
+__all__ = (  # modules; what is not here is the package's own
+    "always_allow",
+    "contents",
+    "descriptions",
+    "identity",
+    "judging",
+    "requests",
+    "suggestions",
+)

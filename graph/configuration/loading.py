@@ -3,11 +3,11 @@
 import logging
 from dataclasses import replace
 
-from graph.approvals.started_calls import StartedCalls
 from graph.configuration.sources import Loaded, Sources
 from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
+from graph.started_calls import StartedCalls
 from modes.plain_text import plain
 from tools.command import Commands
 from tools.sandbox.bubblewrap import Sandbox, bubblewrap

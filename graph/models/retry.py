@@ -9,11 +9,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
 
-from graph.deps import BoundModel
 from graph.messages.from_model import check_answer
 from graph.messages.normal_form import prepare_for_provider
 from graph.messages.streamed_calls import StreamedCalls
-from graph.messages.thinking import record_mode, select_thinking
+from graph.models.bound_model import BoundModel
 from graph.models.optional_fields import OptionalFields
 from graph.models.provider_errors import (
     LONGEST_WAIT,
@@ -22,6 +21,7 @@ from graph.models.provider_errors import (
     provider_error,
     read_retry_after,
 )
+from graph.models.thinking import record_mode, select_thinking
 from modes.errors import ProviderError
 
 FIRST_WAIT = 0.5

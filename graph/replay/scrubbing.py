@@ -7,7 +7,7 @@ environment.
 from collections.abc import Iterable
 from typing import Any
 
-from graph.models.secrets import mask_secrets
+from graph.replay.secrets import mask_secrets
 
 KEPT_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta", "retry-after"})
 

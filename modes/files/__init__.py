@@ -1,1 +1,9 @@
-"""The room ``files``."""
+"""Reading modes and permissions from YAML and JSON that anybody may have written.
+
+Guarantees bounds on size and depth, and an error that names file, mode, field and value. Imports
+``modes``; ``modes.catalog``, ``graph.configuration`` and ``doors`` import it.
+"""
+
+__all__ = (  # modules; what is not here is the package's own
+    "modes_file",
+)

@@ -1,1 +1,13 @@
-"""The room ``rules``."""
+"""Permissions: which calls a pattern matches, and which paths always ask.
+
+Guarantees that what cannot be told counts as no ``allow`` and as a possible ``deny``. Imports
+``modes.toolspec``; ``modes``, ``tools`` and ``graph`` import it.
+"""
+
+__all__ = (  # modules; what is not here is the package's own
+    "file_regex",
+    "matching",
+    "permissions",
+    "protected_paths",
+    "shell_words",
+)

@@ -1,1 +1,16 @@
-"""The room ``workspace``."""
+"""The folder that the agent works in: paths, opening, reading, searching, replacing files.
+
+Guarantees that exactly the path that was judged is opened, below the root and through no link, and
+that a write happens whole or not at all. Imports ``modes``; ``tools``, ``graph`` and ``doors``
+import it.
+"""
+
+__all__ = (  # modules; what is not here is the package's own
+    "client_files",
+    "encoding",
+    "line_range",
+    "openat",
+    "ripgrep",
+    "search",
+    "workspace",
+)
