@@ -52,7 +52,7 @@ format: $(READY) ## mend layout and imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-readme: $(READY) ## write the generated parts of README.md: tables, state diagram
+readme: $(READY) ## write the generated parts of README.md and docs/: tables, state diagram
 	@$(BIN)/python -m doors.commands.readme
 
 bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input with Anthropic's cache against without

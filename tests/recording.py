@@ -157,7 +157,7 @@ def refuse(player: Player, asked: Asked) -> str:
     """The difference, and what to do."""
     return (
         f"{player._path}: {difference(player, asked)}\n"
-        "If the change is meant, record again: make record (README, 'Testing with cassettes')"
+        "If the change is meant, record again: make record (docs/cassettes.md)"
     )
 
 

@@ -1,4 +1,4 @@
-"""README.md and .env.example are true: their tables, snippets, names and the transcript."""
+"""README.md, docs/ and .env.example are true: tables, snippets, names, links, the transcript."""
 
 import ast
 import os
@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from doors.commands.readme import README, main, with_parts
+from doors.commands.readme import PARTS, main, with_parts
 from graph.approvals.requests import Decision
 from graph.models.loading import load_model
 from graph.settings import ROOT, Settings, load_settings
@@ -18,7 +18,13 @@ from modes.policy import Approvals, verdict
 from tests.conversation import APPROVE, Conversation
 from tests.place import UserFolders, in_sandbox
 
-TEXT = README.read_text(encoding="utf-8")
+PAGES = {
+    str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+TEXT = "\n".join(PAGES.values())
+MAX_WORDS = 2000
+"""Of README.md; the rest belongs in docs/."""
 
 
 def part(name: str) -> str:
@@ -28,20 +34,48 @@ def part(name: str) -> str:
 
 
 def test_the_generated_parts_are_up_to_date() -> None:
-    assert with_parts(TEXT, load_catalog()) == TEXT, "run `make readme`"
+    for name in PARTS:
+        assert with_parts(name, PAGES[name], load_catalog()) == PAGES[name], "run `make readme`"
 
 
 def test_the_generated_parts_are_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(re.sub("(<!-- modes -->\n).*?(<!-- /modes -->)", r"\1\2", TEXT, flags=re.S))
-    main(readme)
-    assert readme.read_text() == TEXT
-    main(readme)
-    assert capsys.readouterr().out == "README.md: written\nREADME.md: up to date\n"
+    (tmp_path / "docs").mkdir()
+    for name in PARTS:
+        (tmp_path / name).write_text(PAGES[name])
+    readme = PAGES["README.md"]
+    empty = re.sub("(<!-- modes -->\n).*?(<!-- /modes -->)", r"\1\2", readme, flags=re.S)
+    (tmp_path / "README.md").write_text(empty)
+    main(tmp_path)
+    assert (tmp_path / "README.md").read_text() == readme
+    main(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["README.md: written", "docs/modes.md: up to date"]
+    assert lines[2:] == [f"{name}: up to date" for name in PARTS]
     with pytest.raises(ValueError, match="0 places for 'modes'"):
-        with_parts("", load_catalog())
+        with_parts("README.md", "", load_catalog())
+
+
+def test_the_readme_is_short() -> None:
+    assert len(PAGES["README.md"].split()) <= MAX_WORDS
+
+
+def anchors(page: str) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", PAGES[page], flags=re.S), re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", PAGES[page]):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = (ROOT / page).parent.joinpath(file).resolve() if file else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(str(target.relative_to(ROOT))), link
 
 
 async def test_the_transcript(talk: Conversation) -> None:
@@ -85,8 +119,8 @@ def test_the_example_of_a_modes_file_loads_and_holds(place: UserFolders) -> None
 
 
 def test_the_files_to_open_are_there() -> None:
-    table = TEXT[TEXT.index("## To change X") :]
-    names = re.findall(r"`((?:[\w.-]+/)?[\w.*<>-]+\.(?:py|md|yaml|json|example))`", table)
+    named = r"`((?:[\w.-]+/)*[\w.*<>-]+\.(?:py|md|yaml|json|example))`"
+    names = re.findall(named, PAGES["docs/architecture.md"])
     assert len(names) > 15
     for name in names:
         assert list(ROOT.glob(name.replace("<slug>", "*"))), name

@@ -1,4 +1,4 @@
-"""``make readme``: write the generated parts of README.md from the catalog and the chart.
+"""``make readme``: write the generated parts of README.md and docs/ from catalog and chart.
 
 A part stands between ``<!-- name -->`` and ``<!-- /name -->``. The tests run the
 same functions and compare.
@@ -13,8 +13,6 @@ from modes.machine import Machine
 from modes.mode import Mode
 from modes.policy import Approvals, verdict
 from modes.toolspec import Effect, ToolSpec
-
-README = ROOT / "README.md"
 
 
 def modes_table(catalog: Catalog) -> str:
@@ -63,28 +61,36 @@ _CALLS = {
 }
 
 
-def with_parts(text: str, catalog: Catalog) -> str:
-    """``text`` with its generated parts made anew; raises ``ValueError`` where one is missing."""
-    for name, make in _PARTS.items():
-        pattern = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        part = make(catalog)
-        new = f"\\g<1>{part.replace(chr(92), chr(92) * 2)}\n\\g<2>"
+def with_parts(name: str, text: str, catalog: Catalog) -> str:
+    """The page ``name`` with its generated parts made anew.
+
+    Raises ``ValueError`` where one is missing.
+    """
+    for part, make in PARTS[name].items():
+        pattern = re.compile(f"(<!-- {part} -->\n).*?(<!-- /{part} -->)", re.DOTALL)
+        new = f"\\g<1>{make(catalog).replace(chr(92), chr(92) * 2)}\n\\g<2>"
         text, count = pattern.subn(new, text)
         if count != 1:
-            raise ValueError(f"README.md has {count} places for {name!r}; it needs one")
+            raise ValueError(f"{name} has {count} places for {part!r}; it needs one")
     return text
 
 
-_PARTS = {"modes": modes_table, "approvals": approvals_table, "diagram": diagram}
+PARTS = {
+    "README.md": {"modes": modes_table, "approvals": approvals_table},
+    "docs/modes.md": {"diagram": diagram},
+}
+"""What is generated, by page."""
 
 
-def main(readme: Path = README) -> None:
-    """Write README.md, if it changes, and say so."""
-    before = readme.read_text(encoding="utf-8")
-    after = with_parts(before, load_catalog())
-    if after != before:
-        readme.write_text(after, encoding="utf-8")
-    print(f"{readme.name}: {'written' if after != before else 'up to date'}")
+def main(root: Path = ROOT) -> None:
+    """Write the pages that change, and say so."""
+    for name in PARTS:
+        page = root / name
+        before = page.read_text(encoding="utf-8")
+        after = with_parts(name, before, load_catalog())
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+        print(f"{name}: {'written' if after != before else 'up to date'}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Running a command so that it sees the machine and changes nothing but the workspace.
 
-Guarantees, by the kernel, what README's safety section says of commands; without bubblewrap there
+Guarantees, by the kernel, what docs/safety.md says of commands; without bubblewrap there
 is no sandbox, and every command asks. Imports ``tools.workspace`` and ``modes``; ``tools``,
 ``graph.configuration`` and ``doors`` import it.
 """
