@@ -3,7 +3,8 @@
 LangGraph saves what a command writes, and then looks whether it fits: what does not stays.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -12,6 +13,7 @@ from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
 from graph.state import Input, State
+from modes.errors import InvalidInputError
 
 Updates = Sequence[Sequence[StateUpdate]]
 
@@ -37,17 +39,36 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         return super().astream(input, *given, **options)
 
     @override
+    def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:
+        if isinstance(input, Command):
+            self.check(input)
+        return super().stream(input, *given, **options)
+
+    @override
     def bulk_update_state(self, config: RunnableConfig, supersteps: Updates) -> RunnableConfig:
         self._check_all(supersteps)
-        return super().bulk_update_state(config, supersteps)
+        with _saying_what_is_lacking():
+            return super().bulk_update_state(config, supersteps)
 
     @override
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Updates
     ) -> RunnableConfig:
         self._check_all(supersteps)
-        return await super().abulk_update_state(config, supersteps)
+        with _saying_what_is_lacking():
+            return await super().abulk_update_state(config, supersteps)
 
     def _check_all(self, supersteps: Updates) -> None:
         for update in (one for step in supersteps for one in step):
             self.check(update[0])
+
+
+@contextmanager
+def _saying_what_is_lacking() -> Iterator[None]:
+    """The edge behind a node reads what a new thread does not have yet."""
+    try:
+        yield
+    except LookupError as error:
+        raise InvalidInputError(
+            f"as that node the state lacks {error}; leave `as_node` out, or send a message first"
+        ) from error

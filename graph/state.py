@@ -41,6 +41,13 @@ class Remembered(TypedDict):
     when: str
 
 
+class Todo(TypedDict):
+    """An item of the agent's todo list, as ``update_todo_list`` writes it."""
+
+    content: str
+    status: str
+
+
 class ModeChange(TypedDict):
     """The record of one change of mode; ``when`` is ISO 8601 in UTC."""
 
@@ -139,7 +146,7 @@ class State(TypedDict, total=False):
     mode: str
     phase: str
     approvals: str
-    todos: list[dict[str, str]]
+    todos: list[Todo]
     first_mode: str
     """The mode in which the thread started; ``mode_changes`` go on from it."""
     mode_changes: Annotated[list[ModeChange], appended]

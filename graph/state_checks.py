@@ -52,7 +52,8 @@ _IS_SET_ANEW = frozenset({"mode", "first_mode"})
 
 def build_update_check(catalog: Catalog) -> Callable[[Any], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
-    checks = {**_CHECKS, "mode": build_mode_check(catalog)}
+    is_mode = build_mode_check(catalog)
+    checks = {**_CHECKS, "mode": is_mode, "first_mode": is_mode}
 
     def check(update: Any) -> None:
         for key, value in _writes(update):

@@ -18,7 +18,7 @@ def switch_node(deps: AgentDeps) -> Node:
     """The new mode's tools and prompt are the model's from the next step on."""
 
     async def switch_mode(state: State) -> dict[str, Any]:
-        switch = state["switch"]
+        switch = state.get("switch")
         if switch is None:
             raise InvalidInputError("phase 'switching' without an approved switch in the state")
         before, change = reconcile_mode(deps, state)

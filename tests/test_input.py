@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite, StateUpdate
 
 from modes.catalog import load_catalog
-from modes.errors import InvalidInputError
+from modes.errors import InvalidInputError, UnknownModeError
 from tests.conversation import APPROVE, REJECT, Conversation, edit, problems
 
 TEXT = {"type": "text", "text": ""}
@@ -151,6 +151,7 @@ MALFORMED: list[tuple[str, Any]] = [
     ("mode_changes", [{"target": "code"}]),
     ("switch", {}),
     ("todos", [5]),
+    ("todos", [{"a": "b"}]),
     ("refused", 5),
     ("written", [5]),
     ("notices", 5),
@@ -195,6 +196,15 @@ async def test_a_malformed_state_is_refused_and_one_that_is_there_recovers(
     assert problems(values["messages"]) == []
 
 
+@pytest.mark.parametrize("key", ["mode", "first_mode"])
+async def test_nor_without_a_loop_is_it_let_in(talk: Conversation, key: str) -> None:
+    await talk.say("list")
+    before = await snapshot(talk)
+    with pytest.raises(UnknownModeError):
+        talk.agent.invoke(Command(update={key: "kode"}), talk.config)
+    assert await snapshot(talk) == before
+
+
 async def test_what_no_longer_fits_is_told(talk: Conversation) -> None:
     await talk.say("list")
     await unchecked(talk, "update_state", {"remembered": [{}], "approvals": "yolo"})
@@ -212,6 +222,14 @@ async def test_two_commands_at_one_question(talk: Conversation) -> None:
     assert await talk.mode() == "ask"
     await talk.say("list")
     assert (await talk.values())["phase"] == "idle"
+
+
+@pytest.mark.parametrize("values", [{"mode": "code"}, {"phase": "acting"}])
+async def test_what_a_node_lacks_is_said(talk: Conversation, values: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="as that node the state lacks"):
+        await talk.agent.aupdate_state(talk.config, values, as_node="intake")
+    await talk.say("list")
+    assert (await talk.messages())[-1].text
 
 
 async def test_a_host_edits_the_history(talk: Conversation) -> None:

@@ -861,6 +861,20 @@ async def test_git_shows_changes_and_no_secret(run: Run, workspace: Path) -> Non
     assert "[exit code 0]" not in shown, "an empty file is not to be committed"
 
 
+async def test_git_looks_at_no_other_folder_unasked(run: Run, workspace: Path) -> None:
+    (workspace / "f").touch()
+    (workspace / "other").mkdir()
+    (workspace / "other/f").write_text("of another folder\n")
+    await run("git init -q; git config user.email a@b.c; git config user.name a; git add f")
+    await run("git commit -qm one")
+    config = workspace / ".git/config"
+    config.write_text(f"{config.read_text()}[core]\n\tworktree = {workspace / 'other'}\n")
+    assert "+of another folder" in await run("git diff")
+    shown = await run("git diff", looks=True)
+    assert "[exit code 0]" in shown
+    assert "of another folder" not in shown
+
+
 async def test_a_built_in_rule_lets_nothing_change_the_workspace(
     workspace: Path,
 ) -> None:

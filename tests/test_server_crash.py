@@ -114,9 +114,10 @@ async def test_an_answer_that_is_given_again_answers_no_other_question(tmp_path:
             wait = "run echo begun >> log; until [ -e go ]; do sleep 0.1; done"
             await thread.say(f"{wait}\nrun touch second", mode="code")
             state: Any = await client.threads.get_state(thread.id)
-            # As chat UIs do, which name the checkpoint that they show.
+            # As chat UIs name the checkpoint that they show; here where it is least looked for.
             given: Any = {"command": {"resume": {"decisions": [APPROVE]}}}
-            given["checkpoint"] = state["checkpoint"]
+            named = {"checkpoint_id": state["checkpoint"]["checkpoint_id"]}
+            given["config"] = {"configurable": named}
             run: Any = await client.runs.create(thread.id, "agent", **given)
             kept.unlink(missing_ok=True)
             await until(lambda: kept.exists() and b"running" in kept.read_bytes())

@@ -100,7 +100,7 @@ async def _run_in_sandbox(
         found.linked = few_linked_outside(root, found) if now.edits_freely else set()
         box = replace(sandbox, has_children=not now.only_looks)
         how = {"writable": now.edits_freely}
-        environment = _environment(line.text, only_looks=now.only_looks)
+        environment = _environment(line.text, root if now.only_looks else None)
         return found, box.start(root, found, folder, line.text, environment, **how)
 
     async with workspace_lock(root, now.emit):
@@ -190,6 +190,6 @@ def _named(paths: set[str]) -> str:
     return ", ".join(names) + (" and more" if len(paths) > MAX_NAMED else "")
 
 
-def _environment(line: str = "", *, only_looks: bool = False) -> dict[str, str]:
+def _environment(line: str = "", only_looks_in: Path | None = None) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    return {**kept, **git.environment(line, only_looks=only_looks)}
+    return {**kept, **git.environment(line, only_looks_in)}

@@ -10,6 +10,7 @@ from doors.commands.cli import run
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
 from graph.settings import Settings, load_settings
+from modes.errors import ToolFailedError
 from modes.toolspec import ToolGroup
 from tools.command import MAX_SECONDS
 from tools.sandbox import seccomp
@@ -87,7 +88,10 @@ def _commands(settings: Settings, found: Bubblewrap) -> Iterator[str]:
     else:
         yield _row(YES, f"commands run in a sandbox: {found.version}")
         yield _row(YES, "  they have none of the agent's environment, no keys")
-        yield from _sandbox(settings, found)
+        try:
+            yield from _sandbox(settings, found)
+        except ToolFailedError as error:
+            yield _row(NO, f"  none runs here: {error}")
 
 
 def _sandbox(settings: Settings, found: Bubblewrap) -> Iterator[str]:
@@ -101,7 +105,11 @@ def _sandbox(settings: Settings, found: Bubblewrap) -> Iterator[str]:
     if not found.can_bound_tmp:
         yield _row(PART, "  nothing bounds /tmp: bubblewrap 0.8 or newer can")
     if not seccomp.is_known():
-        yield _row(PART, "  system calls are not filtered: there is no filter for this machine")
+        yield _row(
+            PART,
+            "  system calls are not filtered: there is no filter for this machine",
+            "what runs unasked, git diff say, may start programs that a repository names",
+        )
 
 
 def _hard_links(workspace: Path) -> Iterator[str]:

@@ -20,7 +20,7 @@ from langchain_core.messages import BaseMessage
 from doors.editor.folder import Folder
 from graph.messages.untrusted import mark_as_data, remove_marks
 from modes.errors import InvalidInputError
-from modes.plain_text import escaped
+from modes.plain_text import escaped, readable
 
 PromptBlock = (
     TextContentBlock
@@ -105,7 +105,7 @@ def as_text(text: str) -> ContentToolCallContent:
 
 def as_output(text: str) -> ContentToolCallContent:
     """Somebody else's text, as it is: between fences that it cannot end, nothing unseen in it."""
-    text = "".join(one if one in "\n\t" else escaped(one) for one in re.split(r"([\n\t])", text))
+    text = readable(text)
     if len(text) > MAX_SHOWN:
         half = MAX_SHOWN // 2
         left_out = f"[{len(text) - MAX_SHOWN} characters left out]"

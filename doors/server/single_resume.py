@@ -18,12 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from doors.server.gate import refuse
 
-_RUNS = re.compile(r"(/threads/[^/]+)/runs(/stream|/wait)?/?")
+_RUNS = re.compile(r"(/threads/[^/]+)/runs(/stream|/wait)?")
 
 
 GONE_ON = (
-    "the thread has gone on since that checkpoint; answer what waits now, or fork the thread there "
-    "with update_state"
+    "no question is open there: the thread has gone on since; answer what waits now, or fork the "
+    "thread there with update_state"
 )
 
 
@@ -79,7 +79,7 @@ class RejectConcurrentResume:
         one is. Chat UIs name the newest, and it is left out: the thread may have gone on from it
         by the time that the server starts the run, or starts it anew.
         """
-        kept = {key: run[key] for key in run.keys() - {"checkpoint", "checkpoint_id"}}
+        kept = _without_checkpoint(run)
         try:
             now: Any = json.loads(state)
             names = {one["id"]: one["value"]["question"] for one in now["interrupts"]}
@@ -89,6 +89,8 @@ class RejectConcurrentResume:
         if not {*_checkpoints(run)} <= {newest}:
             return None
         resume = run["command"]["resume"]
+        if not names and isinstance(resume, dict) and resume.keys() == {"decisions"}:
+            return None  # the graph would keep it, and refuse it in every run from now on
         if self.names_questions:
             resume = _with_question(resume, names)
         return {**kept, "command": {**run["command"], "resume": resume}}
@@ -113,6 +115,14 @@ def _checkpoints(run: dict[str, Any]) -> Iterator[str]:
     for place in (run, run.get("checkpoint"), given, run.get("context")):
         if isinstance(place, dict) and (id := place.get("checkpoint_id")):
             yield str(id)
+
+
+def _without_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: one for key, one in run.items() if key not in ("checkpoint", "checkpoint_id")}
+    for key in ("config", "configurable", "context"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _without_checkpoint(kept[key])
+    return kept
 
 
 def _with_question(resume: Any, names: dict[str, str]) -> Any:

@@ -1,11 +1,12 @@
 """What a person reads before deciding, and what the next mode is told of a switch."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graph.approvals.judging import Judged
 from graph.approvals.suggestions import suggestions
 from graph.deps import AgentDeps, edit_limit
+from graph.state import Todo
 from modes.mode import Mode
 from modes.plain_text import escaped, plain, readable, unseen
 from modes.toolspec import Effect, ToolGroup
@@ -98,7 +99,7 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
     return text if before == after else f"{text} Model: {after} instead of {before}."
 
 
-def describe_handover(name: str, written: Sequence[str], todos: Sequence[Mapping[str, str]]) -> str:
+def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo]) -> str:
     """What the mode that is left has written, a plan say, and the todo list."""
     lines = []
     if written:

@@ -29,7 +29,9 @@ _DATE = re.compile(r"-20\d{6}$")
 _ALSO = re.compile(r"^\s*anthropic-beta\s*:\s*(\S.*?)\s*$", re.I | re.M)
 _REFUSED = (400, 422)
 _OTHER_CONVERSATION = "bound to a different conversation"
-_OF_THINKING = re.compile(r"thinking|block_binding|\bbeta\b", re.I)
+_OF_THINKING = re.compile(
+    rf"block_binding|{BETA}|anthropic-beta|adaptive|thinking[\w.]*: extra inputs", re.I
+)
 
 Thoughts = Literal["all", "of this mode", "none"]
 
@@ -101,7 +103,8 @@ class Service:
         """
         less = sent.without(error)
         if less is not None and less.thoughts != "none" and less != self.fields:
-            self.fields = less
+            # Of what is known by now: another request may have learned something meanwhile.
+            self.fields = self.fields.without(error) or less
             is_cache = less.caches != sent.caches
             what = "cache_control" if is_cache else "block_binding, or thoughts of an earlier mode"
             log.warning("the provider of %r refuses %s: it gets none from now on", self._name, what)

@@ -8,7 +8,6 @@ secret is hidden. The kernel holds it: no text of a command is looked at.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
@@ -148,15 +147,17 @@ class Sandbox:
             if git.shows_changes(line):
                 mounts |= _for_git(workspace, mounts, descriptors)
             # By a file: they may be more than a command line takes.
-            arguments += ["--args", descriptors.kept(_file(in_order(mounts)))]
+            options = b"".join(os.fsencode(f"{option}\0") for option in in_order(mounts))
+            arguments += ["--args", descriptors.kept(_file(options))]
             arguments += ["--chdir", str(folder), "--", "/bin/sh", "-c", shell]
             stack.pop_all()
         return Start(arguments, {**environment, **CACHES}, descriptors=tuple(descriptors))
 
 
-def _file(arguments: Iterable[str]) -> int:
-    descriptor = os.memfd_create("arguments")
-    os.write(descriptor, b"".join(os.fsencode(f"{argument}\0") for argument in arguments))
+def _file(content: bytes) -> int:
+    """A descriptor to read it from."""
+    descriptor = os.memfd_create("modeshift")
+    os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
@@ -173,10 +174,7 @@ def _for_git(workspace: Path, mounts: Mounts, descriptors: "_Descriptors") -> Mo
 
 
 def _data(text: bytes, place: Path, descriptors: "_Descriptors") -> list[str]:
-    reading, writing = os.pipe()
-    with os.fdopen(writing, "wb") as file:
-        file.write(text)  # less than a pipe holds
-    return ["--ro-bind-data", descriptors.kept(reading), str(place)]
+    return ["--ro-bind-data", descriptors.kept(_file(text)), str(place)]
 
 
 class _Descriptors(list[int]):

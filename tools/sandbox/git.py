@@ -22,17 +22,30 @@ def shows_changes(line: str) -> bool:
     return len(words) > 1 and words[0] == "git" and words[1] in _SHOWING
 
 
-def environment(line: str = "", *, only_looks: bool = False) -> dict[str, str]:
-    """Settings for a line in the sandbox; they go before the user's and the repository's."""
+def environment(line: str = "", only_looks_in: Path | None = None) -> dict[str, str]:
+    """Settings for a line in the sandbox; they go before the user's and the repository's.
+
+    ``only_looks_in`` is the workspace of one that runs unasked: git then looks at no other
+    folder, whatever the repository calls its work tree.
+    """
     settings = dict(_ALWAYS)
     if shows_changes(line):
         settings["core.attributesFile"] = str(ATTRIBUTES)
-    if only_looks:  # in a submodule git would start another git, to look at its files
+    if (
+        only_looks_in is not None
+    ):  # in a submodule git would start another git, to look at its files
         settings["diff.ignoreSubmodules"] = "dirty"
     given = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings.items()):
         given |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return given
+    tree = _work_tree(only_looks_in) if only_looks_in is not None else None
+    return given if tree is None else {**given, "GIT_WORK_TREE": str(tree)}
+
+
+def _work_tree(workspace: Path) -> Path | None:
+    """The folder of the repository that the workspace is in, as git finds it."""
+    folders = (workspace, *workspace.parents)
+    return next((one for one in folders if os.path.lexists(one / ".git")), None)
 
 
 def attributes() -> bytes:

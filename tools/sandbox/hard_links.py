@@ -8,6 +8,7 @@ import stat
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from tools.sandbox.scan import DEPENDENCIES, MAX_PATH, Scan
@@ -21,16 +22,22 @@ def few_linked_outside(root: Path, found: Scan) -> set[str]:
     """None where they are many, or the workspace is large; without dependencies. Blocks."""
     if sum(found.sizes.values()) > MAX_FILES:
         return set()
-    linked = linked_outside(root, LEFT_OUT)
+    linked = linked_outside(root, LEFT_OUT, MAX_FILES)
     return linked if len(linked) <= MAX_LINKED else set()
 
 
-def linked_outside(root: Path, left_out: Collection[str] = ()) -> set[str]:
-    """Paths in the workspace, but for what is in folders that are left out. Blocks."""
+def linked_outside(
+    root: Path, left_out: Collection[str] = (), limit: int | None = None
+) -> set[str]:
+    """Paths in the workspace, but for what is in folders that are left out. Blocks.
+
+    With a ``limit`` only so many entries of these are looked at: what has another name there
+    may then count as linked outside. And no path that is too long for a mount.
+    """
     inside = defaultdict[int, list[str]](list)
     links: dict[int, int] = {}
     folders: list[str] = []
-    for path, entry in _entries(root, left_out):
+    for path, entry in _entries(root, left_out, is_for_mounts=limit is not None):
         if entry.is_dir(follow_symlinks=False):
             folders.append(path)  # one that is left out
             continue
@@ -39,17 +46,18 @@ def linked_outside(root: Path, left_out: Collection[str] = ()) -> set[str]:
             if stat.S_ISREG(details.st_mode) and details.st_nlink > 1:
                 inside[details.st_ino].append(path)
                 links[details.st_ino] = details.st_nlink
-    if not inside:
-        return set()
     known = Counter({number: len(paths) for number, paths in inside.items()})
-    for folder in folders:
-        known.update(entry.inode() for _, entry in _entries(root / folder, ()))
+    if any(known[number] < links[number] for number in inside):
+        others = (entry for folder in folders for _, entry in _entries(root / folder))
+        known.update(entry.inode() for entry in islice(others, limit))
     return {
         path for number, paths in inside.items() if known[number] < links[number] for path in paths
     }
 
 
-def _entries(root: Path, left_out: Collection[str]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _entries(
+    root: Path, left_out: Collection[str] = (), *, is_for_mounts: bool = False
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """All but the folders that are looked into."""
     waiting = [""]
     while waiting:
@@ -59,5 +67,5 @@ def _entries(root: Path, left_out: Collection[str]) -> Iterator[tuple[str, os.Di
                 path = f"{prefix}{entry.name}"
                 if entry.name in left_out or not entry.is_dir(follow_symlinks=False):
                     yield path, entry
-                elif len(path) < MAX_PATH // 4:  # longer ones take too many bytes for a mount
+                elif not is_for_mounts or len(os.fsencode(path)) < MAX_PATH:
                     waiting.append(f"{path}/")

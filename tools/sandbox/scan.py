@@ -15,7 +15,7 @@ MAX_SCANNED = 500_000
 MAX_DEPTH = 50  # each folder above what is protected takes a mount
 MAX_PATH, MAX_OPENED_PATH = 2000, 3000  # bytes; the kernel takes 4095
 MAX_OPEN = 100
-OF_A_REPOSITORY = 6  # mounts
+OF_A_REPOSITORY = 7  # mounts
 DEPENDENCIES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", ".nox"})
 """Folders with what others have written, certificates among it: nothing is looked for in them."""
 
