@@ -95,11 +95,11 @@ def start(
 
 
 def run(
-    *command: str, env: Mapping[str, str], cwd: Path = ROOT
+    *command: str, env: Mapping[str, str], cwd: Path = ROOT, stdin: Path = Path(os.devnull)
 ) -> subprocess.CompletedProcess[str]:
-    """What ``subprocess.run`` gives, of ``python -m *command``, for texts and with no input."""
-    with TemporaryFile("w+") as out, TemporaryFile("w+") as err, Path(os.devnull).open() as no:
-        streams = (no.fileno(), out.fileno(), err.fileno())
+    """What ``subprocess.run`` gives, of ``python -m *command``, for texts."""
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err, stdin.open() as given:
+        streams = (given.fileno(), out.fileno(), err.fileno())
         code = start(*command, env=env, streams=streams, cwd=cwd).wait()
         for file in (out, err):
             file.seek(0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from contextlib import AbstractAsyncContextManager
@@ -11,12 +12,13 @@ from typing import Any, cast
 import pytest
 
 from doors.editor.transport import Wire
-from graph.settings import ROOT
+from tests import prefork
 from tests.conversation import until
 from tests.editor.editor import environment
 from tests.editor.process import AgentProcess, agent_process
 from tests.editor.schema import check
 
+COMMAND = Path(sys.executable).with_name("modeshift-acp")
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 STRAY = """
 import os, subprocess, threading
@@ -179,63 +181,39 @@ async def test_what_is_printed_does_not_reach_the_editor(tmp_path: Path) -> None
     assert log.read_text().count("stray") == 3
 
 
-@pytest.mark.parametrize("stdin", [subprocess.DEVNULL, "file"])
-def test_without_an_editor_it_says_what_it_is(tmp_path: Path, stdin: Any) -> None:
-    (tmp_path / "file").touch()
-    with (tmp_path / "file").open() as file:
-        done = subprocess.run(
-            [sys.executable, "-m", "doors.editor.main"],
-            cwd=ROOT, stdin=file if stdin == "file" else stdin,
-            capture_output=True, text=True, check=False, env=environment(tmp_path, {}),
-        )  # fmt: skip
+@pytest.mark.parametrize("name", [os.devnull, "file"])
+def test_without_an_editor_it_says_what_it_is(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.touch()
+    done = prefork.run("doors.editor.main", env=environment(tmp_path, {}), stdin=file)
     assert done.returncode == 1
     assert "talks JSON-RPC to an editor" in done.stderr
     assert not done.stdout
 
 
 def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
-    """The other tests fork a process that has its imports behind it."""
+    """In the project, which may hold anything. The other tests fork what has its imports."""
+    for name in ("modes", "doors", "acp", "graph"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the project')")
     done = subprocess.run(
-        [sys.executable, "-m", "doors.editor.main"],
-        cwd=ROOT, input=json.dumps(INITIALIZE) + "\n",
+        [COMMAND], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n",
         capture_output=True, text=True, check=True, env=environment(tmp_path, {}),
     )  # fmt: skip
     assert json.loads(done.stdout)["result"]["agentInfo"]["name"] == "modeshift"
 
 
-def test_help_and_unknown_options(tmp_path: Path) -> None:
-    script = Path(sys.executable).with_name("modeshift-acp")
-    done = subprocess.run(
-        [script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert "make acp" in done.stdout
-    done = subprocess.run(
-        [script, "--port"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-
-
-def test_nothing_of_the_folder_is_imported(tmp_path: Path) -> None:
-    """The editor starts it in the project, which may hold anything."""
-    for name in ("modes", "doors", "acp", "graph"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the project')")
-    script = Path(sys.executable).with_name("modeshift-acp")
-    done = subprocess.run(
-        [script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert "usage: modeshift-acp" in done.stdout
+@pytest.mark.parametrize(("option", "code", "said"), [("--help", 0, "make acp"), ("--port", 2, "")])
+def test_help_and_unknown_options(option: str, code: int, said: str) -> None:
+    done = prefork.run("doors.editor.main", option, env=os.environ)
+    assert (done.returncode, said in done.stdout) == (code, True)
 
 
 def test_make_acp_says_what_to_put_in_an_editor(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "doors.commands.acp"],
-        cwd=ROOT, capture_output=True, text=True, check=True, env=environment(tmp_path, {}),
-    )  # fmt: skip
-    command = Path(sys.executable).with_name("modeshift-acp")
-    assert f"command    {command}\n" in done.stdout
+    done = prefork.run("doors.commands.acp", env=environment(tmp_path, {}))
+    assert f"command    {COMMAND}\n" in done.stdout
     for found in done.stdout.split("\n{")[1:]:
         snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
-        assert snippet["agent_servers"]["Modeshift"]["command"] == str(command)
+        assert snippet["agent_servers"]["Modeshift"]["command"] == str(COMMAND)
 
 
 SHOWN = {

@@ -1,9 +1,6 @@
 """What a model needs before it can be asked, said when the agent starts."""
 
 import os
-import site
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ from graph.models.loading import load_model
 from graph.models.providers import PROVIDERS
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
+from tests import prefork
 
 
 @pytest.mark.parametrize(
@@ -116,16 +114,6 @@ def test_the_extras_are_those_of_the_project() -> None:
     assert 'replay = ["vcrpy>=' in text
 
 
-def without(package: str, folder: Path) -> str:
-    """A folder with all that is installed but one package, for PYTHONPATH."""
-    # Debian's Python lists folders that are not there.
-    for place in filter(Path.is_dir, map(Path, site.getsitepackages())):
-        for entry in place.iterdir():
-            if not entry.name.startswith(package) and not (folder / entry.name).exists():
-                (folder / entry.name).symlink_to(entry)
-    return str(folder)
-
-
 @pytest.mark.parametrize(
     ("package", "name", "texts"),
     [
@@ -146,17 +134,13 @@ def without(package: str, folder: Path) -> str:
 def test_an_extra_that_is_not_installed(
     tmp_path: Path, package: str, name: str, texts: list[str]
 ) -> None:
-    code = f"from graph.models.loading import load_model; load_model({name!r})"
-    kept = {key: value for key, value in os.environ.items() if not key.endswith("_KEY")}
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code],
-        cwd=ROOT,
-        env={**kept, "PYTHONPATH": without(package, tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
+    (tmp_path / "look.py").write_text(
+        "import sys\n"
+        f"names = [name for name in sys.modules if name.startswith({package!r})]\n"
+        f"sys.modules.update(dict.fromkeys([{package!r}, *names]))\n"
+        f"from graph.models.loading import load_model\nload_model({name!r})\n"
     )
-    said = done.stderr.splitlines()[-1]
+    said = prefork.run("look", env=os.environ, cwd=tmp_path).stderr.splitlines()[-1]
     assert "ConfigurationError" in said
     for text in texts:
         assert text in said
