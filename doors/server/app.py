@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from doors.server.gate import Gate
-from doors.server.single_resume import RejectConcurrentResume
+from doors.server.single_resume import BindResume
 from graph.settings import load_settings
 
 
@@ -24,7 +24,7 @@ _settings = load_settings()
 app = Starlette(
     middleware=[
         Middleware(Gate, origins=_settings.origins, has_token=bool(_settings.tokens)),
-        Middleware(RejectConcurrentResume, names_questions=not _settings.bound_answers),
+        Middleware(BindResume, names_questions=not _settings.bound_answers),
     ],
     exception_handlers={HTTPStatusError: _refusal},
 )

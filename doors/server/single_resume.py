@@ -1,4 +1,4 @@
-"""``RejectConcurrentResume``: a decision is for the question that is open when it comes in.
+"""``BindResume``: a decision is for the question that is open when it comes in.
 
 One that does not say which it answers gets its name here. The server may run it later, after
 a crash even, and the graph that it serves refuses it where another question is open by then.
@@ -28,7 +28,7 @@ GONE_ON = (
 
 
 @dataclass(frozen=True)
-class RejectConcurrentResume:
+class BindResume:
     """ASGI middleware, behind the gate: bodies are JSON here."""
 
     app: ASGIApp
