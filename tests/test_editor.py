@@ -701,12 +701,12 @@ async def test_an_empty_message_is_refused(editor: Editor, workspace: Path) -> N
 
 
 async def test_a_message_of_ten_megabytes(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("once")
-    talk = await Talk.begun(editor, workspace, "code")
-    text = "x" * 9_999_000
-    assert await talk.say(f"write a.txt: {text}") == "end_turn"
-    assert (workspace / "a.txt").read_text() == text
+    talk = await Talk.begun(editor, workspace)
+    text = "hello " + "x" * 10_000_000
+    assert await talk.say(text) == "end_turn"
     assert await talk.say("hello") == "end_turn"
+    await editor.agent.load_session(cwd=str(workspace), session_id=talk.id)
+    assert [one.content.text for one in editor.of("user_message_chunk")] == [text, "hello"]
 
 
 async def test_lone_surrogates_do_not_end_the_connection(editor: Editor, workspace: Path) -> None:

@@ -40,7 +40,7 @@ async def test_a_call_is_not_run_again(tmp_path: Path, goes_on: str) -> None:
         log = server.workspace / "log"
         async with server.client as client:
             thread = await Thread.new(client)
-            slow = "run sleep 1; echo two >> log; sleep 9"
+            slow = "run echo two >> log; sleep 60"
             await thread.say(f"run echo one >> log & {slow}", mode="code")
             run = asyncio.create_task(thread.decide(APPROVE, APPROVE))
             await until(lambda: log.exists() and "two" in log.read_text())
