@@ -156,9 +156,9 @@ class State(TypedDict, total=False):
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
     asked_under: str
-    """The ``fingerprint`` of the calls that wait for a person."""
+    """The digest (``digest_question``) of the calls that wait for a person."""
     asked_of: dict[str, str]
-    """The ``contents`` of the files that they would change."""
+    """The digests of the files that they would change."""
     remembered: list[Remembered]
     forget: list[str]
     written: list[str]

@@ -1,6 +1,5 @@
 """What the agent can do: the tools, the toolbox that checks calls, the workspace.
 
 To add a tool, write a function in a module here, wrap it with ``Tool.of`` and add it
-to ``toolbox.py``. Beside them what a workspace says of itself, and whether it is
-trusted. May import ``modes`` and ``prompts``, nothing else of ours.
+to ``toolbox.py``. May import ``modes`` and ``prompts``, nothing else of ours.
 """

@@ -25,7 +25,7 @@ def not_run(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:
 
 
 def call_id(call: ToolCall) -> str:
-    """The id of a call of a ``normalised`` message."""
+    """The id of a call of a message in normal form."""
     return str(call["id"])
 
 

@@ -35,7 +35,7 @@ SHORT = 200
 
 
 class OfflineModel(BaseChatModel):
-    """Obeys the command language of ``offline_language``."""
+    """Obeys the command language of ``offline_commands``."""
 
     @property
     @override
