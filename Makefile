@@ -36,10 +36,10 @@ test: $(READY) ## run the tests, with no network; T=pattern for some of them
 	@$(PYTEST) $(if $(T),-k "$(T)")
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
-	@$(BIN)/python -m tests.record
+	@$(BIN)/python -m tests.harness.record
 
-snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/snapshots
-	@$(BIN)/pytest -q tests/test_snapshots.py --update-snapshots
+snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/project/snapshots
+	@$(BIN)/pytest -q tests/project/test_snapshots.py --update-snapshots
 
 check: $(READY) ## all that CI checks: lint, types, import rules, tests
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from modes.policy import Approvals
-from tests.conversation import Conversation, make_agent
+from tests.harness.conversation import Conversation, make_agent
 from tests.provider.script import Answer, call, say
 from tests.provider.server import KEY, serving
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from graph.settings import ROOT
-from tests.conversation import Conversation, make_agent
-from tests.loopback import block_network
-from tests.place import UserFolders
-from tests.recording import KEYS, PASSED, TAPE, WRITTEN, begin, is_streamed, provider
+from tests.harness.conversation import Conversation, make_agent
+from tests.harness.loopback import block_network
+from tests.harness.place import UserFolders
+from tests.harness.recording import KEYS, PASSED, TAPE, WRITTEN, begin, is_streamed, provider
 
 __all__ = ["begin", "is_streamed", "provider"]
 
@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
     group.addoption("--record", action="store_true", help="record the cassettes of the tests run")
     group.addoption("--cassettes", default=str(ROOT / "cassettes"), help="the folder they are in")
-    group.addoption("--update-snapshots", action="store_true", help="write tests/snapshots anew")
+    group.addoption("--update-snapshots", action="store_true", help="write the snapshots anew")
     group.addoption(
         "--real",
         action="append",
@@ -68,7 +68,7 @@ def loopback_only_for_processes(pytestconfig: pytest.Config) -> Iterator[None]:
     """The same for every Python process that a test starts: it imports sitecustomize by itself."""
     with pytest.MonkeyPatch.context() as patch:
         if not pytestconfig.getoption("--real"):
-            patch.setenv("PYTHONPATH", str(Path(__file__).parent / "fence"))
+            patch.setenv("PYTHONPATH", str(Path(__file__).parent / "harness/fence"))
         yield
 
 

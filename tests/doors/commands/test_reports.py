@@ -1,0 +1,373 @@
+"""``make modes``, ``trust``, ``diagram``, ``clean-data``: what they print, and what they refuse."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from doors.commands import clean_data, diagram, doctor, modes, trust
+from doors.commands import cli as command_line
+from graph.settings import ROOT
+from tests.harness.place import UserFolders, modes_file
+from tools.sandbox.bubblewrap import bubblewrap
+
+PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
+
+
+@dataclass
+class Shown:
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Shown]
+MAINS = {
+    "modes": modes.main,
+    "trust": trust.main,
+    "diagram": diagram.main,
+    "doctor": doctor.main,
+    "clean-data": clean_data.main,
+}
+
+
+def environment(place: UserFolders) -> dict[str, str]:
+    return {
+        "WORKSPACE": str(place.workspace),
+        "CONFIG_FOLDER": str(place.home),
+        "TRUST_FILE": str(place.root / "trusted.json"),
+        "CHECKPOINTS": str(place.root / "checkpoints.sqlite"),
+        "SESSIONS": str(place.root / "sessions.sqlite"),
+        "MODEL": "offline",
+    }
+
+
+@pytest.fixture
+def run(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """What a target prints; how it ends is at the end of ``stderr``."""
+
+    def run(target: str, **given: str) -> Shown:
+        with monkeypatch.context() as patch:
+            for name, value in {**environment(place), **given}.items():
+                patch.setenv(name, value)
+            code = None
+            patch.setattr(sys, "argv", [target])
+            try:
+                command_line.run(MAINS[target], "")
+            except SystemExit as exit:
+                code = exit.code
+        shown = capsys.readouterr()
+        return Shown(shown.out, shown.err + (f"{code}" if code else ""))
+
+    return run
+
+
+def test_the_targets_of_make(place: UserFolders) -> None:
+    place.project_modes.write_text(modes_file("theirs"))
+    for target, expected in (
+        ("trust", "mode theirs: read"),
+        ("modes", "theirs  N Theirs  (project"),
+    ):
+        done = subprocess.run(
+            ["make", target, f"WORKSPACE={place.workspace}"],
+            cwd=ROOT,
+            env={**os.environ, **environment(place), "WORKSPACE": "/nowhere"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert expected in done.stdout
+
+
+def test_modes_says_what_holds_and_why(place: UserFolders, run: Run) -> None:
+    place.permissions.write_text("execute_command: {'git push *': deny}\n")
+    place.global_modes.write_text(
+        modes_file("mine", groups=r"read, [edit, {fileRegex: '\.md$'}], command", rest=PERMISSIONS)
+    )
+    place.project_modes.write_text(modes_file("theirs"))
+    shown = run("modes").stdout
+    assert "approvals  manual" in shown
+    assert f"make trust WORKSPACE={place.workspace}" in shown
+    assert "N Theirs" not in shown
+    lines = shown[shown.index("mine  N Mine  (") :].splitlines()
+    assert lines[0] == f"mine  N Mine  (global: {place.global_modes})"
+    assert lines[1] == "  model offline"
+    rows = [" ".join(line.split()) for line in lines]
+    assert r"write_file ask changes a file; only on files that match '\.md$'" in rows
+    held = r"it may change files all the same: the mode edits only files that match '\.md$'"
+    command = rows.index(f"execute_command ask runs a command, not sandboxed; {held}")
+    assert rows[command + 1 : command + 5] == [
+        f"allow 'make *' ({place.global_modes})",
+        f"deny 'rm *' ({place.global_modes})",
+        f"deny 'git push *' ({place.permissions}, always)",
+        f"deny 'rm *' ({place.global_modes}, always)",
+    ]
+    assert "ask  Ask  (built-in: modes/ask.yaml, the default)" in shown
+    assert "write_file             deny   no group 'edit'" in shown
+
+
+def test_modes_of_one_mode_and_its_prompt(place: UserFolders, run: Run) -> None:
+    place.rule("AGENTS.md", "Be brief.")
+    shown = run("modes", MODE="code", PROMPT="1", TRUST_WORKSPACE="true").stdout
+    assert "  | Be brief." in shown
+    assert "ask  Ask" not in shown
+    assert "unknown mode 'kode'" in run("modes", MODE="kode").stderr
+
+
+def test_modes_follows_the_policy(place: UserFolders, run: Run) -> None:
+    shown = run("modes", APPROVALS="auto").stdout
+    assert "write_file             allow  edits inside the workspace" in shown
+
+
+def test_trust_shows_and_records(place: UserFolders, run: Run) -> None:
+    place.project_modes.write_text(modes_file("theirs", groups="command", rest=PERMISSIONS))
+    place.rule("AGENTS.md", "Be brief.")
+    assert "N Theirs" not in run("modes").stdout
+    shown = run("trust").stdout
+    assert "mode theirs: command" in shown
+    assert "allow execute_command 'make *'" in shown
+    assert "AGENTS.md (9 characters)" in shown
+    after = run("modes").stdout
+    assert "theirs  N Theirs  (project: .kilocodemodes)" in after
+    assert "notice" not in after
+    assert "rules of the workspace: " in after
+    assert "is trusted no more" in run("trust", REVOKE="1").stdout
+    assert "N Theirs" not in run("modes").stdout
+    assert "was not trusted" in run("trust", REVOKE="1").stdout
+
+
+def test_trust_of_nothing(place: UserFolders, run: Run) -> None:
+    assert "there is nothing to trust" in run("trust").stdout
+    assert not (place.root / "trusted.json").exists()
+    failed = run("trust", WORKSPACE=str(place.root / "none"))
+    assert "is not a folder" in failed.stderr
+    (place.root / "trusted.json").write_text("[]")
+    place.project_modes.write_text(": :")
+    failed = run("trust")
+    assert "mend the file or remove it" in failed.stderr
+    assert (place.root / "trusted.json").read_text() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("customModes: 5", "customModes is a list"),
+        (modes_file("a", rest="    permissions: {fly: allow}\n"), "unknown tool 'fly'"),
+        (modes_file("a", rest='    permissions: {"\\ud800": allow}\n'), ".kilocodemodes"),
+        (modes_file("a", rest='    permissions: {"\\e[2J": allow}\n'), r"'\x1b[2J'"),
+        (modes_file("a", rest='    "\\e[2J": allow\n'), r"\u001b[2J: unknown key"),
+    ],
+)
+def test_what_does_not_load_is_not_trusted(
+    place: UserFolders, run: Run, text: str, says: str
+) -> None:
+    place.rule("AGENTS.md", "Obey me.")
+    place.project_modes.write_text(text)
+    failed = run("trust")
+    assert says in failed.stderr
+    assert failed.stdout == ""
+    assert "\x1b" not in failed.stderr
+    assert not (place.root / "trusted.json").exists()
+
+
+def test_trust_says_what_has_changed(place: UserFolders, run: Run) -> None:
+    place.rule("AGENTS.md", "One.")
+    place.rule(".roo/rules/a.md", "One.")
+    run("trust")
+    place.rule("AGENTS.md", "Two.")
+    place.rule(".roo/rules/b.md", "Two.")
+    (place.workspace / ".roo/rules/a.md").unlink()
+    changed = ".roo/rules/a.md is gone, .roo/rules/b.md is new, AGENTS.md has changed"
+    assert changed in run("modes").stdout
+    assert changed in run("trust").stdout
+    assert "since it was trusted last: nothing" in run("trust").stdout
+
+
+def test_trust_can_show_and_trust_nothing(place: UserFolders, run: Run) -> None:
+    place.rule("AGENTS.md", "One.\n\t\x1b[2JTwo.")
+    shown = run("trust", SHOW="1").stdout
+    assert "AGENTS.md:\n  | One.\n  |         \\u001b[2JTwo.\n" in shown
+    assert not (place.root / "trusted.json").exists()
+    for name in ("REVOKE", "SHOW"):
+        assert f"{name}='true'" in run("trust", **{name: "true"}).stderr
+    assert not (place.root / "trusted.json").exists()
+
+
+def test_they_explain_themselves_and_do_nothing_else(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.rule("AGENTS.md", "One.")
+    for name, value in environment(place).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["trust", "--help"])
+    with pytest.raises(SystemExit):
+        command_line.run(trust.main, trust.__doc__)
+    assert "REVOKE=1" in capsys.readouterr().out
+    assert not (place.root / "trusted.json").exists()
+
+
+def test_a_closed_pipe(place: UserFolders) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m doors.commands.modes | true"],
+        cwd=ROOT,
+        env={**os.environ, **environment(place)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+
+
+def test_diagram_has_the_custom_modes(place: UserFolders, run: Run, tmp_path: Path) -> None:
+    place.global_modes.write_text(modes_file("mine"))
+    place.project_modes.write_text(modes_file("theirs"))
+    shown = run("diagram")
+    assert shown.stdout.startswith("stateDiagram-v2\n")
+    assert 'state "N Mine" as m_' in shown.stdout
+    assert "Theirs" not in shown.stdout
+    assert "ignored until you trust" in shown.stderr
+    out = tmp_path / "modes.mmd"
+    assert run("diagram", OUT=str(out)).stdout == f"{out}: written\n"
+    assert out.read_text() == shown.stdout
+    failed = run("diagram", OUT=str(tmp_path))
+    assert "cannot be written" in failed.stderr
+
+
+@pytest.mark.parametrize("target", ["modes", "diagram"])
+def test_what_stops_them(place: UserFolders, run: Run, target: str) -> None:
+    place.permissions.write_text("write_file: perhaps")
+    failed = run(target)
+    assert failed.stdout == ""
+    assert failed.stderr.startswith(f"modeshift: {place.permissions}: ")
+    assert "Traceback" not in failed.stderr
+
+
+def test_clean_data_removes_a_database_and_nothing_else(place: UserFolders, run: Run) -> None:
+    file = place.root / "checkpoints.sqlite"
+    assert run("clean-data").stdout.count("nothing to remove") == 2
+    file.write_text("my only copy of something")
+    assert "is no SQLite database; left alone" in run("clean-data").stderr
+    assert file.exists()
+    file.unlink()
+    sessions = place.root / "sessions.sqlite"
+    sessions.write_text("something else")
+    assert f"SESSIONS='{sessions}' is no SQLite database" in run("clean-data").stderr
+    sessions.unlink()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("create table a (b)")
+    Path(f"{file}-wal").write_text("")
+    said = f"{file}: removed\n{file}-wal: removed\n{sessions} is not there; nothing to remove\n"
+    assert run("clean-data").stdout == said
+    assert not list(place.root.glob("checkpoints*"))
+
+
+@pytest.fixture
+def fresh_look() -> Iterator[None]:
+    """bubblewrap is looked for anew, and again afterwards."""
+    bubblewrap.cache_clear()
+    yield
+    bubblewrap.cache_clear()
+
+
+def rows(shown: Shown) -> list[tuple[str, str]]:
+    found = [line.split(maxsplit=1) for line in shown.stdout.splitlines()[3:]]
+    return [(kind, what) for kind, what in found if kind in ("yes", "no", "partly")]
+
+
+def test_doctor_without_the_program(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    shown = run("doctor", SANDBOX="auto")
+    assert ("no", "commands run without a sandbox, and every one asks") in rows(shown)
+    assert "bubblewrap is not installed" in shown.stdout
+    assert "apt install bubblewrap" in shown.stdout
+
+
+def test_doctor_where_the_program_does_not_work(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
+) -> None:
+    """As on a machine without user namespaces."""
+    program = tmp_path / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *help*) echo --ro-bind-fd; exit;; esac\n'
+        "echo 'setting up uid map: Permission denied' >&2; exit 1\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    shown = run("doctor", SANDBOX="auto")
+    assert ("no", "commands run without a sandbox, and every one asks") in rows(shown)
+    assert "does not work here: setting up uid map: Permission denied" in shown.stdout
+    assert "AppArmor" in shown.stdout
+
+
+def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, command"))
+    shown = run("doctor", SANDBOX="off", AUTH_TOKEN="0123456789abcdef")  # noqa: S106
+    assert ("no", "commands run without a sandbox, and every one asks: SANDBOX=off") in rows(shown)
+    assert "commands in mine mode can change the workspace, if you approve them" in shown.stdout
+    assert "the mode has no 'edit' tools" in shown.stdout
+    assert ("yes", "the server on 127.0.0.1 asks for a token") in rows(shown)
+    assert "0123456789abcdef" not in shown.stdout
+
+
+@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+def test_doctor_tries_what_it_says(run: Run, place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, command"))
+    shown = run("doctor", SANDBOX="auto")
+    tried = [(kind, what) for kind, what in rows(shown) if "tried just now" in what]
+    assert len(tried) == len(doctor.TRIED)
+    assert {kind for kind, _ in tried} == {"yes"}
+    assert "commands in mine mode cannot change the workspace" in shown.stdout
+    assert not list(place.workspace.iterdir())
+    networked = run("doctor", SANDBOX="auto", COMMAND_NETWORK="true", AUTH_TOKEN="0123456789abcdef")  # noqa: S106
+    assert "the network is within reach: COMMAND_NETWORK=true" in networked.stdout
+
+
+@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+def test_doctor_finds_hard_links_that_lead_outside(
+    run: Run, place: UserFolders, tmp_path: Path
+) -> None:
+    (tmp_path / "cached").touch()
+    shown = run("doctor", SANDBOX="auto")
+    assert ("yes", "no file outside can be changed by a hard link in the workspace") in rows(shown)
+    (place.workspace / "linked").hardlink_to(tmp_path / "cached")
+    shown = run("doctor", SANDBOX="auto")
+    assert "by a hard link in the workspace; 1 are read-only" in shown.stdout
+    (place.workspace / ".venv").mkdir()
+    (place.workspace / ".venv/x").hardlink_to(tmp_path / "cached")
+    shown = run("doctor", SANDBOX="auto")
+    told = "commands can change files outside by 1 hard links in the workspace"
+    assert ("no", told) in rows(shown)
+    assert "'.venv/x'" in shown.stdout
+
+
+def test_our_own_packages_are_copied() -> None:
+    assert "UV_LINK_MODE=copy" in (ROOT / ".ci/venv").read_text()
+
+
+@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+def test_doctor_says_so_where_something_does_not_hold(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
+) -> None:
+    """A program of that name that starts what is tried first, and nothing else."""
+    program = tmp_path / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in --help) echo --ro-bind-fd;; --version) echo fake;; *"-c true") ;; '
+        "*) exit 1;; esac\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    tried = [kind for kind, what in rows(run("doctor", SANDBOX="auto")) if "tried" in what]
+    assert set(tried) == {"no"}

@@ -1,0 +1,77 @@
+"""The agent's process, as an editor has it: with a pipe to it, and one from it."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.harness import prefork
+
+LIMIT = 100_000_000
+SECONDS = 60
+
+
+class AgentProcess:
+    """What asyncio's ``Process`` is, of one that was started otherwise."""
+
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+    output: asyncio.ReadTransport
+    """Of ``stdout``."""
+
+    def __init__(self, started: prefork.Started) -> None:
+        self.started = started
+        self.pid = started.pid
+        self.kill = started.kill
+        self.terminate = started.terminate
+
+    async def wait(self) -> int:
+        if self.started.poll() is None:
+            loop, ended = asyncio.get_running_loop(), asyncio.Event()
+            loop.add_reader(self.started.ending, ended.set)
+            try:
+                async with asyncio.timeout(SECONDS):
+                    await ended.wait()
+            finally:
+                loop.remove_reader(self.started.ending)
+        return self.started.wait()
+
+    async def connect(self, incoming: int, outgoing: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.stdout = asyncio.StreamReader(LIMIT)
+        self.output, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self.stdout), os.fdopen(incoming, "rb", 0)
+        )
+        protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+        transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(outgoing, "wb", 0))
+        self.stdin = asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+@asynccontextmanager
+async def agent_process(
+    environment: Mapping[str, str],
+    log: Path,
+    module: str = "doors.editor.main",
+    folder: Path = prefork.ROOT,
+) -> AsyncIterator[AgentProcess]:
+    """Started in ``folder``; it ends when its standard input does."""
+    theirs, outgoing = os.pipe()
+    incoming, theirs_too = os.pipe()
+    with log.open("ab") as errors:
+        streams = (theirs, theirs_too, errors.fileno())
+        process = AgentProcess(prefork.start(module, env=environment, streams=streams, cwd=folder))
+    os.close(theirs)
+    os.close(theirs_too)
+    await process.connect(incoming, outgoing)
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        try:
+            await process.wait()
+        except TimeoutError:
+            process.kill()
+            raise
+        finally:
+            process.output.close()

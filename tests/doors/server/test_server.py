@@ -1,0 +1,259 @@
+"""The agent on the real dev server, driven by the real client."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import BadRequestError, ConflictError
+
+from tests.harness.conversation import APPROVE, REJECT, edit
+from tests.harness.server import Server, Thread
+from tests.project.test_readme import part
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Started as a person does; those of the other tests fork what has its imports behind it."""
+    server = Server(tmp_path_factory.mktemp("clone"), is_forked=False)
+    server.start(CRON_SCHEDULER_SLEEP_TIME="1")
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[LangGraphClient]:
+    async with server.client as client:
+        yield client
+
+
+def test_it_says_what_it_serves(server: Server) -> None:
+    text = server.log.read_text()
+    assert "model      offline  (no language model; set MODEL in .env" in text
+    assert f"workspace  {server.folder / 'workspace'}\n" in text
+    assert f"address    {server.url}\n" in text
+    assert f"threads    {server.folder / 'checkpoints.sqlite'}\n" in text
+
+
+async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write notes.txt: hello")
+    assert thread.nodes == ["intake", "ask"]
+    state: Any = await thread.client.threads.get_state(thread.id)
+    value = state["interrupts"][0]["value"]
+    assert value["review_configs"] == [
+        {"action_name": "switch_mode", "allowed_decisions": ["approve", "edit", "reject"]}
+    ]
+    (request,) = value["action_requests"]
+    assert set(request) == {"name", "args", "description", "id"}
+    assert (request["name"], request["args"]["mode_slug"]) == ("switch_mode", "code")
+    await thread.decide(APPROVE)
+    assert thread.nodes == ["review", "switch_mode", "code"]
+    assert await thread.mode() == "code"
+    assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+    await thread.decide(APPROVE)
+    assert thread.nodes == ["review", "act", "code"]
+    assert (server.workspace / "notes.txt").read_text() == "hello"
+
+
+async def test_a_rejected_switch(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write rejected.txt: hello")
+    await thread.decide({**REJECT, "message": "not now"})
+    assert await thread.mode() == "ask"
+    assert not (server.workspace / "rejected.txt").exists()
+    assert "not now" in (await thread.values())["messages"][2]["content"]
+
+
+async def test_a_redirected_switch(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write redirected.txt: hello")
+    await thread.decide(edit("switch_mode", mode_slug="architect", reason="plan first"))
+    assert await thread.mode() == "architect"
+    assert not (server.workspace / "redirected.txt").exists()
+
+
+async def test_a_second_message_instead_of_a_decision(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write second.txt: hello")
+    await thread.say("search nothing-like-it")
+    messages = (await thread.values())["messages"]
+    assert [message["type"] for message in messages[:4]] == ["human", "ai", "tool", "human"]
+    assert "Not run" in messages[2]["content"]
+    assert "No match" in messages[-1]["content"]
+    assert await thread.waiting() == []
+
+
+async def test_commands_run(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("run pwd; exit 4", mode="debug")
+    await thread.decide(APPROVE)
+    answer = (await thread.values())["messages"][-1]["content"]
+    assert str(server.workspace) in answer
+    assert "[exit code 4]" in answer
+
+
+async def test_tokens_stream_from_the_modes_node(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    nodes = set()
+    given: Any = {"messages": [{"role": "user", "content": "hello"}]}
+    async for event in thread.client.runs.stream(
+        thread.id, "agent", input=given, stream_mode="messages-tuple"
+    ):
+        if event.event == "messages":
+            message, meta = event.data
+            nodes.add((meta["langgraph_node"], message["type"]))
+    assert ("ask", "AIMessageChunk") in nodes
+
+
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    ({"input": {"mode": "kode"}}, ["UnknownModeError", "'kode'", "ask, architect, code"]),
+    ({"input": {"approvals": "yolo"}}, ["'yolo'", "manual, auto"]),
+    ({"input": {"mood": 1}}, ["'mood'", "messages, mode, approvals"]),
+    ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),
+    ({"command": {"resume": {"decisions": [{"type": "yes"}]}}}, ["'yes'", "'approve'"]),
+    ({"command": {"resume": "approve"}}, ["approve", "dictionary"]),
+]
+
+
+async def test_wrong_input_is_explained_and_changes_nothing(client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write wrong.txt: x")
+    before = await thread.values()
+    for given, texts in WRONG:
+        await thread.run(**given)
+        assert thread.error is not None
+        for text in texts:
+            assert text in str(thread.error)
+        assert await thread.values() == before
+        assert len(await thread.waiting()) == 1
+
+
+BARE: Any = {"resume": {"decisions": [APPROVE]}}
+EVERY_SECOND = "* * * * * *"
+
+
+@pytest.mark.parametrize("way", ["delayed", "scheduled", "resume map"])
+async def test_an_answer_that_comes_late_answers_no_other_question(
+    server: Server, client: LangGraphClient, way: str
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write first.txt: x", mode="code")
+    run: dict[str, Any] = {"assistant_id": "agent"}
+    cron = None
+    match way:
+        case "delayed":
+            run |= {"command": BARE, "after_seconds": 2}
+            await client.http.post(f"/threads/{thread.id}/runs", json=run)
+        case "scheduled":
+            run |= {"command": BARE, "schedule": EVERY_SECOND}
+            cron = await client.http.post(f"/threads/{thread.id}/runs/crons", json=run)
+    await thread.say(f"write {way}.txt: x")
+    state: Any = await client.threads.get_state(thread.id)
+    if way == "resume map":
+        given = {"__pregel_resume_map": {state["interrupts"][0]["id"]: BARE["resume"]}}
+        await thread.run(input=None, config={"configurable": given})
+        assert thread.error is not None
+    else:
+        await until_refused(thread)
+    if cron is not None:
+        await client.crons.delete(cron["cron_id"])
+    state = await client.threads.get_state(thread.id)
+    (interrupt,) = state["interrupts"]
+    assert interrupt["value"]["action_requests"][0]["args"]["path"] == f"{way}.txt"
+    assert not (server.workspace / f"{way}.txt").exists()
+
+
+async def until_refused(thread: Thread) -> None:
+    """Until the newest run has failed."""
+    async with asyncio.timeout(60):
+        while (await thread.client.runs.list(thread.id))[0]["status"] != "error":
+            await asyncio.sleep(0.1)
+
+
+async def test_an_answer_may_name_the_checkpoint_of_its_question(
+    server: Server, client: LangGraphClient
+) -> None:
+    """As chat UIs do that show a thread's history."""
+    thread = await Thread.new(client)
+    await thread.say("run echo once >> named.log", mode="code")
+    state: Any = await client.threads.get_state(thread.id)
+    await thread.run(command=BARE, checkpoint=state["checkpoint"])
+    assert thread.error is None
+    assert (server.workspace / "named.log").read_text() == "once\n"
+    older = state["checkpoint"]["checkpoint_id"]
+    for given in (
+        {"checkpoint": state["checkpoint"]},
+        {"checkpoint_id": older},
+        {"config": {"configurable": {"checkpoint_id": older}}},
+        {"context": {"checkpoint_id": older}},
+    ):
+        with pytest.raises(ConflictError, match="the thread has gone on"):
+            await thread.run(command=BARE, **given)
+
+
+async def test_an_approval_is_for_one_thread(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("run echo once >> copied.log", mode="code")
+    await thread.run(command=BARE, interrupt_after=["review"])
+    copied: Any = await client.http.post(f"/threads/{thread.id}/copy", json={})
+    copy = Thread(client, copied["thread_id"])
+    await copy.run(input=None)
+    assert "have changed since the user was asked" in str(await copy.values())
+    assert not (server.workspace / "copied.log").exists()
+    await thread.run(input=None)
+    assert (server.workspace / "copied.log").read_text() == "once\n"
+
+
+async def test_an_unknown_mode_in_update_state(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("list")
+    with pytest.raises(BadRequestError, match="unknown mode 'kode'; the modes are"):
+        await thread.client.threads.update_state(thread.id, {"mode": "kode"})
+    assert await thread.mode() == "ask"
+
+
+async def test_a_long_turn(client: LangGraphClient) -> None:
+    """LangGraph stops a run after 25 steps by default, and the server has its own default."""
+    thread = await Thread.new(client)
+    await thread.say("\n".join(["search nothing"] * 60))
+    assert thread.error is None
+    assert len(thread.nodes) == 122
+
+
+async def test_threads_run_side_by_side(server: Server, client: LangGraphClient) -> None:
+    threads = [await Thread.new(client) for _ in range(3)]
+    await asyncio.gather(*(thread.say("run sleep 1", mode="code") for thread in threads))
+    start = asyncio.get_running_loop().time()
+    await asyncio.gather(*(thread.decide(APPROVE) for thread in threads))
+    assert asyncio.get_running_loop().time() - start < 2.5
+
+
+async def test_the_graph_and_its_input_can_be_seen(server: Server, client: LangGraphClient) -> None:
+    """What Studio draws, and the form that it shows."""
+    assistants: Any = await client.assistants.search()
+    drawn: Any = await client.assistants.get_graph(assistants[0]["assistant_id"])
+    nodes = {node["id"] for node in drawn["nodes"]}
+    assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
+    schemas: Any = await client.assistants.get_schemas(assistants[0]["assistant_id"])
+    assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals", "forget"}
+
+
+def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:
+    snippet = tmp_path / "snippet.py"
+    code = part("sdk")
+    assert "http://127.0.0.1:2024" in code
+    snippet.write_text(code.replace("http://127.0.0.1:2024", server.url))
+    done = subprocess.run(
+        [sys.executable, snippet], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Switch from Ask to Code mode?" in done.stdout
+    assert "Created hello.txt" in done.stdout.splitlines()[-1]
+    assert (server.workspace / "hello.txt").read_text() == "hello"

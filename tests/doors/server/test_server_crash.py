@@ -1,0 +1,145 @@
+"""The real dev server, killed as by a power cut, and started again."""
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from tests.doors.server.test_auth import ALICE, BOB, client_of, status_of
+from tests.harness.conversation import APPROVE, until
+from tests.harness.server import Thread, running
+
+
+async def test_an_interrupt_outlives_the_server(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        async with server.client as client:
+            thread = await Thread.new(client)
+            await thread.say("write kept.txt: hello", mode="code")
+            before = await thread.waiting()
+        server.kill()
+        server.start(BOUND_ANSWERS="true")
+        async with server.client as client:
+            again = await reopened(client, thread)
+            assert await again.waiting() == before
+            await again.decide(APPROVE)
+            assert "must name its question" in str(again.error)
+            state: Any = await client.threads.get_state(thread.id)
+            name = state["interrupts"][0]["value"]["question"]
+            await again.run(command={"resume": {"decisions": [APPROVE], "question": name}})
+        assert (server.workspace / "kept.txt").read_text() == "hello"
+
+
+@pytest.mark.parametrize("goes_on", ["message", "resume"])
+async def test_a_call_is_not_run_again(tmp_path: Path, goes_on: str) -> None:
+    """Killed while the second call runs: the first has run once, and so has the second."""
+    with running(tmp_path) as server:
+        log = server.workspace / "log"
+        async with server.client as client:
+            thread = await Thread.new(client)
+            slow = "run echo two >> log; sleep 60"
+            await thread.say(f"run echo one >> log & {slow}", mode="code")
+            run = asyncio.create_task(thread.decide(APPROVE, APPROVE))
+            await until(lambda: log.exists() and "two" in log.read_text())
+            server.kill()
+            await asyncio.gather(run, return_exceptions=True)
+        server.start()
+        async with server.client as client:
+            again = await reopened(client, thread)
+            messages = (await again.values())["messages"]
+            assert [message["type"] for message in messages] == ["human", "ai", "tool"]
+            await (again.say("read log") if goes_on == "message" else again.run(input=None))
+            messages = (await again.values())["messages"]
+            assert [message["type"] for message in messages[:4]] == ["human", "ai", "tool", "tool"]
+            assert "may have taken effect" in messages[3]["content"]
+            assert messages[-1]["type"] == "ai"
+        assert log.read_text() == "one\ntwo\n"
+
+
+async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
+    """Killed when the list was written between a thread's creation and its first run.
+
+    That thread shows its question; one that the list lacks is its owner's to create again.
+    """
+    given = {"AUTH_TOKEN": f"alice:{ALICE},bob:{BOB}", "DEFAULT_MODE": "code"}
+    lists, old = tmp_path / ".langgraph_api", tmp_path / "old"
+    with running(tmp_path, **given) as server:
+        async with client_of(server, f"Bearer {ALICE}") as alice:
+            listed = await Thread.new(alice)
+            listing = lists / ".langgraph_ops.pckl"
+            id = UUID(listed.id).int.to_bytes(16, "little")
+            await until(lambda: listing.exists() and id in listing.read_bytes())
+            shutil.copytree(lists, old)
+            lost = await Thread.new(alice)
+            for thread in (listed, lost):
+                await thread.say(f"write {thread.id}: x")
+                assert await thread.waiting()
+            silent = await Thread.new(alice)
+            await alice.threads.update_state(silent.id, {"mode": "ask"})
+        server.kill()
+        shutil.rmtree(lists)
+        old.rename(lists)
+        server.start(**given)
+        async with (
+            client_of(server, f"Bearer {ALICE}") as alice,
+            client_of(server, f"Bearer {BOB}") as bob,
+        ):
+            assert await Thread(alice, listed.id).waiting()
+            for attempt in (
+                bob.threads.create(thread_id=lost.id),
+                bob.threads.create(thread_id=silent.id),
+                bob.threads.create(thread_id=lost.id.upper(), if_exists="do_nothing"),
+                bob.runs.wait(lost.id, "agent", input=None, if_not_exists="create"),
+                bob.runs.create(lost.id, "agent", if_not_exists="create"),
+                bob.threads.get_state(lost.id),
+                bob.threads.copy(lost.id),
+            ):
+                assert await status_of(attempt) in (404, 409)
+            assert await (await reopened(alice, silent)).mode() == "ask"
+            again = await reopened(alice, lost)
+            assert await again.waiting()
+            await again.decide(APPROVE)
+            assert (server.workspace / lost.id).read_text() == "x"
+
+
+async def test_an_answer_that_is_given_again_answers_no_other_question(tmp_path: Path) -> None:
+    """The server's list, when it was written last, has the first answer's run as running."""
+    with running(tmp_path) as server:
+        kept, go = server.folder / ".langgraph_api/.langgraph_ops.pckl", server.workspace / "go"
+        async with server.client as client:
+            thread = await Thread.new(client)
+            wait = "run echo begun >> log; until [ -e go ]; do sleep 0.1; done"
+            await thread.say(f"{wait}\nrun touch second", mode="code")
+            state: Any = await client.threads.get_state(thread.id)
+            # As chat UIs name the checkpoint that they show; here where it is least looked for.
+            given: Any = {"command": {"resume": {"decisions": [APPROVE]}}}
+            named = {"checkpoint_id": state["checkpoint"]["checkpoint_id"]}
+            given["config"] = {"configurable": named}
+            run: Any = await client.runs.create(thread.id, "agent", **given)
+            kept.unlink(missing_ok=True)
+            await until(lambda: kept.exists() and b"running" in kept.read_bytes())
+            list_then = kept.read_bytes()
+            go.touch()
+            await client.runs.join(thread.id, run["run_id"])
+            second = await thread.waiting()
+            assert second[0]["args"]["command"] == "touch second"
+        server.kill()
+        kept.write_bytes(list_then)
+        server.start()
+        async with server.client as client:
+            again = Thread(client, thread.id)
+            await client.runs.join(thread.id, run["run_id"])
+            assert await again.waiting() == second
+            assert not (server.workspace / "second").exists()
+            await again.decide(APPROVE)
+            assert (server.workspace / "second").exists()
+        assert (server.workspace / "log").read_text() == "begun\n"
+
+
+async def reopened(client: LangGraphClient, thread: Thread) -> Thread:
+    """The thread on the restarted server, which may not have saved its list of threads."""
+    await client.threads.create(thread_id=thread.id, if_exists="do_nothing", graph_id="agent")
+    return Thread(client, thread.id)

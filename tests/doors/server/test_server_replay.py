@@ -1,0 +1,132 @@
+"""``MODEL=replay:...``: the dev server on a cassette."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.models.loading import load_model
+from graph.replay.cassette import dump_cassette, load_cassette
+from graph.settings import ROOT
+from modes.errors import ConfigurationError
+from tests.graph.replay.test_conversations import ADD, CHECK
+from tests.harness.conversation import APPROVE, REJECT
+from tests.harness.server import Server, Thread, running
+
+CASSETTES = ROOT / "cassettes" / "test_conversations"
+PLANNED = CASSETTES / "test_plan_then_code-anthropic-streamed.yaml"
+SAID = "check.py fails. Plan the mending"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    nonsense = {
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1/nonsense",
+        "ANTHROPIC_API_KEY": "nonsense",
+    }
+    folder = tmp_path_factory.mktemp("clone")
+    # In the sandbox where there is one: the tools are described differently then.
+    with running(folder, MODEL=f"replay:{PLANNED}", SANDBOX="auto", **nonsense) as server:
+        yield server
+
+
+def to_say(server: Server) -> str:
+    (line,) = [line for line in server.log.read_text().splitlines() if line.startswith("say ")]
+    return line.removeprefix("say").strip().strip("'\"")
+
+
+async def play(server: Server, thread: Thread) -> list[str]:
+    """The conversation, every question approved; the names of what was asked."""
+    asked: list[str] = []
+    await thread.say(to_say(server))
+    while waiting := await thread.waiting():
+        asked += [request["name"] for request in waiting]
+        await thread.decide(*[APPROVE] * len(waiting))
+    assert thread.error is None
+    return asked
+
+
+async def test_a_conversation_as_recorded_and_once_more(server: Server) -> None:
+    """In a workspace that is new, and again in one in which the work is done."""
+    (server.workspace / "add.py").write_text(ADD)
+    (server.workspace / "check.py").write_text(CHECK)
+    assert to_say(server).startswith(SAID)
+    async with server.client as client:
+        for _ in range(2):
+            thread = await Thread.new(client)
+            asked = await play(server, thread)
+            assert asked.count("switch_mode") == 2
+            assert await thread.mode() == "code"
+            assert (server.workspace / "add.py").read_text() == ADD.replace("-", "+")
+            messages = (await thread.values())["messages"]
+            assert messages[-1]["content"] == "add.py adds now; check.py says ok."
+
+
+async def test_its_words_are_streamed(server: Server) -> None:
+    async with server.client as client:
+        thread = await Thread.new(client)
+        given: Any = {"messages": [{"role": "user", "content": to_say(server)}]}
+        pieces = [
+            piece["args"]
+            async for event in client.runs.stream(
+                thread.id, "agent", input=given, stream_mode="messages-tuple"
+            )
+            if event.event == "messages"
+            for piece in event.data[0].get("tool_call_chunks", ())
+        ]
+        assert len(pieces) > 3
+        assert "".join(piece or "" for piece in pieces).startswith('{"mode_slug": "architect"')
+
+
+async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Server) -> None:
+    async with server.client as client:
+        thread = await Thread.new(client)
+        await thread.say("something else")
+        assert thread.error is not None
+        assert "In a new thread say 'check.py fails." in thread.error["message"]
+        thread = await Thread.new(client)
+        await thread.say(to_say(server))
+        await thread.decide(REJECT)
+        assert thread.error is not None, "it was approved then"
+        assert "set the mode, or decide, as it was done then" in thread.error["message"]
+        assert await thread.mode() == "ask"
+
+
+def test_what_would_go_elsewhere_is_not_played(tmp_path: Path) -> None:
+    """Ollama's client is not one that is kept from the network, and neither is another address."""
+    recording = load_cassette(PLANNED)
+    one = recording.interactions[0]
+    odd = replace(one, request=replace(one.request, body={"messages": [1]}))
+    away = replace(one, request=replace(one.request, uri="http://127.0.0.1:1/v1/messages"))
+    for changed, text in (
+        (replace(recording, recorded=replace(recording.recorded, model="ollama:x")), "played are"),
+        (replace(recording, interactions=(one, away)), "to 'http://127.0.0.1:1/v1/messages'"),
+        (replace(recording, interactions=(odd,)), "a request that is none"),
+        (replace(recording, interactions=()), "is empty"),
+    ):
+        path = tmp_path / "changed.yaml"
+        path.write_text(dump_cassette(changed, "changed"))
+        with pytest.raises(ConfigurationError, match=re.escape(text)):
+            load_model(f"replay:{path}")
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        ("replay:", "is neither 'offline' nor 'replay:cassette'"),
+        ("replay:cassettes/none.yaml", "cassettes/none.yaml' cannot be read: No such file"),
+        ("replay:README.md", "README.md' is no cassette of this project"),
+        ("replay:doors", "doors' cannot be read: Is a directory"),
+    ],
+)
+def test_what_cannot_be_played(tmp_path: Path, model: str, text: str) -> None:
+    server = Server(tmp_path)
+    (tmp_path / "README.md").write_text("# Hello\n")
+    process = server.command(MODEL=model)
+    assert process.wait(60) == 1
+    said = server.log.read_text()
+    assert text in said
+    assert said.count("\n") == 1

@@ -1,0 +1,282 @@
+""" "Always allow this": what a person remembers at review, and what it is worth elsewhere."""
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graph.agent import build_agent
+from graph.deps import AgentDeps
+from graph.models.loading import Models
+from modes.errors import InvalidInputError
+from tests.harness.conversation import APPROVE, REJECT, Conversation, problems
+from tests.harness.place import UserFolders, modes_file
+from tests.harness.scripted import ScriptedModel, calling
+
+ALWAYS = {"type": "approve", "remember": True}
+
+
+def always(pattern: str) -> dict[str, Any]:
+    return {"type": "approve", "remember": pattern}
+
+
+@pytest.fixture
+def talk(place: UserFolders) -> Conversation:
+    return Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+
+
+async def waits(talk: Conversation, text: str, **host: Any) -> bool:
+    """Whether a person is asked about ``text``; rejects it if so."""
+    await talk.say(text, **host)
+    if not await talk.waiting():
+        return False
+    await talk.decide(REJECT)
+    return True
+
+
+async def test_a_command_is_remembered(talk: Conversation, place: UserFolders) -> None:
+    await talk.say("run touch a", mode="code")
+    (request,) = await talk.waiting()
+    assert request["remember"] == "touch a"
+    await talk.decide(ALWAYS)
+    (place.workspace / "a").unlink()
+    await talk.say("run touch  'a'")
+    assert not await talk.waiting()
+    assert (place.workspace / "a").exists()
+    for command in ("touch b", "touch a b", "touch a; touch b", "touch a\ttouch b", "A=1 touch a"):
+        assert await waits(talk, f"run {command}"), command
+    (one,) = (await talk.values())["remembered"]
+    assert (one["mode"], one["tool"], one["pattern"]) == ("code", "execute_command", "touch a")
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_file_is_remembered(talk: Conversation, place: UserFolders) -> None:
+    await talk.say("write docs/a.md: one", mode="code")
+    assert (await talk.waiting())[0]["remember"] == "docs/a.md"
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, "write docs/../docs/a.md: two")
+    assert (place.workspace / "docs/a.md").read_text() == "two"
+    assert await waits(talk, "write a.md: x")
+    assert await waits(talk, "write sub/docs/a.md: x")
+    assert await waits(talk, "replace two with three in docs/a.md"), "another tool"
+    (place.workspace / "b.md").write_text("")
+    (place.workspace / "docs/a.md").unlink()
+    (place.workspace / "docs/a.md").symlink_to("../b.md")
+    assert await waits(talk, "write docs/a.md: x"), "it is another file now"
+
+
+async def test_a_command_is_remembered_with_its_folder_and_its_quotes(
+    talk: Conversation, place: UserFolders
+) -> None:
+    await talk.say("run touch 'a b'", mode="code")
+    assert (await talk.waiting())[0]["remember"] == "touch 'a b'"
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, 'run touch "a b"')
+    assert await waits(talk, "run touch a b")
+    (place.workspace / "sub").mkdir()
+    model = ScriptedModel(
+        answers=[calling(("execute_command", {"command": "touch 'a b'", "cwd": "sub"}))]
+    )
+    deps = place.loader().deps()
+    other = AgentDeps(deps.catalog, deps.toolbox, Models(model))
+    talk.agent = build_agent(other, talk.agent.checkpointer)  # type: ignore[arg-type]  # it is one
+    assert await waits(talk, "go")
+
+
+async def test_a_folder_is_not_remembered_as_all_that_is_in_it(
+    talk: Conversation, place: UserFolders
+) -> None:
+    (place.workspace / "src").mkdir()
+    await talk.say("write src: x", mode="code")
+    await talk.decide(ALWAYS)
+    assert await waits(talk, "write src/evil.py: x")
+
+
+async def test_a_listing_is_not_one_file(place: UserFolders) -> None:
+    place.permissions.write_text("list_files: ask")
+    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+    await talk.say("list .")
+    assert "remember" not in (await talk.waiting())[0]
+    with pytest.raises(Exception, match="needs a pattern"):
+        await talk.decide(ALWAYS)
+    await talk.decide(always("*"))
+    assert not await waits(talk, "list .")
+
+
+async def test_what_may_be_denied_is_not_remembered(place: UserFolders) -> None:
+    place.permissions.write_text("search_files: {.env: deny}")
+    (place.workspace / ".env").write_text("SECRET")
+    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+    await talk.say("search SECRET")
+    (request,) = await talk.waiting()
+    assert "it may be what is denied by rule '.env'" in request["description"]
+    assert "remember" not in request
+    with pytest.raises(Exception, match="decides it every time"):
+        await talk.decide(always("*"))
+    await talk.decide(APPROVE)
+    assert await waits(talk, "search SECRET")
+
+
+async def test_a_pattern_is_remembered(talk: Conversation) -> None:
+    await talk.say("write docs/a.md: one", mode="code")
+    await talk.decide(always("docs/**"))
+    assert not await waits(talk, "write docs/deep/b.md: x")
+    assert await waits(talk, "write src/b.md: x")
+
+
+@pytest.mark.parametrize(
+    ("text", "decision", "says"),
+    [
+        ("write a.md: x", always("docs/**"), "'docs/**' to remember does not match"),
+        ("write a.md: x", always(""), "blank"),
+        ("write a.md: x", always("[a].md"), "cannot remember"),
+        ("write a.md: x", always("./a.md"), "cannot remember"),
+        ("write .envrc: x", ALWAYS, "decides it every time"),
+        ("write .envrc: x", always("*"), "decides it every time"),
+        ("run ls; ls", ALWAYS, "needs a pattern"),
+        ("run ls; ls", always("ls *"), "does not match"),
+        ("run touch x", always("touch y"), "does not match"),
+        ("switch to ask: x", ALWAYS, "'remember' on switch_mode"),
+        ("write a.md: x", {**ALWAYS, "remember": 5}, "remember"),
+        ("write a.md: x", {"type": "reject", "remember": True}, "remember"),
+    ],
+)
+async def test_what_cannot_be_remembered(
+    talk: Conversation, place: UserFolders, text: str, decision: dict[str, Any], says: str
+) -> None:
+    await talk.say(text, mode="code")
+    with pytest.raises(Exception, match=says.replace("*", r"\*")):
+        await talk.decide(decision)
+    assert await talk.waiting(), "the question stays open"
+    assert not (await talk.values()).get("remembered")
+    assert not list(place.workspace.iterdir())
+
+
+async def test_it_holds_in_its_mode_alone(talk: Conversation) -> None:
+    await talk.say("run touch a", mode="code")
+    await talk.decide(ALWAYS)
+    assert await waits(talk, "run touch a", mode="debug")
+    assert not await waits(talk, "run touch a", mode="code")
+
+
+async def test_it_holds_in_its_thread_alone(talk: Conversation) -> None:
+    await talk.say("run touch a", mode="code")
+    await talk.decide(ALWAYS)
+    assert await waits(Conversation(talk.agent), "run touch a", mode="code")
+
+
+async def test_it_cannot_lift_a_denial(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, edit"))
+    place.permissions.write_text('write_file: {"*": ask}')
+    loader = place.loader()
+    saver = InMemorySaver()
+    talk = Conversation(build_agent(loader.deps(), saver))
+    await talk.say("write a.md: x", mode="mine")
+    await talk.decide(always("*"))
+    assert not await waits(talk, "write b.md: x")
+    place.permissions.write_text('write_file: {"*": ask, "c.md": deny}')
+    talk.agent = build_agent(loader.deps(), saver)
+    await talk.say("write c.md: x")
+    assert "must not do that" in str(await talk.messages())
+    assert not (place.workspace / "c.md").exists()
+
+
+@pytest.mark.parametrize("change", ["mode", "workspace"])
+async def test_another_mode_of_the_same_name_or_another_folder(
+    place: UserFolders, change: str
+) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="command"))
+    saver = InMemorySaver()
+    talk = Conversation(build_agent(place.loader().deps(), saver))
+    await talk.say("run touch a", mode="mine")
+    await talk.decide(ALWAYS)
+    given: dict[str, Any] = {}
+    if change == "mode":
+        place.global_modes.write_text(modes_file("mine", groups="command, read"))
+    else:
+        given["workspace"] = place.root / "other"
+        given["workspace"].mkdir()
+    talk.agent = build_agent(place.loader(**given).deps(), saver)
+    assert await waits(talk, "run touch a")
+    values = await talk.values()
+    assert values["remembered"] == []
+    assert "is revoked" in values["notices"][0]
+
+
+async def test_the_host_revokes(talk: Conversation) -> None:
+    for name in ("a", "b", "a"):
+        await talk.say(f"run touch {name}", mode="code")
+        if await talk.waiting():
+            await talk.decide(ALWAYS)
+    first, second = (await talk.values())["remembered"]
+    assert await waits(talk, "run touch a", forget=[first["id"]])
+    assert (await talk.values())["remembered"] == [second]
+    assert not await waits(talk, "run touch b")
+    await talk.say("hello", forget=["nothing"])
+    values = await talk.values()
+    assert values["remembered"] == [second]
+    assert "no approval 'nothing' is remembered" in values["notices"][0]
+    assert await waits(talk, "run touch b", forget="all")
+    assert (await talk.values())["remembered"] == []
+
+
+async def test_a_revocation_counts_at_once_while_a_question_waits(
+    talk: Conversation, place: UserFolders
+) -> None:
+    await talk.say("run touch a", mode="code")
+    await talk.decide(ALWAYS)
+    await talk.say("run touch b\nrun touch a")
+    await talk.send({"forget": ["all"]})
+    assert (await talk.values())["remembered"] == []
+    (place.workspace / "a").unlink()
+    await talk.decide(APPROVE)
+    assert [request["args"] for request in await talk.waiting()] == [{"command": "touch a"}]
+    assert not (place.workspace / "a").exists()
+
+
+async def test_an_approval_of_a_mode_that_is_no_more_is_dropped(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="command"))
+    loader = place.loader()
+    saver = InMemorySaver()
+    talk = Conversation(build_agent(loader.deps(), saver))
+    await talk.say("run touch a", mode="mine")
+    await talk.decide(ALWAYS)
+    place.global_modes.unlink()
+    talk.agent = build_agent(loader.deps(), saver)
+    await talk.say("hello")
+    values = await talk.values()
+    assert values["remembered"] == []
+    assert "is revoked" in str(values["notices"])
+
+
+async def test_a_revocation_is_for_one_turn(talk: Conversation) -> None:
+    await talk.say("hello", mode="code", forget="all")
+    await talk.say("run touch a")
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, "run touch a")
+
+
+@pytest.mark.parametrize("forget", [5, [5], {"id": "x"}])
+async def test_a_revocation_that_makes_no_sense(talk: Conversation, forget: Any) -> None:
+    await talk.say("run touch a", mode="code")
+    before = await talk.values()
+    with pytest.raises(InvalidInputError, match="forget"):
+        await talk.say("hello", forget=forget)
+    assert await talk.values() == before
+    assert await talk.waiting()
+
+
+async def test_the_model_cannot_remember(place: UserFolders) -> None:
+    model = ScriptedModel(
+        answers=[
+            calling(("execute_command", {"command": "touch a", "remember": True})),
+            calling(("execute_command", {"command": "touch a"}), prefix="b"),
+        ]
+    )
+    made = place.loader(default_mode="code").deps()
+    deps = AgentDeps(made.catalog, made.toolbox, Models(model))
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("go")
+    assert "no argument 'remember'" in str(await talk.messages())
+    await talk.decide(APPROVE)
+    assert not (await talk.values()).get("remembered")

@@ -1,0 +1,122 @@
+"""The offline model: its language, and what it makes of tools, refusals and results."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessageChunk, HumanMessage
+
+from graph.models.offline import OfflineModel
+from graph.models.offline_commands import HELP, parse
+from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
+
+
+def calls(text: str) -> list[list[tuple[str, dict[str, Any]]]]:
+    return [[(call.name, call.args) for call in step.calls] for step in parse(text)]
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "args"),
+    [
+        ("list", "list_files", {}),
+        ("list src", "list_files", {"path": "src"}),
+        ("read a b.txt", "read_file", {"path": "a b.txt"}),
+        ("search def .*:", "search_files", {"regex": "def .*:"}),
+        ("search a in b in src", "search_files", {"regex": "a in b", "path": "src"}),
+        ("write a.txt: x: y", "write_file", {"path": "a.txt", "content": "x: y"}),
+        ("write a.txt:", "write_file", {"path": "a.txt", "content": ""}),
+        (r"write a.txt: x\ny", "write_file", {"path": "a.txt", "content": "x\ny"}),
+        ("replace a b with c d in e", "edit_file", {"old": "a b", "new": "c d", "path": "e"}),
+        ("run ls -l | wc", "execute_command", {"command": "ls -l | wc"}),
+        ("switch to code: go on", "switch_mode", {"mode_slug": "code", "reason": "go on"}),
+        ("switch to code", "switch_mode", {"mode_slug": "code", "reason": "You told me to."}),
+        ("ask: Why?", "ask_followup_question", {"question": "Why?"}),
+        ("done: all of it", "attempt_completion", {"result": "all of it"}),
+    ],
+)
+def test_a_command(line: str, name: str, args: dict[str, Any]) -> None:
+    assert calls(line) == [[(name, args)]]
+
+
+def test_a_todo_list() -> None:
+    ((_, args),) = calls("todo: a; b;")[0]
+    assert [each["content"] for each in args["todos"]] == ["a", "b"]
+
+
+def test_lines_are_steps_and_ampersands_join() -> None:
+    both = calls("read a & write b: x & y & switch to debug\n\n list")
+    assert [[name for name, _ in step] for step in both] == [
+        ["read_file", "write_file", "switch_mode"],
+        ["list_files"],
+    ]
+    assert both[0][1][1]["content"] == "x & y"
+    assert calls("run make && make test") == [
+        [("execute_command", {"command": "make && make test"})]
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hello", "", "read", "list\nplease", "switch to", "write x", "hello & list", "write x & list"],
+)
+def test_anything_else_gets_help(text: str) -> None:
+    assert calls(text) == []
+    answer = OfflineModel().invoke([HumanMessage(text)])
+    assert answer.text == HELP
+    assert "no language model" in HELP
+    assert "MODEL" in HELP
+
+
+def test_a_stream_adds_up_to_the_answer() -> None:
+    model = OfflineModel()
+    for text in ("hello", "list"):
+        bound = model.bind_tools([{"name": "list_files", "description": "x", "parameters": {}}])
+        pieces = list(bound.stream(text))
+        assert len(pieces) > 1
+        whole: Any = pieces[0]
+        for piece in pieces[1:]:
+            whole = whole + piece
+        assert isinstance(whole, AIMessageChunk)
+        said = bound.invoke(text)
+        assert (whole.text, whole.tool_calls) == (said.text, said.tool_calls)
+        assert whole.usage_metadata == said.usage_metadata
+
+
+async def test_markdown_goes_to_architect_and_the_rest_to_code(talk: Conversation) -> None:
+    for line, mode in (
+        ("write a.md: x", "architect"),
+        ("write a.py: x", "code"),
+        ("run ls", "code"),
+        ("write a.md: x & run ls", "code"),
+    ):
+        await talk.say(line)
+        assert (await talk.waiting())[0]["args"]["mode_slug"] == mode
+
+
+async def test_a_refused_line_is_left_and_the_next_one_done(talk: Conversation) -> None:
+    await talk.say("write a.txt: x\nlist")
+    await talk.decide(REJECT)
+    report = (await talk.messages())[-1].text
+    assert "- write a.txt: x: refused: " in report
+    assert "- list: . is empty." in report
+
+
+async def test_a_mode_that_lacks_the_tool_too_does_not_loop(talk: Conversation) -> None:
+    await talk.say("run ls\nwrite plan.md: x")
+    await talk.decide(edit("switch_mode", mode_slug="architect", reason="rather"))
+    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
+    await talk.decide(APPROVE)
+    report = (await talk.messages())[-1].text
+    assert "- run ls: refused: this mode has no tool for it." in report
+    assert "- write plan.md: x: Created plan.md" in report
+
+
+async def test_it_is_deterministic(talk: Conversation, workspace: Path) -> None:
+    other = Conversation(talk.agent)
+    for each in (talk, other):
+        await each.say("list\nread missing")
+    one, two = await talk.messages(), await other.messages()
+    assert [m.text for m in one] == [m.text for m in two]
+    assert [getattr(m, "tool_calls", None) for m in one] == [
+        getattr(m, "tool_calls", None) for m in two
+    ]

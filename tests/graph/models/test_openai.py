@@ -1,0 +1,131 @@
+"""OpenAI's models at its own address, over the Responses API; others over Chat Completions."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graph.models.loading import load_model
+from modes.policy import Approvals
+from tests.graph.models.test_providers import use
+from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.harness.recording import MODELS
+from tests.provider.script import Answer, Call, say
+from tests.provider.server import ScriptedProvider, serving
+
+ENCRYPTED = ["reasoning.encrypted_content"]
+HERE = say("Here I am.")
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "api"),
+    [
+        ("gpt-5.6", None, ENCRYPTED),
+        ("gpt-5.6-terra", "", ENCRYPTED),
+        ("gpt-5.6-luna", "https://api.openai.com/v1", ENCRYPTED),
+        ("a-model-of-tomorrow", "https://eu.api.openai.com/v1/", ENCRYPTED),
+        ("gpt-4.1-mini", None, []),
+        ("ft:gpt-4o-2024-08-06:me::1", None, []),
+        ("gpt-5.3-chat-latest", None, []),
+        ("qwen3", "http://127.0.0.1:8080/v1", None),
+        # LangChain would go by the name.
+        ("gpt-5.6-sol", "https://openai.example.com/v1", None),
+        ("codex-7b", "http://127.0.0.1:8080/v1", None),
+    ],
+)
+def test_which_api_is_asked(
+    monkeypatch: pytest.MonkeyPatch, model: str, address: str | None, api: list[str] | None
+) -> None:
+    """``api`` is what the Responses API is to include; None for Chat Completions."""
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    if address is not None:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+    loaded: Any = load_model(f"openai:{model}")
+    assert loaded.use_responses_api is (api is not None)
+    assert loaded.store is (None if api is None else False)
+    assert (loaded.include or []) == (api or [])
+
+
+def talk_of(model: str, workspace: Path, saver: InMemorySaver, talk: Any, **how: Any) -> Any:
+    """The thread of ``talk``, with an agent that is made anew."""
+    later = Conversation(make_agent(workspace, model, Approvals.AUTO, saver), **how)
+    later.config = talk.config if talk else later.config
+    return later
+
+
+def items(provider: ScriptedProvider, kind: str, request: int = -1) -> list[dict[str, Any]]:
+    """What of this kind went over the wire."""
+    sent = provider.requests[request].body["input"]
+    return [item for item in sent if item["type"] == kind]
+
+
+async def test_two_calls_a_switch_and_a_resume(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
+) -> None:
+    """Ids come again here; each call goes back once, in its place, with one result."""
+    (workspace / "a").write_text("one")
+    reads = (Call("read_file", {"path": "a"}, "c1"), Call("read_file", {"path": "é"}, "c2"))
+    switch = Call("switch_mode", {"mode_slug": "code", "reason": "To write."}, "c1")
+    writes = tuple(Call("write_file", {"path": name, "content": "x"}, "c2") for name in "bc")
+    script = [Answer("Both.", reads), Answer("", (switch,)), Answer("", writes), HERE]
+    saver = InMemorySaver()
+    with serving(script) as provider:
+        use(provider, monkeypatch, "openai")
+        asked = talk_of(MODELS["openai"], workspace, saver, None, is_streamed=is_streamed)
+        await asked.say("go")
+        assert [request["name"] for request in await asked.waiting()] == ["switch_mode"]
+        talk = talk_of(MODELS["openai"], workspace, saver, asked, is_streamed=is_streamed)
+        await talk.decide(APPROVE)
+        assert (provider.refused, provider.steps_left) == ([], 0)
+    assert {request.path for request in provider.requests} == {"/v1/responses"}
+    assert sorted(file.name for file in workspace.iterdir()) == ["a", "b", "c"]
+    ids = Counter(item["call_id"] for item in items(provider, "function_call"))
+    assert ids == Counter(item["call_id"] for item in items(provider, "function_call_output"))
+    assert (len(ids), set(ids.values())) == (5, {1})
+    assert list(ids)[:2] == ["c1", "c2"], "as they came"
+    assert items(provider, "function_call")[1]["arguments"] == '{"path":"\\u00e9"}', "to the letter"
+    kinds = [item["type"] for item in provider.requests[-1].body["input"] if "role" not in item]
+    one, two = ["reasoning", "function_call"], ["function_call", "function_call_output"]
+    result = two[1:]
+    assert kinds == [*one, *two, *result, *one, *result, *one, *two, *result]
+    for request in provider.requests:
+        assert (request.body["store"], request.body["include"]) == (False, ENCRYPTED)
+        assert all(tool["strict"] is False for tool in request.body["tools"])
+
+
+async def test_a_thread_that_changes_its_model(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was reasoned goes to a model that reasons, and is not lost meanwhile."""
+    saver = InMemorySaver()
+    talk: Any = None
+    with serving([Answer("", (Call("list_files"),)), *[HERE] * 3]) as provider:
+        use(provider, monkeypatch, "openai")
+        for model in (MODELS["openai"], "openai:gpt-4.1", "openai:gpt-5.6-terra"):
+            talk = talk_of(model, workspace, saver, talk)
+            await talk.say("go")
+        assert (provider.refused, provider.steps_left) == ([], 0)
+    assert [len(items(provider, "reasoning", number)) for number in range(4)] == [0, 1, 0, 2]
+
+
+async def test_ids_are_those_of_who_gave_them(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who cannot take one gets another, the same each time."""
+    odd = "functions.list_files:0"
+    saver = InMemorySaver()
+    talk: Any = None
+    sent = []
+    with serving([Answer("", (Call("list_files", {}, odd),)), *[HERE] * 6]) as provider:
+        for name in ("chat", "anthropic", "openai", "anthropic", "openai", "chat"):
+            use(provider, monkeypatch, name)
+            talk = talk_of(MODELS[name], workspace, saver, talk)
+            await talk.say("go")
+            sent.append(str(provider.requests[-1].body))
+        assert (provider.refused, provider.steps_left) == ([], 0)
+    assert [text.count(odd) for text in sent] == [2, 0, 2, 0, 2, 2]
+    found = re.findall(r"call_[0-9a-f]{32}", sent[1] + sent[3])
+    assert (len(found), len(set(found))) == (4, 1)

@@ -1,0 +1,625 @@
+"""The cassettes themselves: what fails with them, what is in them, and how they are made."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from graph.replay.cassette import (
+    SCRIPTED,
+    Header,
+    Interaction,
+    Recording,
+    Request,
+    Response,
+    dump_cassette,
+    load_cassette,
+)
+from graph.replay.scrubbing import keep_headers, scrub
+from graph.replay.secrets import MASK, find_secrets
+from graph.settings import ROOT
+from modes.errors import ConfigurationError
+from tests.harness import prefork
+from tests.harness.record import options_for_pytest
+from tests.harness.recording import KEYS, MODELS, said_in
+from tests.provider.server import KEY
+
+CASSETTES = ROOT / "cassettes"
+FILES = sorted(path for path in CASSETTES.rglob("*") if path.is_file())
+PYTEST = ("pytest", "-q", "-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
+"""In a process that has imported some of what pytest would look at again."""
+SECRET = "hush-hush-0123456789"  # noqa: S105  # for tests
+
+# Tests as a user would write them; what befalls their cassettes must not hang on ours.
+SAMPLES = '''
+import httpcore2
+import pytest
+
+from tests.harness.conversation import Conversation, make_agent
+from tests.provider.script import call, say
+from tests.provider.server import serving
+from tests.harness.recording import MODELS
+
+
+def talk_of(tape, workspace):
+    agent = make_agent(workspace, MODELS[tape.provider])
+    return Conversation(agent, is_streamed=tape.is_streamed)
+
+
+async def test_short(begin, workspace):
+    talk = talk_of(begin([say("Hello to you.")]), workspace)
+    await talk.say("Hello.")
+    assert (await talk.messages())[-1].text
+
+
+async def test_long(begin, workspace):
+    steps = [call("list_files"), call("read_file", path="a"), say("There is an a.")]
+    (workspace / "a").write_text("a file")
+    talk = talk_of(begin(steps), workspace)
+    await talk.say("What is here?")
+    assert (await talk.messages())[-1].text
+
+
+async def test_folder(begin, workspace):
+    talk = talk_of(begin([say("It is there.")]), workspace)
+    await talk.say(f"Where is {workspace}, sk-or-v1-0123456789abcdef0123, SECRET?")
+
+
+async def test_answer(begin, workspace):
+    text = "x" * 30 + " SECRET, sk-or-v1-0123456789abcdef0123"
+    talk = talk_of(begin([say(text)]), workspace)
+    await talk.say("Hello.")
+
+
+async def test_short_script(begin, workspace):
+    talk = talk_of(begin([call("list_files")]), workspace)
+    with pytest.raises(ValueError):
+        await talk.say("Hello.")
+
+
+async def test_long_script(begin, workspace):
+    talk = talk_of(begin([say("Hello."), say("Hello?")]), workspace)
+    await talk.say("Hello.")
+
+
+async def test_that_fails(begin, workspace):
+    talk = talk_of(begin([say("Hello.")]), workspace)
+    await talk.say("Hello.")
+    assert not FAIL
+
+
+async def test_that_never_begins(begin):
+    pass
+
+
+@pytest.fixture
+def real_service(monkeypatch):
+    """What stands where the real services are."""
+    with serving([say("I am real.")], key="sk-the-key-of-a-person-1") as server:
+        handle = httpcore2.AsyncConnectionPool.handle_async_request
+
+        async def redirected(self, request):
+            request.url = httpcore2.URL(server.url + request.url.target.decode())
+            return await handle(self, request)
+
+        monkeypatch.setattr(httpcore2.AsyncConnectionPool, "handle_async_request", redirected)
+        yield
+
+
+async def test_real(real_service, begin, workspace):
+    talk = talk_of(begin([say("I am scripted.")]), workspace)
+    await talk.say("Who are you?")
+
+
+async def test_odd(begin, workspace):
+    talk = talk_of(begin([say("I am scripted.")], is_odd=True), workspace)
+    await talk.say("Who are you?")
+'''
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tests, and with cassettes of those two that are well."""
+    folder = tmp_path_factory.mktemp("samples")
+    text = SAMPLES.replace("SECRET", SECRET).replace("FAIL", "True")
+    (folder / "test_samples.py").write_text(text)
+    code, said = run(folder, "--record", only="test_short[ or test_long[")
+    assert (code, "8 cassettes written" in said) == (0, True), said
+    return folder
+
+
+def run(folder: Path, *arguments: str, only: str, **environment: str) -> tuple[int, str]:
+    """Run tests of ``folder``, in a process with nonsense for the providers' variables."""
+    nonsense = dict.fromkeys((*KEYS.values(), "OPENAI_BASE_URL", "OPENAI_ORG_ID"), "nonsense")
+    # In a CI pytest says everything twice: in full, and in its summary.
+    terminal = {"CI": "", "BUILD_NUMBER": ""}
+    command = [*PYTEST, "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml")]
+    command += ["-p", "tests.conftest", "-k", only]
+    if "--cassettes" not in arguments:
+        command += ["--cassettes", str(folder)]
+    env = {**os.environ, **terminal, **nonsense, "HTTPS_PROXY": "nonsense", **environment}
+    done = prefork.run(*command, *arguments, str(folder / "test_samples.py"), env=env)
+    return done.returncode, done.stdout + done.stderr
+
+
+def cassette(folder: Path, name: str) -> Path:
+    return folder / "test_samples" / f"{name}.yaml"
+
+
+Change = Callable[[Recording], Recording]
+
+
+def first(**changed: Any) -> Change:
+    """Change the first request."""
+
+    def change(recording: Recording) -> Recording:
+        one, *others = recording.interactions
+        one = replace(one, request=replace(one.request, **changed))
+        return replace(recording, interactions=(one, *others))
+
+    return change
+
+
+def body(change: Callable[[Any], None]) -> Change:
+    """Change the first request's body."""
+
+    def changed(recording: Recording) -> Recording:
+        request = json.loads(json.dumps(recording.interactions[0].request.body))
+        change(request)
+        return first(body=request)(recording)
+
+    return changed
+
+
+def reworded(request: Any) -> None:
+    system = request["input"][0]
+    system["content"] = "Another prompt. " + system["content"]
+
+
+def other_schema(request: Any) -> None:
+    request["tools"][0]["input_schema"]["properties"]["path"]["type"] = "integer"
+
+
+def other_type(request: Any) -> None:
+    """To Python the same."""
+    assert request["stream"] is True
+    request["stream"] = 1
+
+
+def other_order(request: Any) -> None:
+    request["input"].reverse()
+
+
+def same_order(request: Any) -> None:
+    for key in sorted(request, reverse=True):
+        request[key] = request.pop(key)
+
+
+def cut(recording: Recording) -> Recording:
+    return replace(recording, interactions=recording.interactions[:-1])
+
+
+def doubled(recording: Recording) -> Recording:
+    return replace(recording, interactions=recording.interactions * 2)
+
+
+def turned_round(recording: Recording) -> Recording:
+    return replace(recording, interactions=recording.interactions[::-1])
+
+
+def other_model(recording: Recording) -> Recording:
+    return replace(recording, recorded=replace(recording.recorded, model="openai:other"))
+
+
+CHANGES: dict[str, tuple[Change, list[str]]] = {
+    # Each on a cassette of its own, so that one run of pytest tells it all.
+    "test_short-openai-whole": (
+        body(reworded),
+        ["request 1 of 1 is not", "| Another prompt. You", "| You are", "make record"],
+    ),
+    "test_short-openai-streamed": (body(other_order), ["request 1 of 1", '"user"']),
+    "test_short-anthropic-whole": (body(other_schema), ["-        ", '"integer"', '"string"']),
+    "test_short-anthropic-streamed": (body(other_type), ["-  1", "+  true"]),
+    "test_long-openai-whole": (cut, ["one request more than the 2"]),
+    "test_long-openai-streamed": (doubled, ["not played: 4, 5, 6 of 6"]),
+    "test_long-anthropic-whole": (
+        first(uri="https://api.anthropic.com/v2/messages"),
+        ["URL: recorded https://api.anthropic.com/v2/", "got https://api.anthropic.com/v1/"],
+    ),
+    "test_long-anthropic-streamed": (first(method="GET"), ["method: recorded GET, got POST"]),
+}
+
+
+@pytest.fixture(scope="module")
+def outcome(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What pytest says of changed cassettes."""
+    folder = tmp_path_factory.mktemp("changed")
+    (folder / "test_samples").mkdir()
+    for name, (change, _) in CHANGES.items():
+        text = dump_cassette(change(load_cassette(cassette(samples, name))), "changed")
+        cassette(folder, name).write_text(text)
+    only = "test_short[ or test_long["
+    code, text = run(samples, "--cassettes", str(folder), only=only)
+    assert code == 1
+    return text
+
+
+def section(outcome: str, test: str) -> str:
+    """What is said of one test."""
+    found = [part for part in re.split(r"\n_{3,} ", outcome) if test in part.split("\n")[0]]
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_not_as_recorded_fails_and_says_what(outcome: str, name: str) -> None:
+    test, provider, manner = name.split("-")
+    said = section(outcome, f"{test}[{provider}-{manner}]")
+    for text in CHANGES[name][1]:
+        assert text in said
+    for noise in ("CannotOverwrite", "Traceback", "httpx"):
+        assert noise not in said
+
+
+def test_other_things_that_fail_and_one_that_does_not(samples: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_samples").mkdir()
+    for name, change in (
+        ("test_short-openai-whole", body(same_order)),
+        ("test_short-openai-streamed", other_model),
+        ("test_long-openai-whole", turned_round),
+    ):
+        text = dump_cassette(change(load_cassette(cassette(samples, name))), "changed")
+        cassette(tmp_path, name).write_text(text)
+    cassette(tmp_path, "test_short-anthropic-whole").write_text("a: 1")
+    cassette(tmp_path, "test_that_never_begins-openai-whole").write_text("a: 1")
+    only = "test_short[ or ((never or test_long[) and openai and whole)"
+    code, text = run(samples, "--cassettes", str(tmp_path), only=only)
+    assert code == 1
+    assert section(text, "test_short[openai-whole]") == "", "the order of keys is no change"
+    assert "AssertionError" in section(text, "test_short[openai-streamed]")
+    assert "no cassette of this project: recorded: " in section(text, "test_short[anthropic-whole]")
+    said = section(text, "test_long[openai-whole]")
+    assert "request 1 of 3 is not as recorded" in said, "all are there, in another order"
+    missing = section(text, "test_short[anthropic-streamed]")
+    assert "is missing; record it: make record T=test_short" in missing
+    assert "never began its conversation" in section(text, "never_begins[openai-whole]")
+
+
+def test_a_long_difference_is_cut(samples: Path, tmp_path: Path) -> None:
+    def grow(request: Any) -> None:
+        request["input"][0]["content"] += "\n".join(map(str, range(400)))
+
+    (tmp_path / "test_samples").mkdir()
+    name = "test_short-openai-whole"
+    text = dump_cassette(body(grow)(load_cassette(cassette(samples, name))), "changed")
+    cassette(tmp_path, name).write_text(text)
+    only = "test_short[openai-whole]"
+    _, text = run(samples, "--cassettes", str(tmp_path), only=only)
+    said = section(text, only)
+    assert re.search(r"\.\.\. and \d\d\d lines more", said)
+    assert 120 < said.count("\n") < 140
+
+
+def test_recording_again_gives_the_same(samples: Path, tmp_path: Path) -> None:
+    """Also when the clock has moved on, and where the old cassette is broken."""
+    only = "(test_short[ or test_long[) and openai"
+    code, text = run(samples, "--record", "--cassettes", str(tmp_path), only=only)
+    assert (code, "4 cassettes written" in text) == (0, True), text
+    written = sorted(tmp_path.rglob("*"))
+    for path in tmp_path.rglob("*.yaml"):
+        again = load_cassette(path)
+        assert again.is_same(load_cassette(cassette(samples, path.stem)))
+        old = replace(again, recorded=replace(again.recorded, date="2020-01-01"))
+        path.write_text(dump_cassette(old, "of old"))
+    broken = cassette(tmp_path, "test_long-openai-whole")
+    broken.write_text("<<<<<<< HEAD\n" + broken.read_text())
+    code, text = run(samples, "--record", "--cassettes", str(tmp_path), only=only)
+    assert (code, "1 cassettes written" in text) == (0, True), text
+    dates = [path.read_text().count("2020-01-01") for path in tmp_path.rglob("*.yaml")]
+    assert sorted(dates) == [0, 1, 1, 1]
+    assert sorted(tmp_path.rglob("*")) == written
+
+
+def test_what_goes_wrong_while_recording_writes_nothing(samples: Path, tmp_path: Path) -> None:
+    only = "(short_script or long_script or fails or never_begins) and openai and whole"
+    kept = cassette(tmp_path, "test_that_fails-openai-whole")
+    kept.parent.mkdir()
+    kept.write_text("as it was")
+    code, text = run(samples, "--record", "--cassettes", str(tmp_path), only=only)
+    assert (code, kept.read_text()) == (1, "as it was")
+    assert list(kept.parent.iterdir()) == [kept]
+    assert "refused a request: the script is at its end" in text
+    assert "only the first 1 steps of the script were asked for" in text
+    assert "never began its conversation" in text
+    code, text = run(samples, "--record", "-n", "2", only=only)
+    assert (code, "--record is for one process" in text) == (4, True)
+
+
+def test_nothing_secret_is_written(samples: Path, tmp_path: Path) -> None:
+    """Not in a request, not in an answer, and not cut into pieces in a stream."""
+    options = ("--record", "--cassettes", str(tmp_path))
+    only = "test_folder[ or test_answer["
+    code, text = run(samples, *options, only=only, MY_SECRET=SECRET)
+    assert code == 1
+    streams = "answer 1 holds a secret or the test's folder, cut over several events"
+    assert text.count(streams) == 2, "the streamed answers of both providers"
+    written = {path.stem: path.read_text() for path in tmp_path.rglob("*.yaml")}
+    assert len(written) == 6
+    for text in written.values():
+        assert SECRET not in text
+        assert "sk-or" not in text
+        assert str(tmp_path.parent) not in text
+        assert KEY not in text
+    assert f"Where is /somewhere/workspace, {MASK}, {MASK}?" in written["test_folder-openai-whole"]
+    assert f" {MASK}, {MASK}" in written["test_answer-anthropic-whole"]
+    # Played where the variable is another one, and the folder too.
+    code, text = run(samples, "--cassettes", str(tmp_path), only="test_answer[ and whole")
+    assert code == 0, text
+
+
+def test_the_real_service_is_recorded_as_that(samples: Path, tmp_path: Path) -> None:
+    """Through the very address of the service; the key is the user's, and is not kept."""
+    options = ("--record", "--real=openai", "--real=anthropic", "--cassettes", str(tmp_path))
+    keys = dict.fromkeys(KEYS.values(), "sk-the-key-of-a-person-1")
+    only = "test_real[ or test_odd["
+    code, text = run(samples, *options, only="test_real[openai-whole", **keys)
+    assert (code, "nonsense" in text) == (1, True), "the user's proxy is the way there"
+    code, text = run(samples, *options, only=only, HTTPS_PROXY="", **keys)
+    assert code == 0, text
+    for path in tmp_path.rglob("*.yaml"):
+        recording = load_cassette(path)
+        host = f"api.{path.stem.split('-')[1]}.com"
+        is_odd = path.stem.startswith("test_odd")
+        assert recording.recorded.source == (SCRIPTED if is_odd else host)
+        assert recording.interactions[0].request.uri.startswith(f"https://{host}/v1/")
+        said = json.dumps(recording.interactions[0].response.body) + "".join(
+            said_in(recording.interactions[0].response.body)
+        )
+        assert ("I am scripted." if is_odd else "I am real.") in said
+        assert "a-person" not in path.read_text()
+    assert len(list(tmp_path.rglob("*.yaml"))) == 8
+
+
+def test_none_is_orphaned() -> None:
+    """A test without one fails by itself."""
+    command = [*PYTEST, "--collect-only", "-m", "cassette", "tests"]
+    done = prefork.run(*command, env=os.environ)
+    assert done.returncode == 0, done.stdout
+    tests = re.findall(r"^tests/(?:\w+/)*(\w+)\.py::(\w+)\[([\w-]+)\]$", done.stdout, re.M)
+    expected = {CASSETTES / module / f"{test}-{which}.yaml" for module, test, which in tests}
+    orphans = sorted(str(path.relative_to(ROOT)) for path in set(FILES) - expected)
+    assert not orphans, f"cassettes of no test; delete them: {orphans}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_nothing_in_it_identifies_anybody(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    found = re.search(
+        rf"{KEY}|(?i:cookie|organi[sz]ation|authori[sz]ation:|x-api-key|cf-ray|x-request-id)|"
+        r"\bsk-|\breq_|user-agent|x-stainless|/home/|/root|/tmp/",
+        text,
+    )
+    assert found is None
+    recording = load_cassette(path)
+    assert dump_cassette(recording, text.partition("\n")[0].removeprefix("# ")) == text
+    assert recording.recorded.source == SCRIPTED or recording.recorded.source.startswith("api.")
+    assert recording.recorded.model in MODELS.values()
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "api.openai.com"])
+def test_no_test_reaches_further_than_this_machine(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with pytest.raises(AssertionError, match="a test wants to"):
+        socket.create_connection((host, 443), timeout=1)
+    for kind, name in (
+        (socket.SOCK_STREAM, "connect"),
+        (socket.SOCK_STREAM, "connect_ex"),
+        (socket.SOCK_DGRAM, "connect"),
+    ):
+        with (
+            socket.socket(family, kind) as one,
+            pytest.raises(AssertionError, match="a test wants to reach"),
+        ):
+            getattr(one, name)((host, 443))
+    with (
+        socket.socket(family, socket.SOCK_DGRAM) as one,
+        pytest.raises(AssertionError, match="a test wants to reach"),
+    ):
+        one.sendto(b"", (host, 53))
+
+
+def test_no_process_of_a_test_reaches_further() -> None:
+    code = "import socket; socket.create_connection(('192.0.2.1', 443), timeout=1)"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "a test wants to" in done.stderr
+
+
+def test_what_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, secret in {
+        "MY_API_KEY": "correct-horse-battery",
+        "my_password": "in lower case",
+        "AUTH_TOKEN": "ann:ann-has-this-one,bob:bob-has-this-one",
+        "A_TOKEN": "short",
+        "KEYBOARD": "no secret at all",
+    }.items():
+        monkeypatch.setenv(name, secret)
+    value = {
+        "a": ["my correct-horse-battery", 1, None, "in lower case", "ann-has-this-one"],
+        "rest": {"text": "short, no secret at all"},
+        "where": "/at/pytest-7/workspace/a.py",
+    }
+    assert scrub(value, [("/at/pytest-7", "/somewhere")], find_secrets()) == {
+        "a": [f"my {MASK}", 1, None, MASK, MASK],
+        "rest": {"text": "short, no secret at all"},
+        "where": "/somewhere/workspace/a.py",
+    }
+    assert scrub("my correct-horse-battery") == "my correct-horse-battery"
+    headers: list[tuple[str, str | list[str]]]
+    headers = [("Content-Type", ["a", "b"]), ("X-Api-Key", "secret"), ("Retry-After", "1")]
+    assert keep_headers(headers) == {"content-type": "a, b", "retry-after": "1"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-0123456789abcdefghij",
+        "sk-ant-api03-0123456789_abcdefghij",
+        "org-0123456789abcdefghij",
+        "proj_0123456789abcdefghij",
+        "req_0123456789abcdefghij",
+        "ghp_0123456789abcdefghij",
+        "github_pat_0123456789abcdefghij",
+        "hf_0123456789abcdefghij",
+        "AKIA0123456789ABCDEF",
+        "AIza0123456789abcdefghij0123456789abcde",
+        "xoxb-0123456789",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+        "Bearer abc.def.ghi",
+        "Basic dXNlcjpwYXNzd29yZA==",
+    ],
+)
+def test_what_looks_like_a_secret(text: str) -> None:
+    assert scrub(f"a {text}, b") == f"a {MASK}, b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "src/user_repository_factory.py",
+        "key-value-store-backend-2",
+        "pk_constraint_violation_x1",
+        "req_of_a_person_whom_nobody_knows",
+        "a-task-list-of-many-many-words",
+        "call_0123456789abcdefghijklmn",
+        "toolu_01A2b3C4d5E6f7G8h9",
+        "chatcmpl-0123456789abcdefghij",
+    ],
+)
+def test_what_looks_like_none(text: str) -> None:
+    """Or different requests would be the same."""
+    assert scrub(text) == text
+
+
+def test_the_file_holds_whatever_is_sent(tmp_path: Path) -> None:
+    """Texts that YAML could read otherwise, bodies that are no JSON, things that come again."""
+    long = "start " + "word " * 99
+    request = {
+        "odd": [
+            "yes",
+            "1",
+            1,
+            1.5,
+            None,
+            True,
+            "",
+            " x ",
+            "a\n\nb\n",
+            "tab\t\n",
+            "é—\u2028\U0001f600",
+        ],
+        "again": [{"text": long}, {"text": long}, long, [long, long]],
+    }
+    found = tuple(
+        Interaction(
+            Request("POST", "https://a/b", {"content-type": "x"}, request),
+            Response(200, {}, answer),
+        )
+        for answer in ("data: {}\n\ndata: [DONE]\n\n", {"a": [1]}, "", "no JSON", [1], "a: b # c")
+    )
+    recording = Recording(Header(SCRIPTED, "openai:x", True, "2026-01-01"), found)
+    path = tmp_path / "a.yaml"
+    text = dump_cassette(recording, "a title")
+    path.write_text(text, encoding="utf-8")
+    assert load_cassette(path) == recording
+    assert text.count("start") == 1, "what comes again stands once"
+    assert [line for line in text.splitlines() if line.startswith("#")] == [
+        "# a title",
+        *[f"# {number} of 6" for number in range(1, 7)],
+    ]
+
+
+BOMB = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "a: 1", "recorded: {}", "- 1", "a: &x [*x]", "a: !!python/name:os.system"),
+        f"a0: &a0 [1]\n{BOMB}",
+        f"recorded: {'[' * 100_000}",
+        f"recorded: {'- ' * 100_000}1",
+        "".join(f"{' ' * n}a:\n" for n in range(1100)),
+    ],
+    ids=range(11),
+)
+def test_what_is_no_cassette(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=r"a\.yaml' is no cassette of this project"):
+        load_cassette(path)
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
+        load_cassette(tmp_path / "missing.yaml")
+
+
+class Record(Protocol):
+    def __call__(self, answer: str | None = None, **environment: str) -> tuple[str | None, str]: ...
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Record:
+    """How ``make record`` would run pytest, and what it says; ``answer`` is typed at a terminal."""
+
+    def record(answer: str | None = None, **environment: str) -> tuple[str | None, str]:
+        ours, theirs = os.openpty()
+        with monkeypatch.context() as patch, os.fdopen(theirs) as terminal:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            if answer is not None:
+                os.write(ours, f"{answer}\n".encode())
+                patch.setattr("sys.stdin", terminal)
+            options = options_for_pytest()
+        os.close(ours)
+        command = None if options is None else " ".join(options)
+        return command, "".join(capsys.readouterr())
+
+    return record
+
+
+def test_nothing_is_spent_unasked(record: Record) -> None:
+    command, text = record(T="a_test")
+    assert command == "-m cassette --record --verbose -k a_test"
+    assert text.count("the scripted provider") == 3
+    command, text = record(OPENAI_API_KEY=KEY)
+    assert (command, "set YES=1, or SCRIPTED=1" in text) == (None, True)
+    assert "openai     the REAL service, as openai:gpt-5.6 (OPENAI_API_KEY is set)" in text
+    assert "anthropic  the scripted provider" in text
+    assert "cost money" in text
+    command, text = record("n", OPENAI_API_KEY=KEY)
+    assert (command, "Nothing recorded" in text) == (None, True)
+    command, text = record("y", OPENAI_API_KEY=KEY)
+    assert command == "-m cassette --record --verbose --real=openai"
+    command, text = record(OPENAI_API_KEY=KEY, SCRIPTED="1")
+    assert (command, "REAL" in text) == ("-m cassette --record --verbose", False)
+    command, text = record(OPENAI_API_KEY=KEY, YES="1")
+    assert (command, "REAL" in text) == ("-m cassette --record --verbose --real=openai", True)
+
+
+def test_make_record_runs_pytest() -> None:
+    """A single file of tests, and none of its tests: what is run is not the point."""
+    few = {
+        "T": "no_such_test",
+        "SCRIPTED": "1",
+        "PYTEST_ADDOPTS": "tests/graph/replay/test_resume.py",
+    }
+    command = [sys.executable, "-m", "tests.harness.record"]
+    env = {**os.environ, **few}
+    done = subprocess.run(command, check=False, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert (done.returncode, "collected" in done.stdout) == (5, True)
+    assert "No test that has a cassette (it uses `begin`) matches T='no_such_test'" in done.stderr

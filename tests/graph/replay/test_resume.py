@@ -1,0 +1,55 @@
+"""A thread that another process goes on with, with each provider, replayed."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from tests.graph.replay.test_conversations import changes, talk_of, went_well
+from tests.harness import prefork
+from tests.harness.recording import Begin, everywhere, shown
+from tests.provider.script import call, say
+
+
+@everywhere
+async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path: Path) -> None:
+    tape = begin(
+        [
+            call("switch_mode", mode_slug="code", reason="Writing a file needs code mode."),
+            call("write_file", path="hello.txt", content="hello\n"),
+            say("hello.txt is written."),
+        ]
+    )
+    database, part = tmp_path / "threads.sqlite", tmp_path / "part.yaml"
+    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+        talk = talk_of(tape, workspace, saver=saver)
+        await talk.say("Write hello to hello.txt.")
+        assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
+    tape.hand_over(part)
+    given = {
+        "workspace": str(workspace),
+        "database": str(database),
+        "thread": talk.config["configurable"]["thread_id"],
+        "part": str(part),
+        "provider": tape.provider,
+        "streamed": tape.is_streamed,
+        "replaced": tape.replaced,
+        "url": tape.url,
+        "name": shown(tape.path),
+        "records": tape.player is None,
+    }
+    arguments = ("tests.harness.resume", json.dumps(given))
+    done = await asyncio.to_thread(prefork.run, *arguments, env=os.environ)
+    if done.returncode:
+        pytest.fail(done.stderr, pytrace=False)
+    tape.take_back(part)
+    assert json.loads(done.stdout) == ["switch_mode", "write_file"]
+    assert (workspace / "hello.txt").read_text().strip() == "hello"
+    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+        later = talk_of(tape, workspace, saver=saver)
+        later.config = talk.config
+        await went_well(later)
+        assert (await later.mode(), await changes(later)) == ("code", [("ask", "code", "human")])

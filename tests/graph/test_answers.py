@@ -1,0 +1,260 @@
+"""An answer is for its question, and an approved call runs once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from graph.agent import build_agent
+from graph.deps import AgentDeps
+from graph.models.loading import Models
+from graph.models.offline import OfflineModel
+from modes.catalog import Catalog, load_catalog
+from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.harness.scripted import ScriptedModel, calling
+from tools.command import Commands
+from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
+from tools.toolbox import build_toolbox
+from tools.workspace.workspace import Workspace
+
+TWO = "write a: x & write b: x"
+
+
+async def question(talk: Conversation) -> Any:
+    (interrupt,) = (await talk.agent.aget_state(talk.config)).interrupts
+    return interrupt
+
+
+async def test_an_answer_names_its_question(talk: Conversation, workspace: Path) -> None:
+    await talk.say("write a: x then write b: x", mode="code")
+    first = await question(talk)
+    answer = {"decisions": [APPROVE], "question": first.value["question"]}
+    await talk.send(Command(resume=answer))
+    await talk.say("write b: x")
+    second = await question(talk)
+    assert second.value["question"] != first.value["question"]
+    with pytest.raises(Exception, match="the question is"):
+        await talk.send(Command(resume=answer))
+    assert (await question(talk)).id == second.id
+    assert not (workspace / "b").exists()
+    await talk.send(Command(resume={"decisions": [APPROVE], "question": second.value["question"]}))
+    assert (workspace / "b").read_text() == "x"
+
+
+@pytest.mark.parametrize("given", [{}, {"question": "other"}, {"question": None}])
+async def test_answers_that_must_name_their_question(
+    workspace: Path, given: dict[str, Any]
+) -> None:
+    catalog = load_catalog()
+    toolbox = build_toolbox(Workspace(workspace), catalog)
+    deps = AgentDeps(catalog, toolbox, Models(OfflineModel()), bound_answers=True)
+    talk = Conversation(make_agent(workspace))
+    talk.agent = build_agent(deps, talk.agent.checkpointer)  # type: ignore[arg-type]
+    await talk.say("write a: x", mode="code")
+    with pytest.raises(Exception, match="question"):
+        await talk.send(Command(resume={"decisions": [APPROVE], **given}))
+    assert not (workspace / "a").exists()
+    asked = await question(talk)
+    answer = {"decisions": [APPROVE], "question": asked.value["question"]}
+    await talk.send(Command(resume=answer))
+    assert (workspace / "a").exists()
+
+
+async def test_by_its_id_an_answer_that_comes_twice_does_nothing(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write a: x", mode="code")
+    answer: Command[Any] = Command(resume={(await question(talk)).id: {"decisions": [APPROVE]}})
+    await talk.send(answer)
+    await talk.say("write b: x")
+    await talk.send(answer)
+    assert (workspace / "a").exists()
+    assert not (workspace / "b").exists()
+    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
+
+
+async def test_the_same_approval_from_an_older_checkpoint_runs_nothing_twice(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("run echo one >> log", mode="code")
+    before = (await talk.agent.aget_state(talk.config)).config
+    await talk.decide(APPROVE)
+    answer: Command[Any] = Command(resume={"decisions": [APPROVE]})
+    await talk.agent.ainvoke(answer, before)
+    assert (workspace / "log").read_text() == "one\n"
+    (result,) = (await talk.results()).values()
+    assert "may have taken effect" in result.text
+
+
+async def test_the_same_call_again_is_another_call(talk: Conversation, workspace: Path) -> None:
+    for count in (1, 2):
+        await talk.say("run echo one >> log", mode="code")
+        await talk.decide(APPROVE)
+        assert (workspace / "log").read_text() == "one\n" * count
+
+
+async def test_an_approval_in_the_sandbox_is_none_without(
+    talk: Conversation, workspace: Path
+) -> None:
+    catalog = load_catalog()
+    boxed = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(Bubblewrap("bwrap"))))
+    saver = talk.agent.checkpointer
+    plain = talk.agent
+    talk.agent = build_agent(AgentDeps(catalog, boxed, Models(OfflineModel())), saver)  # type: ignore[arg-type]
+    await talk.say("run touch a", mode="code")
+    (asked,) = await talk.waiting()
+    assert asked["description"] == (
+        "Code mode wants to use execute_command: runs a command in the sandbox. "
+        "It can change the workspace, and has no network."
+    )
+    talk.agent = plain
+    await talk.decide(APPROVE)
+    assert not (workspace / "a").exists()
+    assert "have changed since the user was asked" in str(await talk.messages())
+
+
+async def test_an_approval_is_for_the_folder_that_was_meant(
+    talk: Conversation, workspace: Path
+) -> None:
+    for name in ("src", "lib"):
+        (workspace / name).mkdir()
+    (workspace / "one").symlink_to("src")
+    call = calling(("execute_command", {"command": "touch made", "cwd": "one"}))
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[call])))
+    await talk.say("go", mode="code")
+    (workspace / "one").unlink()
+    (workspace / "one").symlink_to("lib")
+    await talk.decide(APPROVE)
+    assert not list(workspace.glob("*/made"))
+    assert "have changed since the user was asked" in str(await talk.messages())
+
+
+@pytest.mark.parametrize("before", [None, "old"])
+@pytest.mark.parametrize("after", [None, "theirs"])
+async def test_an_approval_is_for_the_text_that_was_there(
+    talk: Conversation, workspace: Path, before: str | None, after: str | None
+) -> None:
+    def put(text: str | None) -> None:
+        (workspace / "a").unlink(missing_ok=True)
+        if text is not None:
+            (workspace / "a").write_text(text)
+
+    def there() -> str | None:
+        return (workspace / "a").read_text() if (workspace / "a").exists() else None
+
+    put(before)
+    await talk.say("write a: mine", mode="code")
+    put(after)
+    await talk.decide(APPROVE)
+    if before == after:
+        assert there() == "mine"
+    else:
+        assert there() == after
+        assert "have changed since the user was asked" in str(await talk.messages())
+
+
+async def test_a_refusal_is_one_whatever_is_in_the_file(
+    talk: Conversation, workspace: Path
+) -> None:
+    (workspace / "a").write_text("old")
+    await talk.say("write a: mine", mode="code")
+    (workspace / "a").write_text("theirs")
+    await talk.decide({"type": "reject", "message": "leave that file alone"})
+    assert "leave that file alone" in str(await talk.messages())
+
+
+@pytest.mark.parametrize("before", [b"old", b"\0ld"])
+async def test_an_approval_is_for_the_text_also_behind_another_call(
+    workspace: Path, before: bytes
+) -> None:
+    (workspace / "a").write_bytes(before)
+    calls = [
+        ("execute_command", {"command": "printf new > a"}),
+        ("write_file", {"path": "a", "content": "mine"}),
+    ]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == "new"
+    assert "have changed since the user was asked" in str(await talk.messages())
+
+
+async def test_what_is_always_allowed_is_what_was_shown(
+    talk: Conversation, workspace: Path
+) -> None:
+    (workspace / "a").write_text("old")
+    await talk.say("write a: mine then write a: again", mode="code")
+    (workspace / "a").write_text("theirs")
+    await talk.decide({"type": "approve", "remember": True})
+    assert (workspace / "a").read_text() == "theirs"
+    assert len(await talk.waiting()) == 1
+
+
+async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspace: Path) -> None:
+    """Text comes into the file before an edit that is approved, or needs no approval."""
+    (workspace / "a").write_text("old")
+    calls = [
+        ("execute_command", {"command": "printf ' typed' >> a"}),
+        ("edit_file", {"path": "a", "old": "old", "new": "older"}),
+        ("write_file", {"path": "a", "content": "mine"}),
+    ]
+    catalog = load_catalog()
+    code = catalog["code"].model_copy(update={"permissions": {"edit_file": {"**": "allow"}}})
+    catalog = Catalog([*(catalog[slug] for slug in catalog if slug != "code"), code], "ask")
+    toolbox = build_toolbox(Workspace(workspace), catalog)
+    model = ScriptedModel(answers=[calling(*calls)])
+    talk = Conversation(build_agent(AgentDeps(catalog, toolbox, Models(model)), InMemorySaver()))
+    await talk.say("go", mode="code")
+    assert [asked["name"] for asked in await talk.waiting()] == ["execute_command", "write_file"]
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == "older typed"
+
+
+async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
+    class Busy(Workspace):
+        @contextmanager
+        def opened(self, path: str, *, is_real: bool = False) -> Iterator[BinaryIO]:
+            with (self.root / path).open("a") as file:
+                file.write("more\n")
+            with super().opened(path, is_real=is_real) as opened:
+                yield opened
+
+    catalog = load_catalog()
+    toolbox = build_toolbox(Busy(workspace), catalog)
+    deps = AgentDeps(catalog, toolbox, Models(OfflineModel()))
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("write a: mine", mode="code")
+    for _ in range(3):  # no loop of calls that nobody is asked about
+        assert len(await talk.waiting()) == 1
+        await talk.decide(APPROVE)
+
+
+async def test_two_edits_of_one_file_are_approved_together(workspace: Path) -> None:
+    calls = [("write_file", {"path": "a", "content": text}) for text in ("one", "two")]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == "two"
+
+
+async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> None:
+    """They change between the answer and the run, in a process that has taken over."""
+    talk = Conversation(make_agent(workspace))
+    saver = talk.agent.checkpointer
+    await talk.say("write a: x", mode="code")
+    answer: Command[Any] = Command(resume={"decisions": [APPROVE]})
+    await talk.agent.ainvoke(answer, talk.config, interrupt_before=["act"])
+    assert not (workspace / "a").exists()
+    catalog = load_catalog()
+    modes = [catalog[slug] for slug in catalog if slug != "code"]
+    changed = catalog["code"].model_copy(update={"role_definition": "You obey."})
+    catalog = Catalog([*modes, changed], "ask")
+    toolbox = build_toolbox(Workspace(workspace), catalog)
+    talk.agent = build_agent(AgentDeps(catalog, toolbox, Models(OfflineModel())), saver)  # type: ignore[arg-type]
+    await talk.send(None)
+    assert not (workspace / "a").exists()
+    assert "have changed since the user was asked" in str(await talk.messages())

@@ -1,0 +1,131 @@
+"""A run that is cut off, and goes on in another process or in the same one."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackHandler
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from typing_extensions import override
+
+from graph.messages.untrusted import remove_marks
+from tests.harness.conversation import APPROVE, Conversation, make_agent, problems, until
+
+
+@pytest.fixture
+def saver() -> BaseCheckpointSaver[str]:
+    return InMemorySaver()
+
+
+async def cut_off(workspace: Path, saver: BaseCheckpointSaver[str], text: str) -> Conversation:
+    """Approve everything, and cancel while the last command sleeps."""
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say(text, mode="code")
+    waiting = await talk.waiting()
+    run = asyncio.create_task(talk.decide(*[APPROVE] * len(waiting)))
+    await until((workspace / "begun").exists)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    return talk
+
+
+TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 30"
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+async def test_a_change_that_was_begun_is_not_begun_again(
+    workspace: Path, saver: BaseCheckpointSaver[str], *, same_process: bool
+) -> None:
+    talk = await cut_off(workspace, saver, TEXT)
+    if not same_process:
+        talk.agent = make_agent(workspace, saver=saver)
+    await talk.send(None)
+    assert (workspace / "log").read_text() == "one\ntwo\n"
+    results = list((await talk.results()).values())
+    assert results[0].status == "success"
+    assert "may have taken effect" in results[1].text
+    assert (await talk.values())["phase"] == "idle"
+    assert problems(await talk.messages()) == []
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+async def test_an_older_checkpoint_runs_no_approved_call_again(
+    workspace: Path, saver: BaseCheckpointSaver[str], *, same_process: bool
+) -> None:
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("run echo one >> log & run echo two >> log", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    if not same_process:
+        talk.agent = make_agent(workspace, saver=saver)
+    history = [state async for state in talk.agent.aget_state_history(talk.config)]
+    for state in history:
+        if state.next == ("act",):
+            await talk.agent.ainvoke(None, state.config)
+            assert "may have taken effect" in str(await talk.messages())
+    assert (workspace / "log").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("ticks", range(10))
+async def test_a_change_cut_off_before_its_result_is_stored(
+    workspace: Path, saver: BaseCheckpointSaver[str], ticks: int
+) -> None:
+    """The tool has ended, and LangGraph has not yet heard of it."""
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("run echo one >> log", mode="code")
+    loop = asyncio.get_running_loop()
+
+    class Cutter(AsyncCallbackHandler):
+        @override
+        async def on_tool_end(self, output: Any, **kwargs: Any) -> None:
+            cut(ticks)
+
+    def cut(after: int) -> None:
+        loop.call_soon(cut, after - 1) if after else run.cancel()
+
+    talk.config["callbacks"] = [Cutter()]
+    run = asyncio.create_task(talk.decide(APPROVE))
+    await asyncio.wait({run})
+    talk.config["callbacks"] = []
+    if (await talk.agent.aget_state(talk.config)).next:
+        await talk.send(None)
+    assert (workspace / "log").read_text() == "one\n"
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_new_message_after_the_crash(
+    workspace: Path, saver: BaseCheckpointSaver[str]
+) -> None:
+    talk = await cut_off(workspace, saver, f"{TEXT} & write later: x")
+    talk.agent = make_agent(workspace, saver=saver)
+    await talk.say("list")
+    texts = [result.text for result in (await talk.results()).values()]
+    assert "exit code 0" in texts[0]
+    assert "may have taken effect" in texts[1]
+    assert "Not run" in texts[2]
+    assert not (workspace / "later").exists()
+    assert problems(await talk.messages()) == []
+
+
+async def test_what_only_reads_runs_again(workspace: Path, saver: BaseCheckpointSaver[str]) -> None:
+    """The same approval, resumed elsewhere before anything had begun: reads still run."""
+    (workspace / "a").write_text("text")
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.send_until("ask", {"messages": [{"role": "user", "content": "read a"}]})
+    talk.agent = make_agent(workspace, saver=saver)
+    await talk.send(None)
+    (result,) = (await talk.results()).values()
+    assert remove_marks(result.text).endswith("text")
+
+
+async def test_an_interrupt_is_answered_in_another_process(
+    workspace: Path, saver: BaseCheckpointSaver[str]
+) -> None:
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("write a: x", mode="code")
+    talk.agent = make_agent(workspace, saver=saver)
+    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
+    await talk.decide(APPROVE)
+    assert (workspace / "a").read_text() == "x"

@@ -1,0 +1,373 @@
+"""Custom modes in the running agent: odd slugs, models, plans handed over, files that change."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from graph.agent import Agent, build_agent
+from graph.configuration.loading import AgentLoader
+from graph.deps import AgentDeps
+from graph.models.loading import Models
+from graph.state import TAKEN_NAMES
+from modes.errors import ConfigurationError, UnknownModeError
+from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, problems
+from tests.harness.place import UserFolders, modes_file
+from tests.harness.scripted import ScriptedModel, calling
+
+ODD = [
+    *("send", "states", "model", "review", "act", "intake", "messages", "mode", "phase"),
+    *("approvals", "todos", "plan", "switch", "refused", "remembered", "m-0", "0", "-", "END"),
+    *("start", "to", "agent", "input", "idle", "thinking", "Ask", "class"),
+]
+
+
+def talk_to(loader: AgentLoader) -> Conversation:
+    return Conversation(build_agent(loader.deps(), InMemorySaver()))
+
+
+async def again(conversation: Conversation, loader: AgentLoader) -> None:
+    """Go on with the thread in an agent of the files as they are now."""
+    saver = conversation.agent.checkpointer
+    agent: Agent = build_agent(loader.deps(), saver)  # type: ignore[arg-type]  # it is one
+    conversation.agent = agent
+
+
+async def test_slugs_that_collide_with_something(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file(*ODD))
+    loader = place.loader()
+    (place.workspace / "a.txt").write_text("hello")
+    for slug in ODD:
+        talk = talk_to(loader)
+        await talk.say(f"switch to {slug}: why\nread a.txt")
+        (request,) = await talk.waiting()
+        assert request["args"]["mode_slug"] == slug
+        await talk.decide(APPROVE)
+        assert await talk.mode() == slug
+        node = f"mode_{slug}" if slug in {*TAKEN_NAMES, "review", "act"} else slug
+        assert node in talk.nodes
+        assert "hello" in (await talk.messages())[-1].text
+
+
+async def test_two_hundred_modes_switch(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file(*(f"m-{number}" for number in range(200))))
+    talk = talk_to(place.loader())
+    await talk.say("switch to m-199: why")
+    await talk.decide(APPROVE)
+    assert await talk.mode() == "m-199"
+
+
+# Models
+
+
+@pytest.fixture
+def with_two_models(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> UserFolders:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    rest = "    model: openai:some-model\n"
+    place.global_modes.write_text(modes_file("planner", groups="read", rest=rest))
+    return place
+
+
+async def test_a_mode_s_model_is_shown_and_used(with_two_models: UserFolders) -> None:
+    loader = with_two_models.loader()
+    deps = loader.deps()
+    assert deps.models["openai:some-model"] is deps.models["openai:some-model"]
+    bound: Any = deps.bound_model("planner").model
+    assert bound.bound.model_name == "some-model"
+    assert deps.bound_model("ask").model.bound is deps.models[None]  # type: ignore[attr-defined]
+    talk = talk_to(loader)
+    await talk.say("switch to planner: why")
+    (request,) = await talk.waiting()
+    assert "Model: openai:some-model instead of offline." in request["description"]
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="no"))
+    assert await talk.mode() == "code"
+    assert "Model:" not in str([message.text for message in await talk.messages()])
+
+
+# What is handed over
+
+
+async def test_the_plan_is_named_to_the_next_mode(place: UserFolders) -> None:
+    talk = talk_to(place.loader())
+    await talk.say("write PLAN.md: first this", mode="architect", approvals="auto")
+    await talk.say("write docs/more.md: then that\nwrite PLAN.md: first this, really")
+    await talk.say("todo: one; two")
+    await talk.say("switch to code: as planned\nwrite app.py: x")
+    await talk.decide(APPROVE)
+    notice = next(
+        message.text
+        for message in await talk.messages()
+        if message.name == "switch_mode" and "Switched" in message.text
+    )
+    assert "Files written in Architect mode: PLAN.md, docs/more.md." in notice
+    assert "The todo list as it stands:\n- one (pending)\n- two (pending)" in notice
+    assert (await talk.values())["written"] == ["app.py"]
+    await talk.say("switch to ask: done")
+    await talk.decide(APPROVE)
+    assert "Files written in Code mode: app.py." in str(await talk.messages())
+    assert (await talk.values())["written"] == []
+
+
+async def test_what_was_not_written_is_not_named(place: UserFolders) -> None:
+    talk = talk_to(place.loader())
+    await talk.say("write PLAN.md: x", mode="architect")
+    await talk.decide(REJECT)
+    await talk.say("switch to code: x")
+    await talk.decide(APPROVE)
+    assert "Files written" not in str(await talk.messages())
+    await talk.say("write a.md: x", mode="architect", approvals="auto")
+    await talk.say("hello", mode="ask")
+    assert (await talk.values())["written"] == []
+
+
+# Files that change
+
+
+async def test_a_mode_that_has_disappeared(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine"))
+    loader = place.loader()
+    talk = talk_to(loader)
+    await talk.say("hello", mode="mine")
+    place.global_modes.unlink()
+    await again(talk, loader)
+    await talk.say("read x")
+    values = await talk.values()
+    assert values["mode"] == "ask"
+    assert talk.nodes[-1] == "ask"
+    text = "The mode 'mine' is no more; this thread goes on in Ask mode."
+    assert values["notices"] == [text]
+    assert values["mode_changes"][-1]["source"] == "mine"
+    assert values["mode_changes"][-1]["decided_by"] == "nobody"
+    history = await talk.messages()
+    texts = [str(message.text) for message in history]
+    assert texts.count(text) == 1
+    notice = history[texts.index(text)]
+    assert isinstance(notice, AIMessage)
+    assert texts[texts.index(text) + 1] == "read x"
+    assert problems(history) == []
+    await talk.say("hello")
+    assert (await talk.values())["notices"] == []
+
+
+async def test_a_disappeared_mode_s_question_is_void(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="edit"))
+    loader = place.loader()
+    talk = talk_to(loader)
+    await talk.say("write a.txt: x", mode="mine")
+    assert await talk.waiting()
+    place.global_modes.write_text(modes_file("other"))
+    await again(talk, loader)
+    await talk.decide(APPROVE)
+    assert not (place.workspace / "a.txt").exists()
+    assert await talk.mode() == "ask"
+    assert any("have changed since" in notice for notice in (await talk.values())["notices"])
+    await talk.decide(REJECT)
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="edit"))
+    loader = place.loader(approvals="auto")
+    talk = talk_to(loader)
+    message = {"role": "user", "content": "write a: x & write b: y"}
+    await talk.send_until("mine", {"messages": [message], "mode": "mine"})
+    place.global_modes.unlink()
+    await again(talk, loader)
+    await talk.send(None)
+    assert not list(place.workspace.iterdir())
+    assert await talk.mode() == "ask"
+    assert talk.nodes[-1] == "ask"
+    assert "The mode 'mine' is no more" in str((await talk.values())["notices"])
+    assert problems(await talk.messages()) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (modes_file("mine", groups="edit"), modes_file("mine", groups="edit, read")),
+        (modes_file("mine", groups="edit"), modes_file("mine", groups="edit", role="Other.")),
+        (modes_file("mine", groups="edit"), modes_file("mine", groups="read")),
+    ],
+)
+async def test_an_approval_is_for_the_modes_as_they_were(
+    place: UserFolders, before: str, after: str
+) -> None:
+    place.global_modes.write_text(before)
+    loader = place.loader()
+    talk = talk_to(loader)
+    await talk.say("write a.txt: x", mode="mine")
+    place.global_modes.write_text(after)
+    await again(talk, loader)
+    await talk.decide(APPROVE)
+    assert not (place.workspace / "a.txt").exists()
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_switch_is_to_the_mode_as_it_was_approved(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read"))
+    loader = place.loader()
+    talk = talk_to(loader)
+    await talk.say("switch to mine: why")
+    place.global_modes.write_text(modes_file("mine", groups="command"))
+    await again(talk, loader)
+    await talk.decide(APPROVE)
+    assert await talk.mode() == "ask", "asked before it changed"
+    assert await talk.waiting(), "and again after"
+    await talk.agent.ainvoke(
+        Command(resume={"decisions": [APPROVE]}), talk.config, interrupt_after=["review"]
+    )
+    place.global_modes.write_text(modes_file("mine", groups="command, edit"))
+    await again(talk, loader)
+    await talk.send(None)
+    assert await talk.mode() == "ask", "approved before it changed"
+    (request,) = await talk.waiting()
+    assert "Tools gained: write_file, edit_file, execute_command." in request["description"]
+    await talk.decide(APPROVE)
+    assert await talk.mode() == "mine"
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_link_that_changes_while_a_question_waits(place: UserFolders) -> None:
+    rest = "    permissions: {write_file: {docs: allow}}\n"
+    place.global_modes.write_text(modes_file("mine", groups="edit", rest=rest))
+    for name in ("docs", "src"):
+        (place.workspace / name).mkdir()
+    links = {name: place.workspace / name for name in ("one", "two")}
+    links["one"].symlink_to("src")
+    links["two"].symlink_to("docs")
+    talk = talk_to(place.loader())
+    await talk.say("write one/a: 1 & write two/b: 2", mode="mine")
+    (request,) = await talk.waiting()
+    assert request["description"].startswith("N Mine mode wants to use write_file on 'src/a': ")
+    for name, target in (("one", "docs"), ("two", "src")):
+        links[name].unlink()
+        links[name].symlink_to(target)
+    await talk.decide(APPROVE)
+    assert not (place.workspace / "src/b").exists()
+    (request,) = await talk.waiting()
+    assert request["args"]["path"] == "two/b"
+
+
+async def test_a_link_to_another_file_is_another_call(place: UserFolders) -> None:
+    for name in ("src", "lib"):
+        (place.workspace / name).mkdir()
+    link = place.workspace / "one"
+    link.symlink_to("src")
+    talk = talk_to(place.loader())
+    await talk.say("write one/a: 1", mode="code")
+    link.unlink()
+    link.symlink_to("lib")
+    await talk.decide(APPROVE)
+    assert not (place.workspace / "lib/a").exists()
+    (request,) = await talk.waiting()
+    assert "on 'lib/a'" in request["description"]
+
+
+async def test_a_switch_that_is_denied_is_no_answer_to_a_question(place: UserFolders) -> None:
+    place.permissions.write_text("switch_mode: deny")
+    suggested = {"text": "Yes", "mode": "code"}
+    model = ScriptedModel(
+        answers=[
+            calling(("ask_followup_question", {"question": "May I?", "follow_up": [suggested]})),
+            calling(("switch_mode", {"mode_slug": "code", "reason": "x"}), prefix="b"),
+        ]
+    )
+    made = place.loader().deps()
+    talk = Conversation(
+        build_agent(AgentDeps(made.catalog, made.toolbox, Models(model)), InMemorySaver())
+    )
+    await talk.say("go")
+    assert not await talk.waiting()
+    assert "switch_mode" not in model.asked[0].tools
+    for answer in (await talk.results()).values():
+        assert "must not do that: rule '*' for switch_mode" in answer.text
+
+
+async def test_a_refused_switch_does_not_come_back_as_a_question(place: UserFolders) -> None:
+    suggested = {"text": "Yes", "mode": "code"}
+    model = ScriptedModel(
+        answers=[
+            calling(("switch_mode", {"mode_slug": "code", "reason": "x"})),
+            calling(
+                ("ask_followup_question", {"question": "May I?", "follow_up": [suggested]}),
+                prefix="b",
+            ),
+        ]
+    )
+    made = place.loader().deps()
+    talk = Conversation(
+        build_agent(AgentDeps(made.catalog, made.toolbox, Models(model)), InMemorySaver())
+    )
+    await talk.say("go")
+    await talk.decide(REJECT)
+    assert not await talk.waiting()
+    assert "has refused a switch to 'code'" in (await talk.results())["b_0"].text
+
+
+async def test_a_switch_to_a_mode_without_a_model_is_refused(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", rest="    model: strange:model\n"))
+    talk = talk_to(place.loader())
+    await talk.say("switch to mine: why")
+    assert not await talk.waiting()
+    assert "No switch to 'mine' is possible: the model 'strange:model'" in str(
+        await talk.messages()
+    )
+    with pytest.raises(ConfigurationError, match="'strange:model'"):
+        await talk.say("hello", mode="mine")
+    await talk.say("hello", mode="ask")
+    assert "no language model" in (await talk.messages())[-1].text
+
+
+async def test_the_question_says_which_files_are_gained(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="read, edit"))
+    talk = talk_to(place.loader())
+    await talk.say("switch to mine: why", mode="architect")
+    (request,) = await talk.waiting()
+    said = r"Files to edit: every file instead of Markdown files only (paths that match `\.md$`)."
+    assert said in request["description"]
+
+
+async def test_a_reason_cannot_look_like_ours(place: UserFolders) -> None:
+    reason = "ok.\u2028Tools gained: none.\n\u202eTools\u2800lost"
+    model = ScriptedModel(
+        answers=[calling(("switch_mode", {"mode_slug": "code", "reason": reason}))]
+    )
+    made = place.loader().deps()
+    talk = Conversation(
+        build_agent(AgentDeps(made.catalog, made.toolbox, Models(model)), InMemorySaver())
+    )
+    await talk.say("go")
+    (request,) = await talk.waiting()
+    first, second = request["description"].split("\n")
+    assert r"ok. Tools gained: none. \u202eTools\u2800lost" in first
+    assert second.startswith("Tools gained: write_file")
+
+
+async def test_an_approval_holds_while_the_files_stay(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="edit"))
+    loader = place.loader()
+    talk = talk_to(loader)
+    await talk.say("write a.txt: x", mode="mine")
+    await again(talk, place.loader())
+    await talk.decide(APPROVE)
+    assert (place.workspace / "a.txt").read_text() == "x"
+
+
+async def test_an_unknown_mode_changes_nothing(place: UserFolders) -> None:
+    talk = talk_to(place.loader())
+    await talk.say("hello")
+    before = await talk.values()
+    with pytest.raises(UnknownModeError, match="'mine'"):
+        await talk.say("hello", mode="mine")
+    assert await talk.values() == before
+
+
+async def test_untrusted_files_are_noticed_in_every_thread(place: UserFolders) -> None:
+    place.project_modes.write_text(modes_file("theirs"))
+    talk = talk_to(place.loader())
+    await talk.say("hello")
+    (notice,) = (await talk.values())["notices"]
+    assert "ignored until you trust" in notice
+    assert "theirs" not in str(talk.agent.get_graph().nodes)

@@ -1,0 +1,410 @@
+"""Whole turns, in this process, with the offline model on a real folder."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langchain_core.outputs import ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graph.messages.untrusted import remove_marks
+from modes.catalog import Catalog, load_catalog
+from modes.errors import ProviderError
+from modes.policy import Approvals
+from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, make_agent, problems
+from tests.harness.scripted import ScriptedModel, calling
+
+
+async def test_writing_from_ask_takes_a_switch_and_an_approval(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write notes.txt: hello")
+    (switch,) = await talk.waiting()
+    assert switch["name"] == "switch_mode"
+    assert switch["args"]["mode_slug"] == "code"
+    assert "Ask to Code" in switch["description"]
+    assert "Tools gained: write_file, edit_file, execute_command" in switch["description"]
+    await talk.decide(APPROVE)
+    assert await talk.mode() == "code"
+    (write,) = await talk.waiting()
+    assert write["name"] == "write_file"
+    assert not (workspace / "notes.txt").exists()
+    await talk.decide(APPROVE)
+    assert (workspace / "notes.txt").read_text() == "hello"
+    assert talk.nodes == ["intake", "ask", "review", "switch_mode", "code", "review", "act", "code"]
+    assert "Created notes.txt" in (await talk.messages())[-1].text
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_rejected_switch_changes_nothing_and_the_model_is_told_why(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write notes.txt: hello")
+    await talk.decide({**REJECT, "message": "read only today"})
+    assert await talk.mode() == "ask"
+    assert list(workspace.iterdir()) == []
+    (result,) = (await talk.results()).values()
+    assert result.status == "error"
+    assert "read only today" in result.text
+    assert "read only today" in (await talk.messages())[-1].text
+    assert (await talk.values())["mode_changes"] == []
+
+
+async def test_the_person_picks_another_target(talk: Conversation, workspace: Path) -> None:
+    await talk.say("write plan.md: first")
+    assert (await talk.waiting())[0]["args"]["mode_slug"] == "architect"
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="just do it"))
+    assert await talk.mode() == "code"
+    (change,) = (await talk.values())["mode_changes"]
+    assert (change["source"], change["target"], change["decided_by"]) == ("ask", "code", "human")
+    assert change["reason"] == "just do it"
+    assert change["when"].endswith("+00:00")
+
+
+async def test_the_new_modes_tools_and_prompt_come_after_the_approval_only(
+    workspace: Path,
+) -> None:
+    model = ScriptedModel(answers=[calling(("switch_mode", {"mode_slug": "code", "reason": "x"}))])
+    talk = Conversation(make_agent(workspace, model))
+    await talk.say("go")
+    await talk.decide(APPROVE)
+    before, after = model.asked
+    assert "write_file" not in before.tools
+    assert "write_file" in after.tools
+    assert "Ask mode" in before.messages[0].text
+    assert "Code mode" in after.messages[0].text
+    assert "Switched from Ask to Code" in after.messages[-1].text
+
+
+async def test_a_message_instead_of_a_decision_means_not_run(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write notes.txt: hello")
+    await talk.say("list")
+    messages = await talk.messages()
+    assert problems(messages) == []
+    assert [message.type for message in messages[:4]] == ["human", "ai", "tool", "human"]
+    assert "Not run" in messages[2].text
+    assert "empty" in messages[-1].text
+    assert await talk.mode() == "ask"
+    assert await talk.waiting() == []
+
+
+async def test_a_result_that_a_client_makes_up_is_replaced(talk: Conversation) -> None:
+    """Agent Chat UI sends one along when the user types over an approval."""
+    await talk.say("write notes.txt: hello")
+    call_id = (await talk.waiting())[0]["id"]
+    made_up = {"role": "tool", "content": "Successfully handled", "tool_call_id": call_id}
+    await talk.send({"messages": [made_up, {"role": "user", "content": "list"}]})
+    assert problems(await talk.messages()) == []
+    result = (await talk.results())[call_id]
+    assert result.status == "error"
+    assert "Not run" in result.text
+
+
+async def test_one_review_for_a_message_and_the_switch_comes_last(
+    talk: Conversation, workspace: Path
+) -> None:
+    (workspace / "a").write_text("first")
+    await talk.say("read a & write b: x & read b & switch to debug", mode="code")
+    assert [each["name"] for each in await talk.waiting()] == ["write_file", "switch_mode"]
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "b").read_text() == "x"
+    values = await talk.values()
+    assert values["mode"] == "debug"
+    tools = [message for message in values["messages"] if message.type == "tool"]
+    assert [tool.name for tool in tools] == ["read_file", "write_file", "read_file", "switch_mode"]
+    assert remove_marks(tools[2].text).endswith("x"), "a read after a write sees what was written"
+    assert talk.nodes == [
+        "intake", "code", "review", "act", "act", "act", "switch_mode", "debug",
+    ]  # fmt: skip
+    assert problems(values["messages"]) == []
+
+
+async def test_changes_run_one_at_a_time_and_reads_side_by_side(
+    talk: Conversation, workspace: Path
+) -> None:
+    slow = "run echo in >> log; sleep 0.3; echo out >> log"
+    await talk.say(f"{slow} & {slow} & list & read log & write a: x", mode="code")
+    await talk.decide(APPROVE, APPROVE, APPROVE)
+    assert (workspace / "log").read_text().split() == ["in", "out", "in", "out"]
+    steps = [
+        sorted(task.name for task in state.tasks)
+        async for state in talk.agent.aget_state_history(talk.config)
+    ]
+    assert ["act", "act"] in steps
+    assert sum("act" in step for step in steps) == 4
+
+
+async def test_the_rest_runs_when_one_call_is_rejected(talk: Conversation, workspace: Path) -> None:
+    await talk.say("write a: 1 & write b: 2 & list", mode="code")
+    await talk.decide(REJECT, APPROVE)
+    assert [file.name for file in workspace.iterdir()] == ["b"]
+    assert problems(await talk.messages()) == []
+
+
+async def test_everything_rejected(talk: Conversation, workspace: Path) -> None:
+    await talk.say("write a: 1 & switch to debug", mode="code")
+    await talk.decide(REJECT, REJECT)
+    assert await talk.mode() == "code"
+    assert list(workspace.iterdir()) == []
+    assert (await talk.values())["phase"] == "idle"
+
+
+async def test_the_same_switch_is_not_asked_for_twice_in_a_turn(workspace: Path) -> None:
+    switch = ("switch_mode", {"mode_slug": "code", "reason": "please"})
+    model = ScriptedModel(
+        answers=[calling(switch, prefix=prefix) for prefix in ("a", "b")]
+        + [calling(("switch_mode", {"mode_slug": "debug", "reason": "then"}), prefix="c")]
+    )
+    talk = Conversation(make_agent(workspace, model))
+    await talk.say("go")
+    await talk.decide(REJECT)
+    assert [each["args"]["mode_slug"] for each in await talk.waiting()] == ["debug"]
+    assert "refused a switch to 'code'" in (await talk.results())["b_0"].text
+    await talk.say("go on")
+    assert (await talk.values())["refused"] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ({"reason": "x"}, "mode_slug"),
+        ({"mode_slug": "code"}, "reason"),
+        ({"mode_slug": "kode", "reason": "x"}, "unknown mode 'kode'; the modes are: ask, "),
+        ({"mode_slug": "ask", "reason": "x"}, "Already in Ask mode."),
+    ],
+)
+async def test_a_switch_that_makes_no_sense_bothers_nobody(
+    workspace: Path, args: dict[str, str], expected: str
+) -> None:
+    talk = Conversation(
+        make_agent(workspace, ScriptedModel(answers=[calling(("switch_mode", args))]))
+    )
+    await talk.say("go")
+    assert await talk.waiting() == []
+    assert expected in (await talk.results())["call_0"].text
+    assert await talk.mode() == "ask"
+
+
+async def test_one_switch_in_a_message(workspace: Path) -> None:
+    calls = [("switch_mode", {"mode_slug": slug, "reason": "x"}) for slug in ("code", "debug")]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go")
+    assert len(await talk.waiting()) == 1
+    await talk.decide(APPROVE)
+    assert await talk.mode() == "code"
+    assert (await talk.results())["call_1"].status == "error"
+
+
+async def test_a_switch_may_bring_auto_approvals(talk: Conversation, workspace: Path) -> None:
+    await talk.say("write notes.txt: hello")
+    await talk.decide({**APPROVE, "approvals": "auto"})
+    assert await talk.waiting() == []
+    assert (workspace / "notes.txt").read_text() == "hello"
+    assert (await talk.values())["approvals"] == "auto"
+
+
+async def test_auto_approvals_still_ask_for_commands(workspace: Path) -> None:
+    talk = Conversation(make_agent(workspace, approvals=Approvals.AUTO))
+    await talk.say("write a: 1\nrun cat a", mode="code")
+    assert [each["name"] for each in await talk.waiting()] == ["execute_command"]
+    await talk.decide(APPROVE)
+    assert "1 [exit code 0]" in (await talk.messages())[-1].text
+
+
+async def test_the_person_answers_a_question(talk: Conversation) -> None:
+    await talk.say("ask: Which colour?")
+    (question,) = await talk.waiting()
+    assert question["description"] == "Which colour?"
+    await talk.decide({"type": "respond", "message": "blue"})
+    (result,) = (await talk.results()).values()
+    assert (result.text, result.status) == ("blue", "success")
+
+
+@pytest.mark.parametrize(
+    ("answer", "mode"),
+    [("Do it (switch to code)", "code"), ("Do it", "ask"), ("Later", "ask"), ("no", "ask")],
+)
+async def test_a_suggestion_switches_only_by_the_label_that_says_so(
+    workspace: Path, answer: str, mode: str
+) -> None:
+    follow_up = [{"text": "Do it", "mode": "code"}, {"text": "Later"}]
+    question = ("ask_followup_question", {"question": "And now?", "follow_up": follow_up})
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(question)])))
+    await talk.say("go")
+    (asked,) = await talk.waiting()
+    assert asked["description"] == "And now?\n- Do it (switch to code)\n- Later"
+    await talk.decide({"type": "respond", "message": answer})
+    assert await talk.mode() == mode
+    said, *notice = (await talk.results())["call_0"].text.splitlines()
+    assert said == answer
+    assert bool(notice) == (mode == "code")
+    assert problems(await talk.messages()) == []
+
+
+async def test_todo_list_and_completion(talk: Conversation) -> None:
+    await talk.say("todo: read; write\ndone: nothing to do")
+    values = await talk.values()
+    assert [item["content"] for item in values["todos"]] == ["read", "write"]
+    assert values["messages"][-1].text == "nothing to do"
+    assert values["phase"] == "idle"
+    assert problems(values["messages"]) == []
+
+
+async def test_completion_is_called_alone(workspace: Path) -> None:
+    calls = [("attempt_completion", {"result": "all done"}), ("list_files", {})]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go")
+    assert "alone" in (await talk.results())["call_0"].text
+    assert (await talk.messages())[-1].text == "done"
+
+
+async def test_the_host_sets_the_mode_without_approval(talk: Conversation) -> None:
+    await talk.send({"mode": "code"})
+    assert await talk.mode() == "code"
+    assert talk.nodes == ["intake"], "nothing to answer, so no model is called"
+    await talk.say("list", mode="debug")
+    changes = (await talk.values())["mode_changes"]
+    assert [(each["target"], each["decided_by"]) for each in changes] == [
+        ("code", "host"),
+        ("debug", "host"),
+    ]
+    assert talk.nodes == ["intake", "intake", "debug", "act", "debug"]
+
+
+async def test_the_host_sets_the_mode_with_update_state(talk: Conversation) -> None:
+    await talk.say("list")
+    await talk.agent.aupdate_state(talk.config, {"mode": "code"})
+    await talk.say("write a: 1")
+    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
+    (change,) = (await talk.values())["mode_changes"]
+    assert (change["source"], change["target"], change["decided_by"]) == ("ask", "code", "host")
+
+
+async def test_a_mode_that_the_host_sets_at_an_interrupt_voids_what_waited(
+    talk: Conversation, workspace: Path
+) -> None:
+    """Nobody's approval counts for what was asked in another mode."""
+    await talk.say("write a: 1", mode="code")
+    await talk.agent.aupdate_state(talk.config, {"mode": "ask"})
+    await talk.send(None)
+    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
+    assert list(workspace.iterdir()) == []
+    (result,) = (await talk.results()).values()
+    assert result.text.startswith("Not run: the mode, its rules or the files have changed")
+    assert result.text in (await talk.values())["notices"]
+    (*_, change) = (await talk.values())["mode_changes"]
+    assert (change["source"], change["target"], change["decided_by"]) == ("code", "ask", "host")
+    await talk.decide(REJECT)
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_host_change_at_a_waiting_switch_goes_on_in_the_new_mode(
+    talk: Conversation,
+) -> None:
+    await talk.say("write notes.txt: hello")
+    await talk.send({"mode": "code"})
+    assert await talk.mode() == "code"
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Path) -> None:
+    calls = [
+        ("write_file", {"path": "a", "content": "x"}),
+        ("switch_mode", {"mode_slug": "code", "reason": "x"}),
+    ]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go")
+    await talk.agent.aupdate_state(talk.config, {"mode": "code", "approvals": "auto"})
+    await talk.decide(APPROVE)
+    assert list(workspace.iterdir()) == []
+    assert problems(await talk.messages()) == []
+
+
+async def test_what_waits_still_waits_when_the_host_sets_approvals(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write a: 1 & run cat a", mode="code")
+    await talk.send({"approvals": "auto"})
+    assert [each["name"] for each in await talk.waiting()] == ["execute_command"]
+    await talk.decide(APPROVE)
+    assert "1 [exit code 0]" in (await talk.messages())[-1].text
+
+
+async def test_the_person_wants_now_what_they_refused_before(workspace: Path) -> None:
+    answers = [
+        calling(("switch_mode", {"mode_slug": slug, "reason": "x"}), prefix=slug)
+        for slug in ("code", "debug")
+    ]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=answers)))
+    await talk.say("go")
+    await talk.decide(REJECT)
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="after all"))
+    assert await talk.mode() == "code"
+
+
+async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(workspace: Path) -> None:
+    question = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("ask_followup_question", question),
+        ("switch_mode", {"mode_slug": "debug", "reason": "x"}),
+    ]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    await talk.say("go")
+    await talk.decide({"type": "respond", "message": "y (switch to code)"}, APPROVE)
+    assert await talk.mode() == "debug"
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_thread_whose_mode_is_gone_goes_on_in_the_default_mode(workspace: Path) -> None:
+    saver = InMemorySaver()
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("list", mode="debug")
+    built_in = load_catalog()
+    kept = Catalog([built_in[slug] for slug in built_in if slug != "debug"], "ask")
+    talk.agent = make_agent(workspace, saver=saver, catalog=kept)
+    await talk.say("list")
+    assert await talk.mode() == "ask"
+    change = (await talk.values())["mode_changes"][-1]
+    assert (change["source"], change["target"]) == ("debug", "ask")
+    assert "no more" in change["reason"]
+    await talk.say("list")
+    assert len((await talk.values())["mode_changes"]) == 2
+
+
+async def test_a_provider_that_fails_says_so_and_the_thread_goes_on(workspace: Path) -> None:
+    class Broken(ScriptedModel):
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            if not self.asked:
+                self.asked.append(None)
+                raise OSError("no route to host")
+            return super()._generate(*args, **kwargs)
+
+    talk = Conversation(make_agent(workspace, Broken(answers=[])))
+    with pytest.raises(ProviderError, match="OSError: no route to host"):
+        await talk.say("go")
+    await talk.say("again")
+    assert (await talk.messages())[-1].text == "done"
+
+
+async def test_threads_do_not_mix(workspace: Path) -> None:
+    agent = make_agent(workspace)
+    one, two = Conversation(agent), Conversation(agent)
+    await one.say("list", mode="code")
+    await two.say("list")
+    assert (await one.mode(), await two.mode()) == ("code", "ask")
+
+
+async def test_text_and_tool_calls_stream(talk: Conversation) -> None:
+    chunks = []
+    given: Any = {"messages": [{"role": "user", "content": "list"}]}
+    async for part in talk.agent.astream(given, talk.config, stream_mode="messages"):
+        chunk, meta = cast("tuple[Any, dict[str, Any]]", part)
+        if meta["langgraph_node"] == "ask":
+            chunks.append(chunk)
+    assert any(chunk.tool_call_chunks for chunk in chunks)
+    assert len([chunk for chunk in chunks if chunk.text]) > 3
+    usage = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
+    assert len(usage) == 2
+    assert all(each["total_tokens"] > 0 for each in usage)

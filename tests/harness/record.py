@@ -1,0 +1,82 @@
+"""``make record``: record the cassettes anew.
+
+T=pattern    only the tests that match, as in `make test`
+SCRIPTED=1   of the scripted provider, whatever keys are set
+YES=1        do not ask before the real services are used
+
+Of a provider whose key is set the real service is recorded, which costs money; of the others
+the scripted one. A cassette is written once its test has passed, and left as it is where
+nothing but the day has changed.
+"""
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from dotenv import load_dotenv
+
+from graph.settings import ENV_FILE, ROOT
+from tests.harness.recording import KEYS, MODELS
+
+
+def main(env_file: Path = ENV_FILE) -> int:
+    """Say what is recorded, ask where it costs, run the tests; gives the exit code."""
+    load_dotenv(env_file, override=False)
+    options = options_for_pytest()
+    if options is None:
+        return 1
+    command = [sys.executable, "-m", "pytest", *options]
+    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        pattern = os.environ.get("T")
+        sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")
+    return code
+
+
+def options_for_pytest() -> list[str] | None:
+    """Or None where something would cost, and nobody wants that."""
+    real = [name for name, key in KEYS.items() if os.environ.get(key) and not _is_on("SCRIPTED")]
+    for name, model in MODELS.items():
+        source = "the REAL service" if name in real else "the scripted provider"
+        key = KEYS.get(name, "")
+        is_set = f"{key} is {'set' if os.environ.get(key) else 'not set'}" if key else "no service"
+        sys.stdout.write(f"{name:<10} {source}, as {model} ({is_set})\n")
+    sys.stdout.flush()
+    if real and not _may_spend(real):
+        return None
+    pattern = os.environ.get("T")
+    return [
+        *("-m", "cassette", "--record", "--verbose"),
+        *(["-k", pattern] if pattern else []),
+        *(f"--real={name}" for name in real),
+    ]
+
+
+def _may_spend(real: list[str]) -> bool:
+    if _is_on("YES"):
+        return True
+    if not sys.stdin.isatty():
+        sys.stderr.write(
+            f"This would send prompts to {' and '.join(real)} and cost money, and nobody is here "
+            "to ask: set YES=1, or SCRIPTED=1.\n"
+        )
+        return False
+    question = f"This sends prompts to {' and '.join(real)} and costs money. Go on? [y/N] "
+    sys.stdout.write(question)
+    sys.stdout.flush()
+    with suppress(KeyboardInterrupt):
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return True
+    sys.stdout.write("Nothing recorded. SCRIPTED=1 records the scripted provider.\n")
+    return False
+
+
+def _is_on(name: str) -> bool:
+    return os.environ.get(name) == "1"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,347 @@
+"""Records cassettes and replays them: ``begin`` starts the conversation of a test.
+
+Without ``--record`` what the model's client sends must be as it was recorded, to the letter,
+and all of it must be played. With it, a passing test leaves its cassette: of the scripted
+provider, or of the real one for each ``--real``.
+
+By vcrpy alone: pytest-recording deletes a cassette before the test has passed that would
+write it anew, and cannot say what differs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import httpcore2
+import pytest
+from vcr.cassette import Cassette
+from vcr.filters import decode_response
+from vcr.persisters.filesystem import CassetteNotFoundError
+from vcr.record_mode import RecordMode
+
+from graph.models.providers import PROVIDERS
+from graph.replay.cassette import (
+    SCRIPTED,
+    Header,
+    Interaction,
+    Json,
+    Recording,
+    Request,
+    Response,
+    decode_body,
+    dump_cassette,
+    load_cassette,
+)
+from graph.replay.player import OTHER_CLIENTS, Asked, Player, exactly, playing
+from graph.replay.scrubbing import keep_headers, scrub
+from graph.replay.secrets import find_secrets
+from graph.settings import ROOT
+from modes.errors import ConfigurationError
+from tests.harness.difference import difference
+from tests.provider.script import Step
+from tests.provider.server import KEY, ScriptedProvider, serving
+
+MODELS = {
+    "openai": "openai:gpt-5.6",
+    "chat": "openai:qwen3",
+    "anthropic": "anthropic:claude-sonnet-5-5",
+}
+"""``chat`` is a server that speaks OpenAI's Chat Completions, and no service of its own."""
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+MANNERS = ("whole", "streamed")
+everywhere = pytest.mark.parametrize(
+    ("provider", "is_streamed"), list(product(MODELS, MANNERS)), indirect=True
+)
+"""A test that is also for ``chat``."""
+PASSED = pytest.StashKey[bool]()
+TAPE = pytest.StashKey["Tape"]()
+WRITTEN = pytest.StashKey[list[str]]()
+
+Replaced = tuple[tuple[str, str], ...]
+
+
+def cassette_of(item: pytest.Item) -> Path:
+    """``cassettes/<test module>/<test>.yaml``; brackets, which shells read, become a dash."""
+    name = item.name.replace("[", "-").replace("]", "")
+    return Path(item.config.getoption("--cassettes")) / item.path.stem / f"{name}.yaml"
+
+
+def shown(path: Path) -> str:
+    """As a person would type it."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def variables(provider: str, key: str) -> dict[str, str]:
+    """What the environment says where a model of the provider is asked."""
+    if provider in KEYS:
+        return {KEYS[provider]: key}
+    return {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": PROVIDERS["openai"].example}
+
+
+class _Kept:
+    """Takes what vcrpy would write."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, list[Any]] = {"requests": [], "responses": []}
+
+    def load_cassette(self, _: str, **__: Any) -> NoReturn:
+        raise CassetteNotFoundError
+
+    def save_cassette(self, _: str, data: dict[str, list[Any]], **__: Any) -> None:
+        self.data = data
+
+    def interactions(self, replaced: Replaced) -> list[Interaction]:
+        """What went over the wire, without what could identify anybody."""
+        secrets = find_secrets()
+        found = []
+        for request, raw in zip(self.data["requests"], self.data["responses"], strict=True):
+            response = decode_response(raw)
+            sent = Request(
+                request.method,
+                scrub(request.uri, replaced, secrets),
+                keep_headers(request.headers.items()),
+                scrub(decode_body(request.body_bytes), replaced, secrets),
+            )
+            got = Response(
+                response["status"]["code"],
+                keep_headers(response["headers"].items()),
+                scrub(decode_body(response["body"]["string"]), replaced, secrets),
+            )
+            found.append(Interaction(sent, got))
+        return found
+
+
+def redirect(patch: pytest.MonkeyPatch, to: str | None) -> None:
+    """Send what the providers' clients send to another server, where one is given."""
+    pool = httpcore2.AsyncConnectionPool
+    handle = pool.handle_async_request
+
+    async def redirected(self: Any, request: httpcore2.Request) -> Any:
+        names = [(name, value) for name, value in request.headers if name.lower() != b"connection"]
+        request.headers = [*names, (b"connection", b"close")]
+        if to is not None:
+            target = request.url.target.decode()
+            request.url = httpcore2.URL(to + target)
+        return await handle(self, request)
+
+    patch.setattr(pool, "handle_async_request", redirected)
+
+
+@contextmanager
+def listening(to: str | None) -> Iterator[_Kept]:
+    """Keep what the providers' clients send and get; ``to`` sends it to another server.
+
+    Below the client and below vcrpy, so that both see the service's own address: with another
+    one ``ChatOpenAI`` asks for less. No connection is kept: LangChain's clients outlive the
+    event loop of a test.
+    """
+    kept = _Kept()
+    with pytest.MonkeyPatch.context() as patch:
+        redirect(patch, to)
+        with Cassette.use(
+            path="unwritten",
+            persister=kept,
+            record_mode=RecordMode.ALL,
+            skip_patchers=OTHER_CLIENTS,
+        ):
+            yield kept
+
+
+def refuse(player: Player, asked: Asked) -> str:
+    """The difference, and what to do."""
+    return (
+        f"{player._path}: {difference(player, asked)}\n"
+        "If the change is meant, record again: make record (docs/cassettes.md)"
+    )
+
+
+@dataclass
+class Tape:
+    """The cassette of a running test, recorded or played."""
+
+    provider: str
+    is_streamed: bool
+    path: Path
+    replaced: Replaced
+    player: Player | None = None
+    url: str | None = None
+    """Of the scripted provider."""
+    more: list[Interaction] = field(default_factory=list)
+    """What another process recorded."""
+
+    def recording(self, found: tuple[Interaction, ...]) -> Recording:
+        """What was recorded, with what there is to say of it."""
+        service = urlsplit(found[0].request.uri).hostname if found else None
+        source = SCRIPTED if self.url is not None else str(service)
+        today = datetime.now(UTC).date().isoformat()
+        return Recording(Header(source, MODELS[self.provider], self.is_streamed, today), found)
+
+    def hand_over(self, part: Path) -> None:
+        """Let another process play what is left; it finds it in ``part``."""
+        if self.player is not None:
+            left = self.player.unplayed
+            chosen = tuple(self.player.recording.interactions[number] for number in left)
+            part.write_text(
+                dump_cassette(Recording(self.player.recording.recorded, chosen), "a part")
+            )
+            self.player.play_counts.update(left)
+
+    def take_back(self, part: Path) -> None:
+        """Add what the other process recorded."""
+        if self.player is None:
+            self.more += load_cassette(part).interactions
+
+
+Begin = Callable[..., Tape]
+
+
+@pytest.fixture(params=KEYS)
+def provider(request: pytest.FixtureRequest) -> str:
+    """Whose wire format."""
+    return str(request.param)
+
+
+@pytest.fixture(params=MANNERS)
+def is_streamed(request: pytest.FixtureRequest) -> bool:
+    """Whether a client listens."""
+    return bool(request.param == "streamed")
+
+
+@pytest.fixture
+def begin(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+    *,
+    is_streamed: bool,
+) -> Iterator[Begin]:
+    """Call it once with a script; ``is_odd`` where no real model would answer so."""
+    item: pytest.Item = request.node
+    tape = Tape(provider, is_streamed, cassette_of(item), ((str(tmp_path), "/somewhere"),))
+    item.stash[TAPE] = tape
+    is_real = provider in request.config.getoption("--real")
+    kept: list[_Kept] = []
+    servers: list[ScriptedProvider] = []
+    with ExitStack() as stack:
+
+        def begun(script: Sequence[Step], *, is_odd: bool = False) -> Tape:
+            if not request.config.getoption("--record"):
+                for name, value in variables(provider, "replayed").items():
+                    monkeypatch.setenv(name, value)
+                recording = _recording(item, tape)
+                tape.player = stack.enter_context(
+                    playing(
+                        recording,
+                        exactly,
+                        refuse,
+                        replaced=tape.replaced,
+                        path=shown(tape.path),
+                    )
+                )
+                return tape
+            if is_odd or not is_real:
+                for name, value in variables(provider, KEY).items():
+                    monkeypatch.setenv(name, value)
+                server = stack.enter_context(serving(script))
+                servers.append(server)
+                tape.url = server.url
+            kept.append(stack.enter_context(listening(tape.url)))
+            return tape
+
+        yield begun
+    for server in servers:
+        _check(server)
+    has_passed = item.stash.get(PASSED, False)
+    if has_passed and tape.player is None and not kept:
+        pytest.fail("the test never began its conversation: nothing was played", pytrace=False)
+    if kept and has_passed:
+        found = (*kept[0].interactions(tape.replaced), *tape.more)
+        _check_streams(found, tape.replaced)
+        _write(item, tape.recording(found), tape.path)
+    elif tape.player is not None and has_passed and tape.player.unplayed:
+        pytest.fail(_left(tape, tape.player), pytrace=False)
+
+
+def _recording(item: pytest.Item, tape: Tape) -> Recording:
+    if not tape.path.exists():
+        name = item.name.partition("[")[0]
+        pytest.fail(
+            f"{shown(tape.path)} is missing; record it: make record T={name}",
+            pytrace=False,
+        )
+    recording = load_cassette(tape.path)
+    expected = (MODELS[tape.provider], tape.is_streamed)
+    assert (recording.recorded.model, recording.recorded.streamed) == expected
+    return recording
+
+
+def _left(tape: Tape, player: Player) -> str:
+    numbers = ", ".join(str(number + 1) for number in player.unplayed)
+    total = len(player.recording.interactions)
+    return f"{shown(tape.path)}: not played: {numbers} of {total}"
+
+
+def _check(server: ScriptedProvider) -> None:
+    """End the test where its script did not fit."""
+    if server.refused:
+        pytest.fail(f"the scripted provider refused a request: {server.refused[0]}", pytrace=False)
+    if server.steps_left:
+        count = len(server.requests)
+        pytest.fail(f"only the first {count} steps of the script were asked for", pytrace=False)
+
+
+def _check_streams(found: tuple[Interaction, ...], replaced: Replaced) -> None:
+    """Nothing that must be scrubbed is spread over the events of a stream."""
+    for number, one in enumerate(found, 1):
+        for text in said_in(one.response.body):
+            if scrub(text, replaced, find_secrets()) != text:
+                pytest.fail(
+                    f"answer {number} holds a secret or the test's folder, cut over several events "
+                    "where it cannot be scrubbed; nothing is written. Let the test ask otherwise",
+                    pytrace=False,
+                )
+
+
+def said_in(stream: Json) -> list[str]:
+    """The texts of a stream, each put together again from its events, by the field it is in."""
+    texts: dict[str, str] = {}
+
+    def gather(value: Json, key: str) -> None:
+        match value:
+            case dict():
+                for name, one in value.items():
+                    gather(one, name)
+            case list():
+                for one in value:
+                    gather(one, key)
+            case str():
+                texts[key] = texts.get(key, "") + value
+
+    for line in stream.splitlines() if isinstance(stream, str) else ():
+        gather(decode_body(line.removeprefix("data: ")), "")
+    return list(texts.values())
+
+
+def _write(item: pytest.Item, recording: Recording, path: Path) -> None:
+    """Leave the cassette; one that differs by its day alone is left as it is."""
+    with suppress(ConfigurationError):  # none yet, or one that is broken
+        if recording.is_same(load_cassette(path)):
+            return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as new:
+        try:
+            new.write(dump_cassette(recording, f"Of {item.nodeid}, by `make record`"))
+            new.flush()
+            Path(new.name).chmod(0o644)
+            Path(new.name).replace(path)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
+    item.config.stash.setdefault(WRITTEN, []).append(shown(path))

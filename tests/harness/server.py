@@ -1,0 +1,170 @@
+"""The real dev server, started as ``make dev`` starts it, in a folder of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from graph.settings import ROOT, Settings
+from tests.harness import prefork
+
+Process = subprocess.Popen[bytes] | prefork.Started
+LINKED = ("doors", "graph", "modes", "prompts", "tools", "langgraph.json")
+
+
+class Server:
+    """A clone in ``folder``, which a server can be started on, ended and started again."""
+
+    def __init__(self, folder: Path, *, is_forked: bool = True) -> None:
+        self.folder = folder
+        self.workspace = folder / "workspace"
+        # Links: the server leaves its files beside langgraph.json, and no .env is there.
+        for name in LINKED:
+            (folder / name).symlink_to(ROOT / name)
+        self.home = folder / "home"
+        self.is_forked = is_forked
+        self.process: Process | None = None
+        self.host = "127.0.0.1"
+        self.port = free_port()
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        """This process's environment, without what would reach the settings."""
+        names = {name.upper() for name in Settings.model_fields}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in names and not name.endswith(("_API_KEY", "_BASE_URL"))
+        }
+        return {
+            **kept,
+            "CHECKPOINTS": str(self.folder / "checkpoints.sqlite"),
+            "CONFIG_FOLDER": str(self.home),
+            "TRUST_FILE": str(self.folder / "trusted.json"),
+            "PORT": str(self.port),
+            "SANDBOX": "off",
+            **settings,
+        }
+
+    def command(self, *command: str, **settings: str) -> Process:
+        """Start the process; the one that ``make dev`` starts, unless another is given."""
+        command = command or ("doors.commands.dev",)
+        environment = self.environment(**settings)
+        with self.log.open("ab") as log, Path(os.devnull).open() as no:
+            if self.is_forked:
+                streams = (no.fileno(), log.fileno(), log.fileno())
+                return prefork.start(
+                    *command, cwd=self.folder, env=environment, streams=streams, is_leader=True
+                )
+            return subprocess.Popen(
+                [sys.executable, "-m", *command],
+                cwd=self.folder,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log.txt"
+
+    def start(self, *command: str, **settings: str) -> None:
+        """Start, and wait until it answers, be it with a refusal."""
+        self.host = settings.get("LISTEN", self.host)
+        self.process = self.command(*command, **settings)
+        end = time.monotonic() + 60
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{self.url}/ok", timeout=1):
+                    return
+            except HTTPError:
+                return
+            except OSError:
+                time.sleep(0.1)
+        self.kill()
+        raise RuntimeError(self.log.read_text())
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def client(self) -> LangGraphClient:
+        return get_client(url=self.url)
+
+
+@contextmanager
+def running(folder: Path, **settings: str) -> Iterator[Server]:
+    """A server, started; ended with the block."""
+    server = Server(folder)
+    server.start(**settings)
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+class Thread:
+    """A thread on the server."""
+
+    def __init__(self, client: LangGraphClient, id: str) -> None:
+        self.client = client
+        self.id = id
+        self.nodes: list[str] = []
+        self.error: dict[str, str] | None = None
+
+    @classmethod
+    async def new(cls, client: LangGraphClient) -> "Thread":
+        return cls(client, (await client.threads.create())["thread_id"])
+
+    async def run(self, **given: Any) -> None:
+        self.nodes, self.error = [], None
+        async for part in self.client.runs.stream(
+            self.id, "agent", stream_mode=["updates"], **given
+        ):
+            if part.event == "updates":
+                self.nodes += [name for name in part.data if name != "__interrupt__"]
+            elif part.event == "error":
+                self.error = part.data
+
+    async def say(self, text: str, **host: Any) -> None:
+        await self.run(input={"messages": [{"role": "user", "content": text}], **host})
+
+    async def decide(self, *decisions: dict[str, Any]) -> None:
+        await self.run(command={"resume": {"decisions": list(decisions)}})
+
+    async def values(self) -> dict[str, Any]:
+        state = await self.client.threads.get_state(self.id)
+        return dict(state["values"])  # type: ignore[arg-type]  # a mapping, for this graph
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        state = await self.client.threads.get_state(self.id)
+        interrupts: Any = state["interrupts"]
+        return list(interrupts[0]["value"]["action_requests"]) if interrupts else []
+
+    async def mode(self) -> str:
+        return str((await self.values())["mode"])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

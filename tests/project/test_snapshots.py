@@ -1,0 +1,86 @@
+"""What the model sees, as it goes over the wire: prompts, and tools in each format.
+
+A change shows in review as a change of a file in ``snapshots``; `make snapshots` writes them anew.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modes.catalog import load_catalog
+from tests.graph.models.test_providers import use
+from tests.harness.conversation import Conversation, make_agent
+from tests.harness.recording import MODELS
+from tests.provider.script import say
+from tests.provider.server import serving
+from tools.command import Commands, command_tools
+from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
+from tools.workspace.workspace import Workspace
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+Seen = dict[str, dict[str, Any]]
+"""The body of a request, by provider and mode."""
+
+
+async def requests(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Seen]:
+    """What each provider is sent in each mode."""
+    seen: dict[str, Seen] = {}
+    modes = list(load_catalog())
+    with serving([say("Here I am.")] * len(MODELS) * len(modes)) as provider:
+        for name, model in MODELS.items():
+            use(provider, monkeypatch, name)
+            for mode in modes:
+                await Conversation(make_agent(workspace, model)).say("hello", mode=mode)
+                seen.setdefault(name, {})[mode] = provider.requests[-1].body
+    return seen
+
+
+def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str, str]]:
+    """Names of files, and what they should hold."""
+    openai, chat, anthropic = seen["openai"], seen["chat"], seen["anthropic"]
+    for mode, body in openai.items():
+        prompt = body["input"][0]["content"]
+        assert body["input"][0]["role"] == chat[mode]["messages"][0]["role"] == "system"
+        assert chat[mode]["messages"][0]["content"] == prompt, "all are told the same"
+        assert anthropic[mode]["system"] == prompt
+        yield f"prompt-{mode}.md", prompt
+    yield (
+        "tools-of-modes.json",
+        as_json(
+            {mode: [tool["name"] for tool in body["tools"]] for mode, body in anthropic.items()}
+        ),
+    )
+    for name, bodies in seen.items():
+        tools: dict[str, Any] = {}
+        for body in bodies.values():
+            for tool in body["tools"]:
+                known = tools.setdefault(tool.get("function", tool)["name"], tool)
+                assert known == tool, "a tool is the same in every mode"
+        yield f"tools-{name}.json", as_json([tools[tool] for tool in sorted(tools)])
+    commands = Commands(Sandbox(Bubblewrap("bwrap")))
+    (command,) = command_tools(workspace, commands)
+    yield "execute_command-in-the-sandbox.txt", f"{command.runnable.description}\n"
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+async def test_what_the_model_sees(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    expected = dict(snapshots(await requests(workspace, monkeypatch), Workspace(workspace)))
+    if pytestconfig.getoption("--update-snapshots"):
+        SNAPSHOTS.mkdir(exist_ok=True)
+        for file in SNAPSHOTS.iterdir():
+            if file.name not in expected:
+                file.unlink()
+        for name, text in expected.items():
+            (SNAPSHOTS / name).write_text(text, encoding="utf-8")
+    found = {file.name: file.read_text(encoding="utf-8") for file in SNAPSHOTS.iterdir()}
+    for name, text in expected.items():
+        assert text == found.get(name, ""), f"{name} has changed; is it meant? make snapshots"
+    assert sorted(found) == sorted(expected), "a snapshot of nothing"
