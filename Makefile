@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev acp doctor modes trust clean-data diagram test record snapshots check readme bench lock format clean
+.PHONY: help dev acp doctor modes trust clean-data diagram test record snapshots renew check readme bench stats lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -41,6 +41,9 @@ record: $(READY) ## record the cassettes anew, of the real provider if its key i
 snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/project/snapshots
 	@$(BIN)/pytest -q tests/project/test_snapshots.py --update-snapshots
 
+renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings
+	@$(BIN)/python -m tests.harness.renew
+
 check: $(READY) ## all that CI checks: lint, types, import rules, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,6 +63,9 @@ bench: $(READY) ## time a step against LangGraph's own parts and create_agent, m
 	@$(BIN)/python -m benchmarks.many_modes
 	@$(BIN)/python -m benchmarks.tools
 	@$(BIN)/python -m benchmarks.cache
+
+stats: $(READY) ## print how large the project is, and how its modules import each other; IN=folder
+	@$(BIN)/python -m benchmarks.stats
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \

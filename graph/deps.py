@@ -13,7 +13,7 @@ from graph.started_calls import StartedCalls
 from graph.state import TAKEN_NAMES
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
-from modes.mode import Level, Mode
+from modes.mode import Mode
 from modes.policy import Approvals
 from modes.rights import commands_to_look, edit_restriction
 from modes.toolspec import ToolGroup
@@ -73,10 +73,9 @@ class AgentDeps:
 
     def _bound_model(self, mode: Mode) -> BoundModel:
         prompt = render(
-            # The clone's words are for the clone's mode, and not for one that replaces it.
-            mode.slug if mode.origin.level is Level.BUILT_IN else None,
             name=mode.name,
             role_definition=mode.role_definition,
+            how_to_work=mode.how_to_work,
             edit_limit=edit_limit(mode),
             command_limit=self._command_limit(mode),
             custom_instructions=mode.custom_instructions,

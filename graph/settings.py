@@ -6,10 +6,18 @@ from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
 from platformdirs import user_config_path, user_data_path
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    DirectoryPath,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from modes.catalog import BUILT_IN, prompts_of
 from modes.errors import ConfigurationError
 from modes.policy import Approvals
 
@@ -61,6 +69,10 @@ class Settings(BaseSettings):
     config_folder: Path = Field(
         user_config_path("modeshift", appauthor=False),
         description="the folder with your own `custom_modes.yaml` and `permissions.yaml`",
+    )
+    modes_folder: DirectoryPath = Field(
+        BUILT_IN,
+        description="the folder of the built-in modes; their prompts are in `prompts` beside it",
     )
     trust_file: Path = Field(
         DATA / "trusted.json", description="where `make trust` records what you have trusted"
@@ -131,14 +143,23 @@ class Settings(BaseSettings):
     @property
     def own_files(self) -> tuple[Path, ...]:
         """What belongs to this project on the machine, and to no command that it runs."""
-        return (ENV_FILE, DATA, self.config_folder, self.trust_file, *self.databases)
+        own = (ENV_FILE, DATA, self.config_folder, self.trust_file)
+        return (*own, *self.template, *self.databases)
+
+    @property
+    def template(self) -> tuple[Path, ...]:
+        """The folders of built-in modes and their prompts, unless they are the clone's."""
+        folder = self.modes_folder
+        return () if folder == BUILT_IN else (folder, prompts_of(folder))
 
     @property
     def databases(self) -> tuple[Path, ...]:
         """What this project keeps on the machine, with all that stands beside it."""
         return (*database(self.checkpoints), *database(self.sessions))
 
-    @field_validator("workspace", "checkpoints", "sessions", "config_folder", "trust_file")
+    @field_validator(
+        "workspace", "checkpoints", "sessions", "config_folder", "modes_folder", "trust_file"
+    )
     @classmethod
     def _whole(cls, path: Path) -> Path:
         return path.expanduser().absolute()

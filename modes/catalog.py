@@ -84,7 +84,25 @@ def read_built_in(folder: Path = BUILT_IN) -> Iterator[Mode]:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ModeFileError(f"{name}: cannot be read: {error}") from error
-        yield from with_origin(parse_mode(text, name), Origin(Level.BUILT_IN, name))
+        for mode in with_origin(parse_mode(text, name), Origin(Level.BUILT_IN, name)):
+            yield with_prompt(mode, folder)
+
+
+def with_prompt(mode: Mode, folder: Path) -> Mode:
+    """The mode with its ``<slug>.md``, if there is one; raises ``ModeFileError``."""
+    file = prompts_of(folder) / f"{mode.slug}.md"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return mode
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModeFileError(f"{file}: cannot be read: {error}") from error
+    return mode.model_copy(update={"how_to_work": text.strip()})
+
+
+def prompts_of(folder: Path) -> Path:
+    """Where the prompts of the built-in modes in ``folder`` are: in ``prompts`` beside it."""
+    return folder.parent / "prompts"
 
 
 def with_origin(file: ModesFile, origin: Origin) -> Iterator[Mode]:

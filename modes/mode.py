@@ -161,6 +161,8 @@ class Mode(ModeText):
     """A mode as it holds: what its file says, and what the file cannot say of itself."""
 
     origin: Origin = Origin()
+    how_to_work: str = Field("", exclude=True)
+    """A built-in mode's part of the prompt, from its Markdown file."""
     denials: tuple[UserRules, ...] = ()
     """Whose ``deny`` always wins; their other rules count elsewhere, or not at all."""
     defaults: tuple[UserRules, ...] = ()

@@ -26,22 +26,22 @@ def _environment() -> Environment:
 
 
 def render(  # noqa: PLR0913  # what the template has
-    slug: str | None,
     *,
     name: str,
     role_definition: str,
+    how_to_work: str,
     edit_limit: str,
     command_limit: str,
     custom_instructions: str,
     rules: str = "",
 ) -> str:
-    """The system prompt of a mode; ``<slug>.md`` is left out where there is none, or no slug.
+    """The system prompt of a mode.
 
+    ``how_to_work`` is the text of the mode's Markdown file, if it has one.
     ``edit_limit`` says in words which files alone may be changed, ``command_limit`` which
     commands alone may be run; empty for no limit.
     ``rules`` are the project's, as Markdown.
     """
-    file = FOLDER / f"{slug}.md"
     return (
         _environment()
         .get_template("_base.md")
@@ -52,6 +52,6 @@ def render(  # noqa: PLR0913  # what the template has
             command_limit=command_limit,
             custom_instructions=custom_instructions,
             rules=rules,
-            how_to_work=file.read_text(encoding="utf-8").strip() if slug and file.is_file() else "",
+            how_to_work=how_to_work,
         )
     )

@@ -11,6 +11,7 @@ import pytest
 from graph.settings import ROOT
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.loopback import block_network
+from tests.harness.modes import MODES
 from tests.harness.place import UserFolders
 from tests.harness.recording import KEYS, PASSED, TAPE, WRITTEN, begin, is_streamed, provider
 
@@ -96,6 +97,14 @@ def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytes
         is_a_way = not real and OF_THE_NETWORK.search(name)
         if (OF_PROVIDERS.search(name) and name not in kept) or is_a_way:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def test_modes() -> Iterator[None]:
+    """The modes of the tests instead of the clone's, here and in every process started."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MODES_FOLDER", str(MODES))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from graph.configuration.trust import TrustFile, find_differences
 from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
 from graph.settings import Settings
-from modes.catalog import BUILT_IN, Catalog, layered, with_origin
+from modes.catalog import Catalog, layered, prompts_of, with_origin, with_prompt
 from modes.errors import ConfigurationError, ModeFileError
 from modes.files.modes_file import ModesFile, parse_mode, parse_modes, parse_permissions
 from modes.mode import Level, Mode, Origin, UserRules
@@ -81,7 +81,9 @@ class Sources:
         return self._watch.has_changed()
 
     def _own_paths(self) -> Iterator[Path]:
-        for folder in (BUILT_IN, PROMPTS):
+        built_in = self._settings.modes_folder
+        own_prompts = filter(Path.is_dir, [prompts_of(built_in)])
+        for folder in {built_in, *own_prompts, PROMPTS}:
             yield folder
             yield from (file for file in folder.iterdir() if file.suffix in (".yaml", ".md"))
         for name in (*GLOBAL_FILES, PERMISSIONS):
@@ -91,7 +93,12 @@ class Sources:
     def _own_files(self) -> list[UserRules]:
         """Where the workspace holds them: what tells the agent what it may do, and its memory."""
         settings, root = self._settings, self._workspace.root
-        files = (settings.config_folder, settings.trust_file, *settings.databases)
+        files = (
+            settings.config_folder,
+            settings.trust_file,
+            *settings.template,
+            *settings.databases,
+        )
         real = [file.resolve() for file in files]
         inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
         denied: dict[str, Kind] = {f"/{name}": "deny" for name in inside}
@@ -152,9 +159,11 @@ class Sources:
 
     def _all_modes(self, notices: list[str]) -> Iterator[Mode]:
         """The modes of all files, the weaker first."""
-        for file in sorted(BUILT_IN.glob("*.yaml")):
-            origin = Origin(Level.BUILT_IN, f"{BUILT_IN.name}/{file.name}")
-            yield from self._modes_of(origin, file, parse_mode, notices)
+        folder = self._settings.modes_folder
+        for file in sorted(folder.glob("*.yaml")):
+            origin = Origin(Level.BUILT_IN, f"{folder.name}/{file.name}")
+            for mode in self._modes_of(origin, file, parse_mode, notices):
+                yield with_prompt(mode, folder)
         for name in GLOBAL_FILES:
             file = self._settings.config_folder / name
             yield from self._modes_of(Origin(Level.GLOBAL, str(file)), file, parse_modes, notices)

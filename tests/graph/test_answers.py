@@ -13,8 +13,9 @@ from graph.agent import build_agent
 from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
-from modes.catalog import Catalog, load_catalog
+from modes.catalog import Catalog
 from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import ScriptedModel, calling
 from tools.command import Commands
 from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
@@ -49,7 +50,7 @@ async def test_an_answer_names_its_question(talk: Conversation, workspace: Path)
 async def test_answers_that_must_name_their_question(
     workspace: Path, given: dict[str, Any]
 ) -> None:
-    catalog = load_catalog()
+    catalog = load_test_catalog()
     toolbox = build_toolbox(Workspace(workspace), catalog)
     deps = AgentDeps(catalog, toolbox, Models(OfflineModel()), bound_answers=True)
     talk = Conversation(make_agent(workspace))
@@ -100,7 +101,7 @@ async def test_the_same_call_again_is_another_call(talk: Conversation, workspace
 async def test_an_approval_in_the_sandbox_is_none_without(
     talk: Conversation, workspace: Path
 ) -> None:
-    catalog = load_catalog()
+    catalog = load_test_catalog()
     boxed = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(Bubblewrap("bwrap"))))
     saver = talk.agent.checkpointer
     plain = talk.agent
@@ -202,7 +203,7 @@ async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspa
         ("edit_file", {"path": "a", "old": "old", "new": "older"}),
         ("write_file", {"path": "a", "content": "mine"}),
     ]
-    catalog = load_catalog()
+    catalog = load_test_catalog()
     code = catalog["code"].model_copy(update={"permissions": {"edit_file": {"**": "allow"}}})
     catalog = Catalog([*(catalog[slug] for slug in catalog if slug != "code"), code], "ask")
     toolbox = build_toolbox(Workspace(workspace), catalog)
@@ -223,7 +224,7 @@ async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
             with super().opened(path, is_real=is_real) as opened:
                 yield opened
 
-    catalog = load_catalog()
+    catalog = load_test_catalog()
     toolbox = build_toolbox(Busy(workspace), catalog)
     deps = AgentDeps(catalog, toolbox, Models(OfflineModel()))
     talk = Conversation(build_agent(deps, InMemorySaver()))
@@ -249,7 +250,7 @@ async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> No
     answer: Command[Any] = Command(resume={"decisions": [APPROVE]})
     await talk.agent.ainvoke(answer, talk.config, interrupt_before=["act"])
     assert not (workspace / "a").exists()
-    catalog = load_catalog()
+    catalog = load_test_catalog()
     modes = [catalog[slug] for slug in catalog if slug != "code"]
     changed = catalog["code"].model_copy(update={"role_definition": "You obey."})
     catalog = Catalog([*modes, changed], "ask")

@@ -8,13 +8,14 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from modes.catalog import Catalog, load_catalog
+from modes.catalog import Catalog
 from modes.mode import Mode
 from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, problems
+from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import ScriptedModel, calling
 
-MODES = list(load_catalog())
+MODES = list(load_test_catalog())
 CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("write_file", {"path": "made.txt", "content": "x"}),
     ("edit_file", {"path": "there.txt", "old": "old", "new": "x"}),

@@ -8,9 +8,9 @@ import pytest
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite, StateUpdate
 
-from modes.catalog import load_catalog
 from modes.errors import InvalidInputError, UnknownModeError
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, problems
+from tests.harness.modes import load_test_catalog
 
 TEXT = {"type": "text", "text": ""}
 HELLO = {"type": "text", "text": "hello"}
@@ -36,7 +36,7 @@ async def refuses(talk: Conversation, given: Any, *texts: str) -> None:
 async def test_unknown_mode(talk: Conversation, mode: Any) -> None:
     await talk.say("write a: 1")
     given = {"messages": "hello", "mode": mode}
-    await refuses(talk, given, "unknown mode", repr(mode), ", ".join(load_catalog()))
+    await refuses(talk, given, "unknown mode", repr(mode), ", ".join(load_test_catalog()))
     assert len(await talk.waiting()) == 1, "what was waiting still waits"
 
 

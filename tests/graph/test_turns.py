@@ -8,10 +8,11 @@ from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.messages.untrusted import remove_marks
-from modes.catalog import Catalog, load_catalog
+from modes.catalog import Catalog
 from modes.errors import ProviderError
 from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, make_agent, problems
+from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import ScriptedModel, calling
 
 
@@ -361,7 +362,7 @@ async def test_a_thread_whose_mode_is_gone_goes_on_in_the_default_mode(workspace
     saver = InMemorySaver()
     talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say("list", mode="debug")
-    built_in = load_catalog()
+    built_in = load_test_catalog()
     kept = Catalog([built_in[slug] for slug in built_in if slug != "debug"], "ask")
     talk.agent = make_agent(workspace, saver=saver, catalog=kept)
     await talk.say("list")

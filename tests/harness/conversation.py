@@ -18,8 +18,9 @@ from graph.agent import Agent, build_agent
 from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
-from modes.catalog import Catalog, load_catalog
+from modes.catalog import Catalog
 from modes.policy import Approvals
+from tests.harness.modes import load_test_catalog
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
@@ -40,7 +41,7 @@ def make_agent(
     catalog: Catalog | None = None,
 ) -> Agent:
     """An agent on ``workspace``, with the offline model unless another is given."""
-    catalog = catalog or load_catalog()
+    catalog = catalog or load_test_catalog()
     toolbox = build_toolbox(Workspace(workspace), catalog)
     deps = AgentDeps(catalog, toolbox, Models(model or OfflineModel()), approvals)
     return build_agent(deps, saver or InMemorySaver())

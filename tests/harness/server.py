@@ -18,6 +18,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from graph.settings import ROOT, Settings
 from tests.harness import prefork
+from tests.harness.modes import MODES
 
 Process = subprocess.Popen[bytes] | prefork.Started
 LINKED = ("doors", "graph", "modes", "prompts", "tools", "langgraph.json")
@@ -32,6 +33,8 @@ class Server:
         # Links: the server leaves its files beside langgraph.json, and no .env is there.
         for name in LINKED:
             (folder / name).symlink_to(ROOT / name)
+        self.modes = folder / "template/modes"
+        (folder / "template").symlink_to(MODES.parent)
         self.home = folder / "home"
         self.is_forked = is_forked
         self.process: Process | None = None
@@ -48,6 +51,7 @@ class Server:
         }
         return {
             **kept,
+            "MODES_FOLDER": str(self.modes),
             "CHECKPOINTS": str(self.folder / "checkpoints.sqlite"),
             "CONFIG_FOLDER": str(self.home),
             "TRUST_FILE": str(self.folder / "trusted.json"),

@@ -7,11 +7,12 @@ import threading
 import pytest
 from statemachine.exceptions import TransitionNotAllowed
 
-from modes.catalog import Catalog, load_catalog
+from modes.catalog import Catalog
 from modes.errors import UnknownModeError
 from modes.machine import Configuration, Event, Machine, Phase
 from modes.mode import Mode
 from modes.toolspec import Effect, ToolSpec
+from tests.harness.modes import load_test_catalog
 
 LEGAL = {
     (Phase.IDLE, Event.START): Phase.THINKING,
@@ -31,7 +32,7 @@ LEGAL = {
 
 @pytest.fixture
 def machine() -> Machine:
-    return Machine(load_catalog(), [])
+    return Machine(load_test_catalog(), [])
 
 
 @pytest.mark.parametrize(("phase", "event"), list(itertools.product(Phase, Event)))
@@ -70,9 +71,9 @@ def test_the_next_node(machine: Machine) -> None:
 def test_tools_are_bound_only_while_it_thinks() -> None:
     specs = [
         ToolSpec("look", Effect.READ, None),
-        ToolSpec("write", Effect.EDIT, load_catalog()["code"].groups[1].group),
+        ToolSpec("write", Effect.EDIT, load_test_catalog()["code"].groups[1].group),
     ]
-    machine = Machine(load_catalog(), iter(specs))
+    machine = Machine(load_test_catalog(), iter(specs))
     bound = {
         (slug, phase): machine.bound(Configuration(slug, phase))
         for slug in ("ask", "code")
@@ -111,7 +112,7 @@ def test_threads_may_share_it(machine: Machine) -> None:
 
     def work(mode: str) -> None:
         for phase in itertools.islice(itertools.cycle(Phase), 200):
-            after = Machine(load_catalog(), []) if phase is Phase.IDLE else machine
+            after = Machine(load_test_catalog(), []) if phase is Phase.IDLE else machine
             place = after.send(Configuration("ask", phase), Event.SET_MODE, mode)
             if place != (mode, phase):
                 wrong.append(place)

@@ -10,6 +10,7 @@ from modes.catalog import Catalog, load_catalog
 from modes.errors import ModeFileError, UnknownModeError
 from modes.mode import Mode
 from modes.toolspec import ToolGroup
+from tests.harness.modes import load_test_catalog
 
 REVIEWER: dict[str, Any] = {
     "slug": "doc-writer",
@@ -65,7 +66,7 @@ def test_what_is_refused(field: str, value: Any, text: str) -> None:
 
 
 def test_the_built_in_modes() -> None:
-    catalog = load_catalog()
+    catalog = load_test_catalog()
     assert next(iter(catalog)) == catalog.default == "ask"
     for slug, groups in {
         "ask": {"read", "mcp"},
@@ -77,9 +78,9 @@ def test_the_built_in_modes() -> None:
 
 
 def test_the_default_mode_comes_first() -> None:
-    assert next(iter(load_catalog("debug"))) == "debug"
+    assert next(iter(load_test_catalog("debug"))) == "debug"
     with pytest.raises(UnknownModeError, match="'kode'; the modes are: "):
-        load_catalog("kode")
+        load_test_catalog("kode")
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from modes.catalog import load_catalog
 from modes.errors import FileRestrictionError, NotAllowedError
 from modes.policy import Approvals, RememberedApprovals, verdict
 from modes.rules.permissions import Kind
 from modes.toolspec import Effect, ToolGroup, ToolSpec
+from tests.harness.modes import load_test_catalog
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
-CATALOG = load_catalog()
+CATALOG = load_test_catalog()
 ARGS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "a.py"},
     "list_files": {"path": "."},

@@ -15,7 +15,7 @@ from graph.models.loading import load_model
 from graph.settings import ROOT, Settings, load_settings
 from modes.catalog import load_catalog
 from modes.policy import Approvals, verdict
-from tests.harness.conversation import APPROVE, Conversation
+from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.place import UserFolders, in_sandbox
 
 PAGES = {
@@ -78,7 +78,8 @@ def test_links_lead_somewhere(page: str) -> None:
             assert anchor in anchors(str(target.relative_to(ROOT))), link
 
 
-async def test_the_transcript(talk: Conversation) -> None:
+async def test_the_transcript(workspace: Path) -> None:
+    talk = Conversation(make_agent(workspace, catalog=load_catalog()))
     lines = ["you    write notes.txt: hello"]
 
     def says(text: str) -> None:

@@ -28,12 +28,13 @@ Seen = dict[str, dict[str, Any]]
 async def requests(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Seen]:
     """What each provider is sent in each mode."""
     seen: dict[str, Seen] = {}
-    modes = list(load_catalog())
-    with serving([say("Here I am.")] * len(MODELS) * len(modes)) as provider:
+    catalog = load_catalog()
+    with serving([say("Here I am.")] * len(MODELS) * len(catalog)) as provider:
         for name, model in MODELS.items():
             use(provider, monkeypatch, name)
-            for mode in modes:
-                await Conversation(make_agent(workspace, model)).say("hello", mode=mode)
+            for mode in catalog:
+                agent = make_agent(workspace, model, catalog=catalog)
+                await Conversation(agent).say("hello", mode=mode)
                 seen.setdefault(name, {})[mode] = provider.requests[-1].body
     return seen
 

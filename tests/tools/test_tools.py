@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from modes.catalog import load_catalog
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
+from tests.harness.modes import load_test_catalog
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
@@ -22,7 +22,7 @@ Run = Callable[..., Coroutine[Any, Any, str]]
 @pytest.fixture
 def run(workspace: Path) -> Run:
     """Run a tool by name."""
-    toolbox = build_toolbox(Workspace(workspace), load_catalog())
+    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
 
     async def call(name: str, **args: Any) -> str:
         tool = toolbox[name]

@@ -27,6 +27,7 @@ from acp.schema import (
 from graph.settings import Settings
 from tests.doors.editor.process import AgentProcess, agent_process
 from tests.doors.editor.schema import check
+from tests.harness.modes import MODES
 
 Answer = Callable[[ToolCallUpdate, list[PermissionOption]], Awaitable[str | None]]
 
@@ -163,6 +164,7 @@ def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
         "CHECKPOINTS": str(folder / "checkpoints.sqlite"),
         "CONFIG_FOLDER": str(folder / "home"),
         "TRUST_FILE": str(folder / "trusted.json"),
+        "MODES_FOLDER": str(MODES),
         "SANDBOX": "off",
         "MODEL": "offline",
         **settings,

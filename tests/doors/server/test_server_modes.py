@@ -8,8 +8,8 @@ from langgraph_sdk.client import LangGraphClient
 
 from graph.configuration.project_files import read_project
 from graph.configuration.trust import TrustFile
-from modes.catalog import load_catalog
 from tests.harness.conversation import APPROVE
+from tests.harness.modes import load_test_catalog
 from tests.harness.place import modes_file
 from tests.harness.server import Server, Thread, running
 from tools.workspace.workspace import Workspace
@@ -35,7 +35,7 @@ async def client(server: Server) -> AsyncIterator[LangGraphClient]:
 
 async def test_the_banner_says_what_is_ignored(server: Server) -> None:
     text = server.log.read_text()
-    assert f"modes      {', '.join(load_catalog())}  (make modes" in text
+    assert f"modes      {', '.join(load_test_catalog())}  (make modes" in text
     assert f"make trust WORKSPACE={server.workspace}" in text
 
 
@@ -68,11 +68,11 @@ async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphCl
     assert "mode 'mine' is no more" in str((await thread.values())["messages"])
 
 
-async def test_the_clone_s_own_modes_are_away_for_a_moment(
+async def test_the_built_in_modes_are_away_for_a_moment(
     server: Server, client: LangGraphClient
 ) -> None:
     thread = await Thread.new(client)
-    link = server.folder / "modes"
+    link = server.folder / "template"
     target = link.readlink()
     link.unlink()
     await thread.say("hello", mode="code")

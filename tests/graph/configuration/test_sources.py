@@ -12,15 +12,15 @@ from graph.configuration.project_files import MAX_RULES_CHARACTERS
 from graph.configuration.trust import TrustFile
 from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
-from modes.catalog import load_catalog
 from modes.errors import ConfigurationError, ModeFileError
 from modes.machine import Configuration, Phase
 from modes.mode import Level
 from modes.policy import Approvals, verdict
 from modes.toolspec import ToolGroup
+from tests.harness.modes import load_test_catalog
 from tests.harness.place import UserFolders, modes_file
 
-BUILT_IN = list(load_catalog())
+BUILT_IN = list(load_test_catalog())
 
 
 def slugs(loader: AgentLoader) -> list[str]:

@@ -22,11 +22,12 @@ from graph.agent import build_agent
 from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
-from modes.catalog import Catalog, load_catalog
+from modes.catalog import Catalog
 from modes.errors import InvalidCallError, ToolFailedError
 from modes.mode import Grant, UserRules
 from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, Conversation
+from tests.harness.modes import load_test_catalog
 from tools.calling import Calling, calling
 from tools.command import Commands
 from tools.sandbox import process
@@ -51,7 +52,7 @@ READ_ONLY = "[this command could not change the workspace]"
 def runner(workspace: Path, **given: Any) -> Run:
     limits = given.pop("limits", Limits())
     commands = Commands(Sandbox(bubblewrap(), **given), limits)
-    tool = build_toolbox(Workspace(workspace), load_catalog(), commands)["execute_command"]
+    tool = build_toolbox(Workspace(workspace), load_test_catalog(), commands)["execute_command"]
 
     async def run(
         command: str, *, edits: bool = True, looks: bool = False, emit: Any = print, **args: Any
@@ -224,7 +225,7 @@ async def test_tools_that_only_look_work_read_only(run: Run, workspace: Path) ->
 
 async def test_without_being_told_the_workspace_is_read_only(workspace: Path) -> None:
     commands = Commands(Sandbox(bubblewrap()))
-    tool = build_toolbox(Workspace(workspace), load_catalog(), commands)["execute_command"]
+    tool = build_toolbox(Workspace(workspace), load_test_catalog(), commands)["execute_command"]
     assert READ_ONLY in str(await tool.runnable.ainvoke({"command": "touch x"}))
     assert tree(workspace) == {}
 
@@ -754,7 +755,7 @@ FREE: dict[str, dict[str, Any]] = {
 async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
     workspace: Path, rule: str
 ) -> None:
-    built_in = load_catalog()
+    built_in = load_test_catalog()
     mode = built_in["code"].model_copy(update={**RULES, **FREE}[rule])
     catalog = Catalog([mode], mode.slug)
     toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
@@ -766,7 +767,7 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
 
 
 def harness_of(workspace: Path) -> AgentDeps:
-    catalog = load_catalog()
+    catalog = load_test_catalog()
     toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
     return AgentDeps(catalog, toolbox, Models(OfflineModel()))
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from modes.catalog import load_catalog
 from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
+from tests.harness.modes import load_test_catalog
 from tools.toolbox import build_toolbox
 from tools.workspace import ripgrep
 from tools.workspace.search import Query, search_folder
@@ -30,7 +30,7 @@ LIMIT = 100_000
 @pytest.fixture
 def run(workspace: Path) -> Run:
     """Run a tool by name, as ``act`` does; no result is longer than the model gets."""
-    toolbox = build_toolbox(Workspace(workspace), load_catalog())
+    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
 
     async def call(name: str, **args: Any) -> str:
         resolved = toolbox.check(toolbox[name], args)

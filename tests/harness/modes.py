@@ -1,0 +1,13 @@
+"""The modes of the engine's tests: what the clone's own modes become changes nothing here."""
+
+from pathlib import Path
+
+from modes.catalog import Catalog, load_catalog
+
+MODES = Path(__file__).parent / "template/modes"
+"""Their prompts are in ``prompts`` beside it."""
+
+
+def load_test_catalog(default: str = "ask") -> Catalog:
+    """ask, architect, code and debug, as the tests need them."""
+    return load_catalog(default, MODES)
