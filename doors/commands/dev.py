@@ -13,6 +13,7 @@ from pathlib import Path
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
 from graph.replay.cassette import load_cassette
+from graph.replay.dialogue import list_user_messages
 from graph.settings import ENV_FILE, ROOT, Settings, load_settings
 from modes.errors import ConfigurationError, UserError
 
@@ -133,9 +134,9 @@ def _to_say(model: str) -> list[str]:
     kind, _, path = model.partition(":")
     if kind != "replay":
         return []
-    from graph.models.replay_model import user_messages  # noqa: PLC0415  # vcrpy is an extra
-
-    return [f"say        {text!r}" for text in user_messages(load_cassette(ROOT / path))]
+    recording = load_cassette(ROOT / path)
+    said = list_user_messages(one.request.body for one in recording.interactions)
+    return [f"say        {text!r}" for text in said]
 
 
 def _commands(deps: AgentDeps) -> str:

@@ -12,6 +12,6 @@ __all__ = (  # modules; what is not here is the package's own
     "optional_fields",
     "provider_errors",
     "providers",
-    "replay_model",
     "retry",
+    "secrets",
 )

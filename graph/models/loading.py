@@ -81,7 +81,7 @@ def load_model(name: str) -> BaseChatModel:
 
 def _replayed(name: str, path: str) -> BaseChatModel:
     try:
-        from graph.models.replay_model import replay_model  # noqa: PLC0415  # vcrpy is an extra
+        from graph.replay.replay_model import replay_model  # noqa: PLC0415  # vcrpy is an extra
     except ImportError as error:
         raise ConfigurationError(
             f"the model {name!r} needs the extra 'replay' of pyproject.toml, which is not "

@@ -18,7 +18,7 @@ from langchain_core.exceptions import (
 
 from graph.messages.from_model import BROKE_OFF
 from graph.models.providers import PROVIDERS
-from graph.replay.secrets import find_secrets, mask_secrets
+from graph.models.secrets import find_secrets, mask_secrets
 from modes.errors import ModeshiftError, ProviderError, told
 from modes.plain_text import plain
 

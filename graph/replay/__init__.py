@@ -1,13 +1,12 @@
-"""Cassettes: recorded traffic of the providers' clients, and its replay.
+"""Recorded provider traffic (cassettes), and ``MODEL=replay:...``, which plays it.
 
-Guarantees that a replay sends nothing over the network, and that no secret is written. Imports
-nothing else of ``graph``; ``graph.models``, the recorder in ``tests`` and ``doors`` import it.
+Guarantees that a replay sends nothing over the network. Imports nothing else of ``graph``;
+``graph.models``, ``doors.commands`` and the recorder in ``tests`` may import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "cassette",
     "dialogue",
     "player",
-    "scrubbing",
-    "secrets",
+    "replay_model",
 )

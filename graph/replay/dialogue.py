@@ -1,36 +1,38 @@
-"""What is said in a provider's request: who said and called what, with which tools at hand.
+"""The dialogue in a provider's request: who said what, which calls were made, with which tools.
 
-Read from any of the wire formats, without the system prompt and without what tools found.
+Reads all the wire formats. Leaves out the system prompt and the tools' results, which may
+differ between a recording and its replay.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 COMMANDS = "execute_command"
-Said = tuple[str, str]
-"""Who, and what: ``user``, ``assistant``, ``call`` or ``result``."""
+Line = tuple[str, str]
+"""The kind (``user``, ``assistant``, ``call`` or ``result``) and the text."""
 
 
-def read_dialogue(body: Any) -> tuple[frozenset[str], list[Said]]:
-    """The names of the tools, and what was said; nothing for what is no such request.
+def read_dialogue(body: Any) -> tuple[frozenset[str], list[Line]]:
+    """The names of the offered tools and the lines so far; both empty for any other body.
 
-    Without the tool for commands: where there is a sandbox, modes have it that only look.
+    The command tool is left out: with a sandbox, modes that only look have it too.
     """
     if not isinstance(body, dict):
         return frozenset(), []
     names = (str(tool.get("function", tool).get("name")) for tool in body.get("tools") or ())
-    tools = frozenset(names) - {COMMANDS}
     messages = body.get("messages") or body.get("input") or ()
-    return tools, [said for message in messages for said in _said(message)]
+    lines = [line for message in messages for line in _read_message(message)]
+    return frozenset(names) - {COMMANDS}, lines
 
 
-def by_user(body: Any) -> list[str]:
-    """The user's messages."""
-    return [text for who, text in read_dialogue(body)[1] if who == "user"]
+def list_user_messages(bodies: Iterable[Any]) -> list[str]:
+    """What the user said in a conversation, in order, given its request bodies."""
+    lines = (line for body in bodies for line in read_dialogue(body)[1])
+    return list(dict.fromkeys(text for kind, text in lines if kind == "user"))
 
 
-def _said(message: dict[str, Any]) -> Iterator[Said]:
+def _read_message(message: dict[str, Any]) -> Iterator[Line]:
     role = message.get("role")
     if role in ("system", "developer") or message.get("type") == "reasoning":
         return
@@ -38,24 +40,22 @@ def _said(message: dict[str, Any]) -> Iterator[Said]:
         yield "result", ""
         return
     if message.get("type") == "function_call":
-        yield "call", _call(message["name"], json.loads(message["arguments"] or "{}"))
+        yield "call", _format_call(message["name"], json.loads(message["arguments"] or "{}"))
         return
-    for block in _blocks(message.get("content")):
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+    for block in blocks:
         match block.get("type"):
             case "text" | "input_text" | "output_text" if block.get("text"):
                 yield str(role), str(block["text"])
             case "tool_use":
-                yield "call", _call(block["name"], block["input"])
+                yield "call", _format_call(block["name"], block["input"])
             case "tool_result":
                 yield "result", ""
     for call in message.get("tool_calls") or ():
         function = call["function"]
-        yield "call", _call(function["name"], json.loads(function["arguments"] or "{}"))
+        yield "call", _format_call(function["name"], json.loads(function["arguments"] or "{}"))
 
 
-def _blocks(content: Any) -> list[dict[str, Any]]:
-    return content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
-
-
-def _call(name: str, args: Any) -> str:
+def _format_call(name: str, args: Any) -> str:
     return f"{name}({json.dumps(args, sort_keys=True)})"

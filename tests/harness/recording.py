@@ -25,9 +25,8 @@ from vcr.filters import decode_response
 from vcr.persisters.filesystem import CassetteNotFoundError
 from vcr.record_mode import RecordMode
 
-from graph.models.providers import PROVIDERS
+from graph.models.secrets import find_secrets
 from graph.replay.cassette import (
-    SCRIPTED,
     Header,
     Interaction,
     Json,
@@ -35,15 +34,15 @@ from graph.replay.cassette import (
     Request,
     Response,
     decode_body,
-    dump_cassette,
     load_cassette,
 )
-from graph.replay.player import OTHER_CLIENTS, Asked, Player, exactly, playing
-from graph.replay.scrubbing import keep_headers, scrub
-from graph.replay.secrets import find_secrets
+from graph.replay.player import OTHER_CLIENTS
+from graph.replay.replay_model import LOCAL_SERVER
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
-from tests.harness.difference import difference
+from tests.harness.cassette_writer import SCRIPTED, dump_cassette, is_same
+from tests.harness.scrubbing import Replaced, keep_headers, scrub
+from tests.harness.strict_player import StrictPlayer
 from tests.provider.script import Step
 from tests.provider.server import KEY, ScriptedProvider, serving
 
@@ -63,8 +62,6 @@ PASSED = pytest.StashKey[bool]()
 TAPE = pytest.StashKey["Tape"]()
 WRITTEN = pytest.StashKey[list[str]]()
 
-Replaced = tuple[tuple[str, str], ...]
-
 
 def cassette_of(item: pytest.Item) -> Path:
     """``cassettes/<test module>/<test>.yaml``; brackets, which shells read, become a dash."""
@@ -81,7 +78,7 @@ def variables(provider: str, key: str) -> dict[str, str]:
     """What the environment says where a model of the provider is asked."""
     if provider in KEYS:
         return {KEYS[provider]: key}
-    return {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": PROVIDERS["openai"].example}
+    return {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": LOCAL_SERVER}
 
 
 class _Kept:
@@ -153,14 +150,6 @@ def listening(to: str | None) -> Iterator[_Kept]:
             yield kept
 
 
-def refuse(player: Player, asked: Asked) -> str:
-    """The difference, and what to do."""
-    return (
-        f"{player._path}: {difference(player, asked)}\n"
-        "If the change is meant, record again: make record (docs/cassettes.md)"
-    )
-
-
 @dataclass
 class Tape:
     """The cassette of a running test, recorded or played."""
@@ -169,7 +158,7 @@ class Tape:
     is_streamed: bool
     path: Path
     replaced: Replaced
-    player: Player | None = None
+    player: StrictPlayer | None = None
     url: str | None = None
     """Of the scripted provider."""
     more: list[Interaction] = field(default_factory=list)
@@ -236,15 +225,10 @@ def begin(
                 for name, value in variables(provider, "replayed").items():
                     monkeypatch.setenv(name, value)
                 recording = _recording(item, tape)
-                tape.player = stack.enter_context(
-                    playing(
-                        recording,
-                        exactly,
-                        refuse,
-                        replaced=tape.replaced,
-                        path=shown(tape.path),
-                    )
+                playing = StrictPlayer.use(
+                    recording=recording, path=shown(tape.path), replaced=tape.replaced
                 )
+                tape.player = stack.enter_context(playing)
                 return tape
             if is_odd or not is_real:
                 for name, value in variables(provider, KEY).items():
@@ -282,7 +266,7 @@ def _recording(item: pytest.Item, tape: Tape) -> Recording:
     return recording
 
 
-def _left(tape: Tape, player: Player) -> str:
+def _left(tape: Tape, player: StrictPlayer) -> str:
     numbers = ", ".join(str(number + 1) for number in player.unplayed)
     total = len(player.recording.interactions)
     return f"{shown(tape.path)}: not played: {numbers} of {total}"
@@ -332,7 +316,7 @@ def said_in(stream: Json) -> list[str]:
 def _write(item: pytest.Item, recording: Recording, path: Path) -> None:
     """Leave the cassette; one that differs by its day alone is left as it is."""
     with suppress(ConfigurationError):  # none yet, or one that is broken
-        if recording.is_same(load_cassette(path)):
+        if is_same(recording, load_cassette(path)):
             return
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as new:

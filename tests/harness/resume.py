@@ -13,10 +13,11 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from graph.replay.cassette import SCRIPTED, Header, Recording, dump_cassette, load_cassette
-from graph.replay.player import Player, exactly, playing
+from graph.replay.cassette import Header, Recording, load_cassette
+from tests.harness.cassette_writer import SCRIPTED, dump_cassette
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.recording import MODELS, listening, refuse, variables
+from tests.harness.recording import MODELS, listening, variables
+from tests.harness.strict_player import StrictPlayer
 from tests.provider.server import KEY
 
 
@@ -40,7 +41,9 @@ def main(given: dict[str, Any]) -> None:
             kept = stack.enter_context(listening(given["url"]))
         else:
             player = stack.enter_context(
-                playing(load_cassette(part), exactly, refuse, replaced=replaced, path=given["name"])
+                StrictPlayer.use(
+                    recording=load_cassette(part), path=given["name"], replaced=replaced
+                )
             )
             stack.callback(_tell, player)
         asked = asyncio.run(resumed(given))
@@ -53,7 +56,7 @@ def main(given: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(asked))
 
 
-def _tell(player: Player) -> None:
+def _tell(player: StrictPlayer) -> None:
     """The cause, whatever came of it, and nothing else."""
     if player.refused:
         sys.exit(player.refused[0])

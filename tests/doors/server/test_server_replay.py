@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from graph.models.loading import load_model
-from graph.replay.cassette import dump_cassette, load_cassette
+from graph.replay.cassette import load_cassette
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.graph.replay.test_conversations import ADD, CHECK
+from tests.harness.cassette_writer import dump_cassette
 from tests.harness.conversation import APPROVE, REJECT
 from tests.harness.server import Server, Thread, running
 
@@ -91,7 +92,7 @@ async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Serve
         await thread.say(to_say(server))
         await thread.decide(REJECT)
         assert thread.error is not None, "it was approved then"
-        assert "set the mode, or decide, as it was done then" in thread.error["message"]
+        assert "set the mode, or decide, as in the recording" in thread.error["message"]
         assert await thread.mode() == "ask"
 
 
@@ -102,9 +103,12 @@ def test_what_would_go_elsewhere_is_not_played(tmp_path: Path) -> None:
     odd = replace(one, request=replace(one.request, body={"messages": [1]}))
     away = replace(one, request=replace(one.request, uri="http://127.0.0.1:1/v1/messages"))
     for changed, text in (
-        (replace(recording, recorded=replace(recording.recorded, model="ollama:x")), "played are"),
+        (
+            replace(recording, recorded=replace(recording.recorded, model="ollama:x")),
+            "can be played",
+        ),
         (replace(recording, interactions=(one, away)), "to 'http://127.0.0.1:1/v1/messages'"),
-        (replace(recording, interactions=(odd,)), "a request that is none"),
+        (replace(recording, interactions=(odd,)), "a malformed request"),
         (replace(recording, interactions=()), "is empty"),
     ):
         path = tmp_path / "changed.yaml"
@@ -118,7 +122,7 @@ def test_what_would_go_elsewhere_is_not_played(tmp_path: Path) -> None:
     [
         ("replay:", "is neither 'offline' nor 'replay:cassette'"),
         ("replay:cassettes/none.yaml", "cassettes/none.yaml' cannot be read: No such file"),
-        ("replay:README.md", "README.md' is no cassette of this project"),
+        ("replay:README.md", "README.md' is not a cassette of this project"),
         ("replay:doors", "doors' cannot be read: Is a directory"),
     ],
 )

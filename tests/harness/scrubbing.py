@@ -1,24 +1,20 @@
-"""What is taken out of requests and answers before they are kept.
+"""What is removed from requests and answers before they are written to a cassette.
 
-Headers by an allow-list, keys by their look and, when a cassette is recorded, by the
-environment.
+Headers by an allow-list, keys by their look and by the environment.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-from graph.replay.secrets import mask_secrets
+from graph.models.secrets import mask_secrets
 
 KEPT_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta", "retry-after"})
+Replaced = tuple[tuple[str, str], ...]
+"""Texts and what is written instead of them, such as the folder of a test."""
 
 
-def scrub(
-    value: Any, replaced: Iterable[tuple[str, str]] = (), secrets: tuple[str, ...] = ()
-) -> Any:
-    """``value`` without what looks like a secret, and without those that are known.
-
-    ``replaced`` are texts and what stands for them: the folder of a test, say.
-    """
+def scrub(value: Any, replaced: Replaced = (), secrets: tuple[str, ...] = ()) -> Any:
+    """``value`` without what looks like a secret, and without the known ``secrets``."""
     match value:
         case str():
             for text, instead in replaced:
@@ -36,7 +32,7 @@ def scrub(
 
 
 def keep_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, str]:
-    """The headers that tell nothing about anybody."""
+    """The headers that identify nobody."""
     return {
         name.lower(): ", ".join(value) if isinstance(value, list) else value
         for name, value in headers

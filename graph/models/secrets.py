@@ -1,4 +1,4 @@
-"""What looks like a secret in a text, and what is one in the environment."""
+"""Secrets: what looks like one in a text, and which ones the environment holds."""
 
 import os
 import re
@@ -7,7 +7,7 @@ MASK = "[masked]"
 MIN_LENGTH = 8
 _NAMES = re.compile(r"(?i)(?:key|token|secret|passw(?:or)?d|_pass|credentials?)(?:_\d+)?$")
 _IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
-# Formats that say what they are; a digit is in each, so that no_word_of_this_kind is one.
+# Formats that can be told by their look. Most need a digit, so that no_word_of_this_kind matches.
 _LOOKS = re.compile(
     r"""
     \b(?:sk|pk|rk)-(?=[\w-]*\d)[\w-]{16,}          # OpenAI, Anthropic, OpenRouter
@@ -24,14 +24,14 @@ _LOOKS = re.compile(
 
 
 def mask_secrets(text: str, known: tuple[str, ...] = ()) -> str:
-    """``text`` without what looks like a secret, and without those that are ``known``."""
+    """``text`` without what looks like a secret, and without the ``known`` secrets."""
     for secret in known:
         text = text.replace(secret, MASK)
     return _LOOKS.sub(MASK, text)
 
 
 def find_secrets() -> tuple[str, ...]:
-    """The secrets in the environment, the longest first; of a list each one by itself."""
+    """The secrets in the environment, the longest first; each one of a list by itself."""
     found = {
         part.strip()
         for name, value in os.environ.items()
