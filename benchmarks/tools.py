@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from modes.catalog import load_catalog
-from tools.command import Commands
+from tools.deps import Commands
 from tools.sandbox.bubblewrap import Sandbox, bubblewrap
 from tools.toolbox import Toolbox, build_toolbox
 from tools.workspace.ripgrep import program

@@ -17,7 +17,6 @@ from graph.run_tool import run_tool, truncate
 from graph.started_calls import StartedCall
 from graph.state import ActTask, Approved, Planned
 from modes.machine import Configuration, Event, Phase
-from modes.toolspec import Effect
 from tools.calling import Calling
 
 
@@ -41,18 +40,18 @@ def act_node(deps: AgentDeps) -> Node:
         is_same = approved is None or await _is_the_same(deps, context, judged, approved, config)
         message = _refusal(judged, approved) if is_same else not_run(call, VOID)
         if message is None:
-            if judged.changes_the_world and not _begins(deps, task, judged, config):
+            if judged.effect.changes_the_world and not _begins(deps, task, judged, config):
                 message = not_run(call, UNKNOWN)
             else:
                 allowed = _calling(deps, task["mode"], judged, runtime)
                 held = await _held(deps, task, judged)
                 message, update = await run_tool(judged, allowed, config)
                 _tell_of_edit(message, approved)
-                if judged.effect is Effect.EDIT and message.status == "success":
+                if judged.effect.changes_files and message.status == "success":
                     update["written"] = _with_written(task, judged)
                     task = await _renewed(deps, task, held)
         update["messages"] = [message]
-        is_done = judged.effect is Effect.COMPLETE and message.status == "success"
+        is_done = judged.effect.ends_turn and message.status == "success"
         if is_done:
             update["messages"].append(AIMessage(message.text))
         return _move_on(deps, task, update, is_done=is_done)
@@ -70,13 +69,13 @@ async def _is_the_same(
     """Whether it is what a person has approved, and the files are as they were then."""
     if approved["digest"] != digest_call(deps, context, judged, config):
         return False
-    files = edited_files(judged) if judged.effect is Effect.EDIT else []
+    files = edited_files(judged)
     return not files or approved.get("content") == await digest_files(deps, files)
 
 
 async def _held(deps: AgentDeps, task: ActTask, judged: Judged) -> list[str]:
     """The ids of approved calls to come that change the same files, which are as approved."""
-    files = {*edited_files(judged)} if judged.effect is Effect.EDIT else set()
+    files = {*edited_files(judged)}
     held = []
     for planned in (one for batch in task["rest"] for one in batch):
         approved = planned["approved"]

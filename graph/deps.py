@@ -16,7 +16,6 @@ from modes.machine import Configuration, Machine, Phase
 from modes.mode import Mode
 from modes.policy import Approvals
 from modes.rights import commands_to_look, edit_restriction
-from modes.toolspec import ToolGroup
 from prompts import render
 from tools.toolbox import Toolbox
 
@@ -98,7 +97,7 @@ class AgentDeps:
 
 def edit_limit(mode: Mode) -> str:
     """Which files alone the mode may change, in words; empty for no limit."""
-    grant = mode.grant(ToolGroup.EDIT)
+    grant = mode.grant("edit")
     if grant is None or grant.file_regex is None:
         return ""
     words = f"{grant.description} " if grant.description else ""

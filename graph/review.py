@@ -28,7 +28,6 @@ from graph.mode_changes import reconcile_mode
 from graph.routing import Node
 from graph.state import Approved, ModeChange, Remembered, State, Switch
 from modes.machine import Configuration, Event
-from modes.toolspec import Effect
 
 
 def review_node(deps: AgentDeps) -> Node:
@@ -119,10 +118,10 @@ class Outcome:
         self, one: Judged, *, approvals: str | None = None, is_edit: bool = False
     ) -> bool:
         """Whether the approval holds: for a file in which there is another text it does not."""
-        if one.effect is Effect.SWITCH:
+        if one.effect.switches_mode:
             self._choose(one, one.call["args"], "The user approved.", approvals)
             return True
-        files = edited_files(one) if one.effect is Effect.EDIT else []
+        files = edited_files(one)
         content = await digest_files(self._deps, files) if files else ""
         if files and not is_edit and content != self._asked_of.get(call_id(one.call)):
             self._answers.append(not_run(one.call, VOID))
@@ -171,7 +170,7 @@ class Outcome:
             await self._approve(edited, is_edit=True)
 
     def _reject(self, one: Judged, message: str) -> None:
-        if one.effect is Effect.SWITCH and one.args is not None:
+        if one.effect.switches_mode and one.args is not None:
             self._refused.append(one.args["mode_slug"])
         why = f" and said: {message}" if message else "; do not repeat it unless asked to"
         self._answers.append(not_run(one.call, f"Not run: the user rejected this call{why}"))

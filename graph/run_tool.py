@@ -10,7 +10,6 @@ from graph.messages.repair import call_id, not_run
 from graph.messages.untrusted import mark_as_data
 from modes.errors import ModelError, told
 from modes.plain_text import readable
-from modes.toolspec import Effect
 from tools.calling import Calling, calling
 
 MAX_RESULT_CHARACTERS = 100_000
@@ -25,8 +24,8 @@ async def run_tool(
     A failure is a message too, with ``status="error"``.
     """
     assert judged.tool is not None
-    # With its paths as they were resolved and judged, not as they may resolve by now.
-    args = {**judged.call["args"], **judged.real_paths}
+    # With paths and URL as they were resolved and judged, not as they may resolve by now.
+    args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=judged.call["id"], type="tool_call")
     before = calling.set(allowed)
     try:
@@ -38,9 +37,9 @@ async def run_tool(
     assert isinstance(message, ToolMessage)
     message.content = truncate(message.text)
     updates: dict[str, Any] = {}
-    if judged.effect is Effect.NOTE:
+    if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
-    elif judged.brings_data:
+    elif judged.effect.result_is_data:
         message.content = mark_as_data(message.content, _source(judged), call_id(judged.call))
     return message, updates
 
@@ -54,10 +53,10 @@ def _told(error: Exception, judged: Judged) -> str:
 
 
 def _source(judged: Judged) -> str:
-    """The tool, and the file or the command."""
+    """The tool, and the file, command or address."""
     assert judged.tool is not None
     spec = judged.tool.spec
-    names = (spec.command, *spec.paths)
+    names = (spec.command, spec.url, *spec.paths)
     given = [judged.call["args"].get(name) for name in names if name is not None]
     return " ".join([spec.name, *(str(value) for value in given if value is not None)])
 

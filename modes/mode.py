@@ -14,7 +14,6 @@ from pydantic.alias_generators import to_camel
 from modes.plain_text import is_plain
 from modes.rules.file_regex import check_file_regex, is_found
 from modes.rules.permissions import Kind, Rules, with_patterns
-from modes.toolspec import ToolGroup
 
 _SLUG = re.compile(r"[A-Za-z0-9-]+")
 _NotBlank = Annotated[str, Field(pattern=r"\S")]
@@ -46,7 +45,7 @@ class Grant(_Data):
     ``fileRegex`` and ``description``.
     """
 
-    group: ToolGroup
+    group: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     file_regex: str | None = None
     description: str | None = None
 
@@ -61,8 +60,8 @@ class Grant(_Data):
 
     @model_validator(mode="after")
     def _only_edit_is_restricted(self) -> Self:
-        if self.file_regex is not None and self.group is not ToolGroup.EDIT:
-            raise ValueError(f"fileRegex restricts the group 'edit', not {self.group.value!r}")
+        if self.file_regex is not None and self.group != "edit":
+            raise ValueError(f"fileRegex restricts the group 'edit', not {self.group!r}")
         return self
 
     def permits(self, path: str) -> bool:
@@ -98,13 +97,13 @@ class ModeText(_Data):
     @classmethod
     def _pairs_to_grants(cls, groups: Any) -> Any:
         if isinstance(groups, list) and len(groups) > MAX_GROUPS:
-            raise ValueError(f"{len(groups)} groups; there are {len(ToolGroup)}")
+            raise ValueError(f"{len(groups)} groups; {MAX_GROUPS} are the limit")
         return [_as_grant(group) for group in groups] if isinstance(groups, list) else groups
 
     @field_validator("groups")
     @classmethod
     def _no_group_twice(cls, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
-        names = [grant.group.value for grant in grants]
+        names = [grant.group for grant in grants]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"group {twice[0]!r} is there twice")
         return grants
@@ -114,9 +113,9 @@ class ModeText(_Data):
     def _kind_to_patterns(cls, permissions: Any) -> Any:
         return with_patterns(permissions)
 
-    def grant(self, group: ToolGroup) -> Grant | None:
+    def grant(self, group: str) -> Grant | None:
         """The mode's grant of ``group``, or None where it has none."""
-        return next((grant for grant in self.groups if grant.group is group), None)
+        return next((grant for grant in self.groups if grant.group == group), None)
 
 
 def _as_grant(group: Any) -> Any:

@@ -7,7 +7,7 @@ call run (asked with the arguments that are about to run). It is pure.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 from modes.errors import FileRestrictionError, InvalidCallError, ModelError, NotAllowedError, told
 from modes.mode import Grant, Level, Mode
@@ -16,7 +16,7 @@ from modes.rules.file_regex import SECONDS, SlowPatternError
 from modes.rules.matching import Subject
 from modes.rules.permissions import Ruling, denial, ruling
 from modes.rules.protected_paths import is_secret, protection
-from modes.toolspec import Effect, ToolSpec
+from modes.toolspec import ToolSpec
 
 
 class Approvals(StrEnum):
@@ -87,20 +87,15 @@ def verdict(
     found = _by_rule(mode, tool, subject) or _by_effect(tool, approvals)
     if found.kind == "deny":
         return found
-    if tool.effect is Effect.SWITCH and args is not None and args["mode_slug"] == mode.slug:
+    if tool.effect.switches_mode and args is not None and args["mode_slug"] == mode.slug:
         return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
     if least is not None:
         return least
-    if found.kind == "ask" and subject is not None and can_be_remembered(tool):
+    if found.kind == "ask" and subject is not None and tool.effect.can_be_remembered:
         pattern = remembered.covering(subject)
         if pattern is not None:
             return Verdict("allow", f"always allowed in this thread: {pattern!r}")
     return found
-
-
-def can_be_remembered(tool: ToolSpec) -> bool:
-    """Whether a person can approve such calls once for all: no switch, and no question."""
-    return tool.effect in (Effect.READ, Effect.EDIT, Effect.COMMAND)
 
 
 def _least(
@@ -120,9 +115,9 @@ def _least(
             asked = Verdict("ask", f"it may be what is denied by {rule}", firm=True)
     if args is None:
         return asked
-    if tool.effect is Effect.EDIT:
+    if tool.effect.changes_files:
         return _guarded(tool, args) or _secret(tool, args) or asked
-    if tool.effect is Effect.READ:
+    if tool.effect.reads_files:
         return _secret(tool, args) or asked
     return asked
 
@@ -166,7 +161,7 @@ def _group_denies(
     but = f" but for {', '.join(map(repr, lines))}" if lines else ""
     return Verdict(
         "deny",
-        f"{mode.name} mode has no {tool.group.value!r} tools{but}, so {tool.name} did not run. "
+        f"{mode.name} mode has no {tool.group!r} tools{but}, so {tool.name} did not run. "
         "Ask for a mode that has them with switch_mode.",
     )
 
@@ -206,7 +201,7 @@ def _by_rule(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | N
         if found is not None:
             ruled = _ruled(mode, tool, found, rules.origin)
             is_own = rules == mode.own_rules and mode.origin.level is Level.BUILT_IN
-            return replace(ruled, only_looks=is_own and tool.effect is Effect.COMMAND)
+            return replace(ruled, only_looks=is_own and tool.effect.runs_programs)
     return None
 
 
@@ -214,38 +209,19 @@ def _ruled(mode: Mode, tool: ToolSpec, found: Ruling, origin: str) -> Verdict:
     rule = f"rule {found.pattern!r} for {tool.name}" + (f" in {origin}" if origin else "")
     if found.kind == "deny":
         return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
-    if found.kind == "allow" and tool.effect is Effect.COMMAND and not tool.sandboxed:
+    if found.kind == "allow" and tool.effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", f"{NO_SANDBOX}; the {rule} holds in a sandbox only")
     if not found.is_certain:
         return Verdict("ask", f"it may be more than it seems, and there is the {rule}")
     return Verdict(found.kind, rule)
 
 
-def _by_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:  # noqa: PLR0911  # a table
-    match tool.effect:
-        case Effect.READ:
-            return Verdict("allow", "reads only")
-        case Effect.NOTE:
-            return Verdict("allow", "changes only the agent's own notes")
-        case Effect.EDIT if approvals is Approvals.AUTO:
-            return Verdict("allow", "edits inside the workspace, approvals are 'auto'")
-        case Effect.EDIT:
-            return Verdict("ask", "changes a file")
-        case Effect.COMMAND:
-            return _command(tool, approvals)
-        case Effect.COMPLETE:
-            return Verdict("allow", "ends the turn")
-        case Effect.QUESTION:
-            return Verdict("ask", "a person answers it")
-        case Effect.SWITCH:
-            return Verdict("ask", "changes the mode")
-        case _:
-            assert_never(tool.effect)
-
-
-def _command(tool: ToolSpec, approvals: Approvals) -> Verdict:
-    if not tool.sandboxed:
+def _by_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
+    effect = tool.effect
+    if effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", NO_SANDBOX)
-    if approvals is Approvals.AUTO:
-        return Verdict("allow", "runs a command in the sandbox, approvals are 'auto'")
-    return Verdict("ask", "runs a command in the sandbox")
+    if effect.asks == "never":
+        return Verdict("allow", effect.does)
+    if effect.asks == "under manual" and approvals is Approvals.AUTO:
+        return Verdict("allow", f"{effect.does}, approvals are 'auto'")
+    return Verdict("ask", effect.does)

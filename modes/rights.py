@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from modes.mode import Level, Mode, UserRules
 from modes.rules.permissions import Kind
-from modes.toolspec import Effect, ToolGroup, ToolSpec
+from modes.toolspec import ToolSpec
 
 
 def commands_to_look(mode: Mode, tool: ToolSpec) -> list[str]:
@@ -25,7 +25,7 @@ def edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
     A command of such a mode must not change the workspace either. Any rule that does
     not allow an edit outright restricts it.
     """
-    grant = mode.grant(ToolGroup.EDIT)
+    grant = mode.grant("edit")
     if grant is None:
         return "the mode has no 'edit' tools"
     if grant.file_regex is not None:
@@ -35,7 +35,7 @@ def edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
         # Of these only what they deny holds.
         *((rules, ("deny",)) for rules in mode.denials),
     ]
-    editing = [tool.name for tool in tools if tool.effect is Effect.EDIT]
+    editing = [tool.name for tool in tools if tool.effect.changes_files]
     for rules, kinds in stricter:
         for tool in editing:
             for pattern, kind in rules.rules.get(tool, {}).items():

@@ -3,12 +3,12 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from modes.errors import ToolFailedError
-from modes.toolspec import Effect, ToolGroup
 from tools.calling import calling
+from tools.deps import ToolDeps
 from tools.sandbox import git
 from tools.sandbox.bubblewrap import Sandbox
 from tools.sandbox.closed_folders import ROOT
@@ -34,16 +34,9 @@ NO_CHILD = "cannot fork"
 ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
 
 
-@dataclass(frozen=True)
-class Commands:
-    """How commands run: in a sandbox, or with the rights of whoever runs this."""
-
-    sandbox: Sandbox | None = None
-    limits: Limits = field(default_factory=Limits)
-
-
-def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
-    """The tools of the group, on this workspace."""
+def command_tools(deps: ToolDeps) -> list[Tool]:
+    """The tools of the group."""
+    workspace, commands = deps.workspace, deps.commands
 
     async def execute_command(
         command: str,
@@ -65,8 +58,7 @@ def command_tools(workspace: Workspace, commands: Commands) -> list[Tool]:
     return [
         Tool.of(
             execute_command,
-            Effect.COMMAND,
-            ToolGroup.COMMAND,
+            "command",
             addendum=_addendum(commands.sandbox),
             command="command",
             paths=("cwd",),

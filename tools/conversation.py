@@ -1,13 +1,11 @@
 """The tools every mode has: switch the mode, ask the person, keep notes, be done."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from modes.errors import UnknownModeError
-from modes.mode import Mode
-from modes.toolspec import Effect
+from tools.deps import ToolDeps
 from tools.tool import Tool
 
 
@@ -22,8 +20,9 @@ class Todo(_Arguments):
     status: Literal["pending", "in_progress", "completed"] = "pending"
 
 
-def conversation_tools(modes: Mapping[str, Mode]) -> list[Tool]:
-    """The tools, with ``modes`` as the ones that can be named."""
+def conversation_tools(deps: ToolDeps) -> list[Tool]:
+    """The tools, with the modes that there are as the ones that can be named."""
+    modes = deps.modes
 
     def known(slug: str) -> str:
         if slug not in modes:
@@ -81,8 +80,8 @@ def conversation_tools(modes: Mapping[str, Mode]) -> list[Tool]:
         for slug, mode in modes.items()
     )
     return [
-        Tool.of(switch_mode, Effect.SWITCH, None, addendum=f"\nThe modes:\n{lines}"),
-        Tool.of(ask_followup_question, Effect.QUESTION, None),
-        Tool.of(update_todo_list, Effect.NOTE, None),
-        Tool.of(attempt_completion, Effect.COMPLETE, None),
+        Tool.of(switch_mode, "switch", addendum=f"\nThe modes:\n{lines}"),
+        Tool.of(ask_followup_question, "question"),
+        Tool.of(update_todo_list, "note"),
+        Tool.of(attempt_completion, "complete"),
     ]

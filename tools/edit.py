@@ -4,10 +4,10 @@ from typing_extensions import TypedDict
 
 from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
-from modes.toolspec import Effect, ToolGroup
+from tools.deps import ToolDeps
 from tools.tool import Tool
 from tools.workspace.encoding import is_utf8
-from tools.workspace.workspace import MAX_FILE_BYTES, Workspace, Written
+from tools.workspace.workspace import MAX_FILE_BYTES, Written
 
 MAX_KEPT = 200_000
 """Characters of what was replaced; all of it stays in the thread."""
@@ -23,8 +23,9 @@ class Edited(TypedDict, total=False):
     """The first one that was changed, from 1."""
 
 
-def edit_tools(workspace: Workspace) -> list[Tool]:
-    """The tools of the group, on this workspace."""
+def edit_tools(deps: ToolDeps) -> list[Tool]:
+    """The tools of the group."""
+    workspace = deps.workspace
 
     def write_file(path: str, content: str) -> tuple[str, Edited]:
         """Create a file, or replace the whole of one; folders are made as needed.
@@ -70,10 +71,9 @@ def edit_tools(workspace: Workspace) -> list[Tool]:
         line = text[: text.index(old)].count("\n") + 1
         return f"Edited {path}: {count} place{'s' if count > 1 else ''}.", Edited(line=line)
 
-    group = ToolGroup.EDIT
     return [
-        Tool.of(write_file, Effect.EDIT, group, has_artifact=True, paths=("path",)),
-        Tool.of(edit_file, Effect.EDIT, group, has_artifact=True, paths=("path",)),
+        Tool.of(write_file, "edit", has_artifact=True, paths=("path",)),
+        Tool.of(edit_file, "edit", has_artifact=True, paths=("path",)),
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
-from modes.toolspec import Effect, ToolGroup
+from tools.deps import ToolDeps
 from tools.tool import Tool
 from tools.workspace.encoding import shown_name
 from tools.workspace.line_range import LineRange
@@ -18,8 +18,9 @@ MAX_CHARACTERS = 80_000
 LIST_SECONDS = 10
 
 
-def read_tools(workspace: Workspace) -> list[Tool]:
-    """The tools of the group, on this workspace; paths come resolved, and judged."""
+def read_tools(deps: ToolDeps) -> list[Tool]:
+    """The tools of the group; paths come resolved, and judged."""
+    workspace = deps.workspace
 
     def read_file(path: str, offset: int | None = None, limit: int | None = None) -> str:
         """Read a text file; lines come numbered from 1.
@@ -91,11 +92,10 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             lines.append(f"[{found.stopped}: search more narrowly]")
         return "\n".join(lines) or f"No match for {regex!r} in {path!r}."
 
-    group = ToolGroup.READ
     return [
-        Tool.of(read_file, Effect.READ, group, paths=("path",)),
-        Tool.of(list_files, Effect.READ, group, paths=("path",), reads_below=True),
-        Tool.of(search_files, Effect.READ, group, paths=("path",), reads_below=True),
+        Tool.of(read_file, "read", paths=("path",)),
+        Tool.of(list_files, "read", paths=("path",), reads_below=True),
+        Tool.of(search_files, "read", paths=("path",), reads_below=True),
     ]
 
 

@@ -1,23 +1,26 @@
 """``Toolbox``: all tools by name, and the check of a call against its tool."""
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pkgutil import resolve_name
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from modes.catalog import Catalog
-from modes.errors import InvalidCallError
-from modes.mode import Mode
-from modes.toolspec import Effect, ToolSpec
+from modes.errors import ConfigurationError, InvalidCallError
+from modes.files.modes_file import OLD_GROUPS
+from modes.rules.urls import parse_url
+from modes.toolspec import ToolSpec
+from tools import GROUPS, TOOLS
 from tools.arguments import BROKEN, find_unserializable
-from tools.command import Commands, command_tools
-from tools.conversation import conversation_tools
-from tools.edit import edit_tools
-from tools.read import read_tools
+from tools.deps import Commands, ToolDeps
 from tools.sandbox.bubblewrap import Sandbox
 from tools.tool import Tool
 from tools.workspace.workspace import Workspace
+
+_GROUP = re.compile(r"[a-z][a-z0-9-]*")
 
 
 class Toolbox:
@@ -28,7 +31,14 @@ class Toolbox:
     ) -> None:
         self.workspace = workspace
         self.sandbox = sandbox
-        self._tools = {tool.spec.name: tool for tool in tools}
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            other = self._tools.setdefault(tool.spec.name, tool)
+            if other is not tool:
+                raise ConfigurationError(
+                    f"two tools are called {tool.spec.name!r}, in {other.file} and {tool.file}; "
+                    "rename one of them"
+                )
 
     def __getitem__(self, name: str) -> Tool:
         """The tool of this name; raises ``InvalidCallError`` where there is none."""
@@ -53,9 +63,10 @@ class Toolbox:
         a path that leads out of the workspace.
         """
         checked = self.validate(tool, args)
+        _resolve_url(tool, checked)
         for name in _paths(tool, checked):
             checked[name] = self.workspace.resolve(checked[name])
-            if tool.spec.effect is Effect.READ:
+            if tool.spec.effect.reads_files:
                 self._check_home(checked[name])
         return checked
 
@@ -71,6 +82,7 @@ class Toolbox:
     def check_at_once(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any] | None:
         """As ``check``, without blocking; None where a path takes a closer look."""
         checked = self.validate(tool, args)
+        _resolve_url(tool, checked)
         for name in _paths(tool, checked):
             found = self.workspace.resolve_at_once(checked[name])
             if found is None:
@@ -111,28 +123,52 @@ def _paths(tool: Tool, checked: Mapping[str, Any]) -> list[str]:
     return [name for name in tool.spec.paths if checked.get(name) is not None]
 
 
+def _resolve_url(tool: Tool, checked: dict[str, Any]) -> None:
+    name = tool.spec.url
+    if name is None or checked.get(name) is None:
+        return
+    try:
+        checked[name] = str(parse_url(checked[name]))
+    except ValueError as error:
+        raise InvalidCallError(f"{tool.spec.name}: {name} {checked[name]!r}: {error}") from error
+
+
 def build_toolbox(
-    workspace: Workspace, catalog: Catalog, commands: Commands | None = None
+    workspace: Workspace,
+    catalog: Catalog,
+    commands: Commands | None = None,
+    allowed_hosts: tuple[str, ...] = (),
 ) -> Toolbox:
     """All tools on ``workspace``, with the catalog's modes as the ones that can be named.
 
-    Without ``commands`` they run with the rights of whoever runs this.
+    Without ``commands`` they run with the rights of whoever runs this. Raises
+    ``ConfigurationError`` for a list of tools that does not hold.
     """
     commands = commands or Commands()
     modes = {slug: catalog[slug] for slug in catalog}
-    return Toolbox(workspace, _tools(workspace, modes, commands), commands.sandbox)
+    tools = _make_tools(ToolDeps(workspace, modes, commands, allowed_hosts))
+    return Toolbox(workspace, tools, commands.sandbox)
 
 
 def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:
     """What the rules must know of every tool; the same whatever the modes."""
-    return tuple(tool.spec for tool in _tools(workspace, {}, Commands()))
+    return tuple(tool.spec for tool in _make_tools(ToolDeps(workspace)))
 
 
-def _tools(workspace: Workspace, modes: Mapping[str, Mode], commands: Commands) -> list[Tool]:
-    """All tools; add yours here."""
-    return [
-        *read_tools(workspace),
-        *edit_tools(workspace),
-        *command_tools(workspace, commands),
-        *conversation_tools(modes),
-    ]
+def _make_tools(deps: ToolDeps) -> Iterator[Tool]:
+    for group in GROUPS:
+        if not _GROUP.fullmatch(group) or group in OLD_GROUPS:
+            raise ConfigurationError(
+                f"tools/__init__.py: {group!r} cannot be a tool group; take small letters, digits "
+                f"and dashes, and none of: {', '.join(OLD_GROUPS)}"
+            )
+    for needed, name in TOOLS:
+        try:
+            make = resolve_name(name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ConfigurationError(
+                f"tools/__init__.py: {name!r} cannot be loaded: {error}; "
+                "write 'tools.module:function'"
+            ) from error
+        for tool in make(deps):
+            yield tool.in_group(needed)

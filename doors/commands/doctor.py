@@ -11,7 +11,6 @@ from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
 from graph.settings import Settings, load_settings
 from modes.errors import ToolFailedError
-from modes.toolspec import ToolGroup
 from tools.command import MAX_SECONDS
 from tools.sandbox import seccomp
 from tools.sandbox.bubblewrap import Bubblewrap, Sandbox, bubblewrap
@@ -154,7 +153,7 @@ def _modes(deps: AgentDeps) -> Iterator[str]:
     """Whether a mode that may not edit everything can have commands do it."""
     for slug in deps.catalog:
         restriction = deps.edit_restriction(slug)
-        if restriction is None or deps.catalog[slug].grant(ToolGroup.COMMAND) is None:
+        if restriction is None or deps.catalog[slug].grant("command") is None:
             continue
         if deps.toolbox.sandbox is None:
             text = f"commands in {slug} mode can change the workspace, if you approve them"

@@ -17,7 +17,7 @@ from modes.plain_text import plain
 from modes.policy import Approvals, verdict
 from modes.rights import commands_to_look
 from modes.rules.permissions import Kind
-from modes.toolspec import Effect, ToolSpec
+from modes.toolspec import ToolSpec
 
 
 def main() -> Iterator[str]:
@@ -59,7 +59,7 @@ def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
     grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is not None and grant is None:
         alone = ", but for what is listed" if commands_to_look(mode, tool) else ""
-        return f"no group {tool.group.value!r}{alone}"
+        return f"no group {tool.group!r}{alone}"
     limit = f"; only on files that match '{grant.file_regex}'" if grant and grant.file_regex else ""
     return f"{reason}{limit}"
 
@@ -67,7 +67,7 @@ def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
 def _reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
     """Whether a command is held to what the mode may edit."""
     restriction = deps.edit_restriction(mode.slug)
-    if tool.effect is not Effect.COMMAND or kind == "deny" or restriction is None:
+    if not tool.effect.runs_programs or kind == "deny" or restriction is None:
         return ""
     changes = "cannot change the workspace" if tool.sandboxed else "may change files all the same"
     return f"; it {changes}: {restriction}"

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from graph.settings import ROOT
 from modes.catalog import Catalog, load_catalog
+from modes.effects import EFFECTS
 from modes.machine import Machine
 from modes.mode import Mode
 from modes.policy import Approvals, verdict
-from modes.toolspec import Effect, ToolSpec
+from modes.toolspec import ToolSpec
 
 
 def modes_table(catalog: Catalog) -> str:
@@ -27,7 +28,7 @@ def modes_table(catalog: Catalog) -> str:
 
 def _groups(mode: Mode) -> str:
     return ", ".join(
-        grant.group.value + (f" (`{grant.file_regex}`)" if grant.file_regex else "")
+        grant.group + (f" (`{grant.file_regex}`)" if grant.file_regex else "")
         for grant in mode.groups
     )
 
@@ -52,12 +53,13 @@ def approvals_table(catalog: Catalog) -> str:
 
 
 _CALLS = {
-    "reads": ToolSpec("tool", Effect.READ),
-    "edits": ToolSpec("tool", Effect.EDIT),
-    "commands in the sandbox": ToolSpec("tool", Effect.COMMAND, sandboxed=True),
-    "commands without one": ToolSpec("tool", Effect.COMMAND),
-    "a question": ToolSpec("tool", Effect.QUESTION),
-    "a change of mode": ToolSpec("tool", Effect.SWITCH),
+    "reads": ToolSpec("tool", EFFECTS["read"]),
+    "edits": ToolSpec("tool", EFFECTS["edit"]),
+    "commands in the sandbox": ToolSpec("tool", EFFECTS["command"], sandboxed=True),
+    "commands without one": ToolSpec("tool", EFFECTS["command"]),
+    "the network": ToolSpec("tool", EFFECTS["network"]),
+    "a question": ToolSpec("tool", EFFECTS["question"]),
+    "a change of mode": ToolSpec("tool", EFFECTS["switch"]),
 }
 
 

@@ -20,7 +20,6 @@ from doors.editor.updates import SessionUpdates
 from graph.approvals.requests import Request
 from graph.messages.repair import VOID
 from graph.state import Input
-from modes.toolspec import Effect
 
 STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
 DURABILITY: Durability = "sync"
@@ -81,7 +80,8 @@ class GraphRun:
         asked = {one["name"] for one in interrupt.value["action_requests"]}
         specs = self._session_config.loaded.deps.toolbox.specs
         return any(
-            spec.effect in (Effect.SWITCH, Effect.QUESTION) and spec.name in asked for spec in specs
+            (spec.effect.switches_mode or spec.effect.takes_answer) and spec.name in asked
+            for spec in specs
         )
 
     async def _stream(self, given: Given) -> Interrupt | None:

@@ -22,7 +22,6 @@ from graph.approvals.suggestions import suggestions
 from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
 from modes.plain_text import plain
-from modes.toolspec import Effect
 
 MAX_TARGETS = 4
 MAX_ANSWERS = 4
@@ -62,16 +61,15 @@ class Question:
         view = ToolCallView.at_once(deps, folder, call, is_due=True)
         # What the model says is shown as it is: a picture in it, say, would be fetched.
         told = as_output(asked["description"])
-        match view.effect:
-            case Effect.SWITCH:
-                content = (told, *plans)
-                options = (*_switch(), *_others(deps, asked, mode), _reject("No, stay"))
-            case Effect.QUESTION:
-                content = (told,)
-                options = (*_answers(asked), _in_the_chat())
-            case _:
-                content = (*(view.preview or (as_output(_call(asked, view)),)), told)
-                options = (*_tool(asked, view), _reject("Reject"))
+        if view.effect.switches_mode:
+            content = (told, *plans)
+            options = (*_switch(), *_others(deps, asked, mode), _reject("No, stay"))
+        elif view.effect.takes_answer:
+            content = (told,)
+            options = (*_answers(asked), _in_the_chat())
+        else:
+            content = (*(view.preview or (as_output(_call(asked, view)),)), told)
+            options = (*_tool(asked, view), _reject("Reject"))
         return cls(view, content, options)
 
     @property
@@ -162,7 +160,7 @@ def _answers(asked: ActionRequest) -> Iterator[Option]:
 
 def _call(asked: ActionRequest, view: ToolCallView) -> str:
     """All that will run, of which a title shows the beginning."""
-    if view.effect is Effect.COMMAND:
+    if view.effect.runs_programs:
         return "\n".join(str(value) for value in asked["args"].values())
     return "\n".join(f"{name}: {value}" for name, value in asked["args"].items())
 

@@ -23,22 +23,13 @@ from doors.editor.folder import Folder
 from graph.deps import AgentDeps
 from graph.messages.repair import call_id
 from graph.messages.untrusted import remove_marks
+from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.plain_text import plain
-from modes.toolspec import Effect
 from tools.arguments import BROKEN
 from tools.tool import Tool
 
 MAX_TITLE = 200
-KINDS: Mapping[Effect, ToolKind] = {
-    Effect.READ: "read",
-    Effect.EDIT: "edit",
-    Effect.COMMAND: "execute",
-    Effect.NOTE: "think",
-    Effect.QUESTION: "other",
-    Effect.SWITCH: "switch_mode",
-    Effect.COMPLETE: "other",
-}
 
 
 @dataclass(frozen=True)
@@ -48,8 +39,7 @@ class ToolCallView:
     id: str
     title: str
     kind: ToolKind = "other"
-    effect: Effect | None = None
-    """None for a tool that does not exist."""
+    effect: Effect = NO_EFFECT
     files: tuple[Path, ...] = ()
     given: Any = None
     """The arguments as the model gave them."""
@@ -85,17 +75,16 @@ class ToolCallView:
         else:
             names = [args[name] for name in tool.spec.paths if args.get(name) is not None]
             files = tuple(map(folder.file, names))
-            if tool.spec.effect is Effect.EDIT and files:
+            if tool.spec.effect.changes_files and files:
                 old = partial(text_of, deps.toolbox.workspace, names[0]) if is_due else None
                 preview, line = preview_of(args, files[0], old)
         effect = tool.spec.effect
-        looks_around = effect is Effect.READ and tool.spec.reads_below
         return cls(
             call_id(call),
             plain(_title(deps, tool, args), MAX_TITLE) or call["name"],
-            "search" if looks_around else KINDS[effect],
+            "search" if tool.spec.reads_below else effect.shown_as,
             effect,
-            files if effect in (Effect.READ, Effect.EDIT) else (),
+            files if effect.reads_files or effect.changes_files else (),
             call["args"],
             preview,
             is_due,
@@ -151,8 +140,7 @@ class ToolCallView:
                     return list(diff(self.files[0], old, new))
             if self.preview:
                 return list(self.preview)
-        is_raw = self.effect in (Effect.READ, Effect.COMMAND)
-        return [as_output(text) if is_raw else as_text(text)]
+        return [as_output(text) if self.effect.result_is_data else as_text(text)]
 
     def _whole(self, status: ToolCallStatus) -> dict[str, Any]:
         return {
@@ -171,22 +159,19 @@ class ToolCallView:
 
 def _title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:
     spec = tool.spec
-    match spec.effect:
-        case Effect.SWITCH:
-            slug = args.get("mode_slug")
-            name = deps.catalog[slug].name if slug in deps.catalog else slug
-            return f"Switch to {name} mode"
-        case Effect.QUESTION:
-            return str(args.get("question"))
-        case Effect.NOTE:
-            return "Update the todo list"
-        case Effect.COMPLETE:
-            return "Done"
-        case Effect.COMMAND if spec.command is not None:
-            return " ⏎ ".join(str(args.get(spec.command)).splitlines())
-        case Effect.READ:
-            values = list(args.values())
-        case _:
-            values = [args.get(name) for name in spec.paths]
+    if spec.effect.title:
+        return spec.effect.title
+    if spec.effect.switches_mode:
+        slug = args.get("mode_slug")
+        name = deps.catalog[slug].name if slug in deps.catalog else slug
+        return f"Switch to {name} mode"
+    if spec.effect.takes_answer:
+        return str(args.get("question"))
+    if spec.command is not None:
+        return " ⏎ ".join(str(args.get(spec.command)).splitlines())
+    if spec.effect.changes_files:
+        values = [args.get(name) for name in spec.paths]
+    else:
+        values = list(args.values())
     words = [value for value in values if isinstance(value, str) and value != "."]
     return " ".join([spec.name.replace("_", " ").capitalize(), *words])

@@ -25,7 +25,7 @@ from langgraph.types import Overwrite
 
 from doors.editor.content import as_output, as_text, shown, text_block
 from doors.editor.folder import Folder
-from doors.editor.tool_calls import KINDS, ToolCallView
+from doors.editor.tool_calls import ToolCallView
 from graph.deps import AgentDeps
 from graph.messages.from_model import CUT_OFF
 from graph.messages.normal_form import is_sound_id
@@ -33,7 +33,6 @@ from graph.messages.repair import call_id, open_calls
 from graph.state import Planned
 from modes.errors import InvalidCallError
 from modes.plain_text import plain
-from modes.toolspec import Effect
 
 OUTPUT_SECONDS = 0.2
 """Between two updates of what a command has printed so far."""
@@ -108,7 +107,7 @@ class SessionUpdates:
         if id in self._used or not is_sound_id(id):
             return  # it will get another one
         try:
-            kind = KINDS[deps.toolbox[name].spec.effect]
+            kind = deps.toolbox[name].spec.effect.shown_as
         except InvalidCallError:
             kind = "other"
         self._used.add(id)
@@ -209,7 +208,7 @@ class SessionUpdates:
         while self._open:
             id, view = self._open.popitem()
             output = self._output.pop(id, "")
-            is_begun = id in self._running and view.effect in (Effect.EDIT, Effect.COMMAND)
+            is_begun = id in self._running and view.effect.changes_the_world
             await self.send(view.failed(STOPPED_IN_IT if is_begun else why, output))
         self._running.clear()
         self.streamed, self._has_streamed = "", False

@@ -8,13 +8,12 @@ from graph.approvals.judging import Judged
 from graph.deps import AgentDeps
 from graph.messages.repair import call_id
 from modes.errors import ToolFailedError
-from modes.toolspec import Effect
 from tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 
 
 async def digest_contents(deps: AgentDeps, judged: Sequence[Judged]) -> dict[str, str]:
     """A digest for each call that edits files and needs a person, by its id."""
-    edits = [one for one in judged if one.verdict.kind == "ask" and one.effect is Effect.EDIT]
+    edits = [one for one in judged if one.verdict.kind == "ask" and one.effect.changes_files]
     paths = list(dict.fromkeys(path for one in edits for path in edited_files(one)))
     # Side by side: an editor may take its time for each.
     found = await asyncio.gather(*(digest_files(deps, [path]) for path in paths))
@@ -25,8 +24,10 @@ async def digest_contents(deps: AgentDeps, judged: Sequence[Judged]) -> dict[str
 
 
 def edited_files(one: Judged) -> list[str]:
-    """The real paths that a call would change."""
-    return [path for path in one.real_paths.values() if path is not None]
+    """The real paths that a call would change; none for a call that changes no file."""
+    if one.tool is None or one.args is None or not one.effect.changes_files:
+        return []
+    return [path for name in one.tool.spec.paths if (path := one.args[name]) is not None]
 
 
 async def digest_files(deps: AgentDeps, paths: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from graph.deps import AgentDeps, edit_limit
 from graph.state import Todo
 from modes.mode import Mode
 from modes.plain_text import escaped, plain, readable, unseen
-from modes.toolspec import Effect, ToolGroup
 
 MAX_NAMED = 30
 MAX_REASON = 1000
@@ -19,27 +18,21 @@ MAX_PLACES = 10
 def describe(deps: AgentDeps, mode: Mode, one: Judged) -> str:
     """What a person reads before deciding on a call."""
     assert one.args is not None
-    match one.effect:
-        case Effect.SWITCH:
-            target = deps.catalog[one.args["mode_slug"]]
-            return (
-                f"Switch from {mode.name} to {target.name} mode? "
-                f"Reason: {plain(one.args['reason'], MAX_REASON)}\n"
-                f"{describe_switch(deps, mode, target)}"
-            )
-        case Effect.QUESTION:
-            labels = [f"- {label}" for label in suggestions(one.args)]
-            return "\n".join([readable(one.args["question"]), *labels])
-        case Effect.COMMAND:
-            return (
-                f"{mode.name} mode wants to use {one.call['name']}: {one.verdict.reason}. "
-                f"{_reach(deps, mode, one.verdict.reason)}{_not_seen(one)}"
-            )
-        case _:
-            return (
-                f"{mode.name} mode wants to use {one.call['name']}{_real_paths(one)}: "
-                f"{one.verdict.reason}.{_not_seen(one)}"
-            )
+    if one.effect.switches_mode:
+        target = deps.catalog[one.args["mode_slug"]]
+        return (
+            f"Switch from {mode.name} to {target.name} mode? "
+            f"Reason: {plain(one.args['reason'], MAX_REASON)}\n"
+            f"{describe_switch(deps, mode, target)}"
+        )
+    if one.effect.takes_answer:
+        labels = [f"- {label}" for label in suggestions(one.args)]
+        return "\n".join([readable(one.args["question"]), *labels])
+    wish = f"{mode.name} mode wants to use {one.call['name']}"
+    if one.effect.runs_programs:
+        reach = _reach(deps, mode, one.verdict.reason)
+        return f"{wish}: {one.verdict.reason}. {reach}{_not_seen(one)}"
+    return f"{wish}{_resolved(one)}: {one.verdict.reason}.{_not_seen(one)}"
 
 
 def _not_seen(one: Judged) -> str:
@@ -78,12 +71,10 @@ def _reach(deps: AgentDeps, mode: Mode, reason: str) -> str:
     return f"It {change} change the workspace, and {network}."
 
 
-def _real_paths(one: Judged) -> str:
-    """The files that are meant, where the call names them in another way: by a link, say."""
-    assert one.tool is not None
-    assert one.args is not None
-    names = one.tool.spec.paths
-    real = [one.args[name] for name in names if one.args[name] != one.call["args"].get(name)]
+def _resolved(one: Judged) -> str:
+    """The files or the address meant, where the call names them in another way: by a link, say."""
+    given = one.call["args"]
+    real = [value for name, value in one.resolved.items() if value != given.get(name)]
     return f" on {', '.join(map(repr, real))}" if real else ""
 
 
@@ -91,7 +82,7 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
     """What a switch brings and takes: tools, files to edit, the model."""
     gained, lost = deps.machine.difference(source.slug, target.slug)
     text = f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
-    if source.grant(ToolGroup.EDIT) and target.grant(ToolGroup.EDIT):
+    if source.grant("edit") and target.grant("edit"):
         before, after = (edit_limit(mode) or "every file" for mode in (source, target))
         if before != after:
             text += f" Files to edit: {after} instead of {before}."

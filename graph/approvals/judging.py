@@ -12,6 +12,7 @@ from graph.approvals.suggestions import switch_targets
 from graph.deps import AgentDeps
 from graph.messages.repair import call_id
 from graph.state import ActTask, Approved, Planned, State
+from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.mode import Mode
 from modes.policy import (
@@ -19,11 +20,9 @@ from modes.policy import (
     Approvals,
     RememberedApprovals,
     Verdict,
-    can_be_remembered,
     verdict,
 )
 from modes.rules.matching import Subject
-from modes.toolspec import Effect
 from tools.tool import Tool
 
 
@@ -69,31 +68,21 @@ class Judged:
     """The arguments as the tool gets them. Both are None for a call that makes no sense."""
 
     @property
-    def effect(self) -> Effect | None:
-        """What the call does to the world; None for one that makes no sense."""
-        return self.tool.spec.effect if self.tool is not None else None
+    def effect(self) -> Effect:
+        """What the call does to the world; ``NO_EFFECT`` for one that makes no sense."""
+        return self.tool.spec.effect if self.tool is not None else NO_EFFECT
 
     @property
-    def real_paths(self) -> dict[str, str]:
-        """The arguments that name files, as they resolved."""
+    def resolved(self) -> dict[str, str | None]:
+        """The arguments that name files, and the address, as they were resolved and judged."""
         if self.tool is None or self.args is None:
             return {}
-        return {name: self.args[name] for name in self.tool.spec.paths}
-
-    @property
-    def brings_data(self) -> bool:
-        """Whether its result is somebody else's text: a file's, a program's."""
-        return self.effect in (Effect.READ, Effect.COMMAND)
-
-    @property
-    def changes_the_world(self) -> bool:
-        """Whether running it twice is not the same as running it once."""
-        return self.effect in (Effect.EDIT, Effect.COMMAND)
+        return {name: self.args[name] for name in self.tool.spec.resolved}
 
     @property
     def can_be_remembered(self) -> bool:
         """Whether a person may approve the like of it once for all; not what might be denied."""
-        return self.tool is not None and can_be_remembered(self.tool.spec) and not self.verdict.firm
+        return self.effect.can_be_remembered and not self.verdict.firm
 
     @property
     def exact(self) -> str | None:
@@ -113,7 +102,7 @@ class Judged:
     @property
     def runs_beside_others(self) -> bool:
         """Whether it may run side by side with its neighbours: it changes nothing."""
-        return self.verdict.kind == "deny" or self.effect is Effect.READ
+        return self.verdict.kind == "deny" or self.effect.runs_beside_others
 
 
 async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged:
@@ -139,7 +128,7 @@ async def judge_all(
     has_switch = False
     for call in calls:
         one = await judge(deps, context, call)
-        if one.effect is Effect.SWITCH and one.verdict.kind == "ask":
+        if one.effect.switches_mode and one.verdict.kind == "ask":
             if has_switch:
                 one = _denied(call, "Call switch_mode once in a message.")
             has_switch = True
@@ -175,7 +164,7 @@ def plan_batches(
 def _judge(
     deps: AgentDeps, context: CallContext, call: ToolCall, tool: Tool, args: dict[str, Any]
 ) -> Judged:
-    if tool.spec.effect is Effect.COMPLETE and not context.is_only_call:
+    if tool.spec.effect.ends_turn and not context.is_only_call:
         return _denied(call, f"Call {tool.spec.name} alone.")
     for target in switch_targets(tool.spec.effect, args):
         if problem := _no_switch(deps, context, tool, target):
@@ -193,9 +182,9 @@ def _no_switch(deps: AgentDeps, context: CallContext, tool: Tool, target: str) -
         return f"The user has refused a switch to {target!r} in this turn; go on without it."
     if problem := deps.models.problem(deps.catalog[target].model):
         return f"No switch to {target!r} is possible: {problem}"
-    if tool.spec.effect is Effect.QUESTION:
+    if tool.spec.effect.takes_answer:
         for spec in deps.toolbox.specs:
-            if spec.effect is Effect.SWITCH:
+            if spec.effect.switches_mode:
                 found = verdict(context.mode, spec, {"mode_slug": target}, context.approvals)
                 return found.reason if found.kind == "deny" else None
     return None

@@ -17,7 +17,6 @@ from modes.errors import InvalidCallError, InvalidInputError
 from modes.mode import Mode
 from modes.plain_text import escaped
 from modes.rules.matching import check_pattern
-from modes.toolspec import Effect
 from tools.toolbox import Toolbox
 
 
@@ -163,11 +162,7 @@ def _fits(toolbox: Toolbox, decision: Decision, one: Judged) -> None:
         raise InvalidInputError(
             f"decision {decision['type']!r} on {name}; allowed are: {', '.join(allowed)}"
         )
-    if (
-        decision["type"] == "approve"
-        and "approvals" in decision
-        and one.effect is not Effect.SWITCH
-    ):
+    if decision["type"] == "approve" and "approvals" in decision and not one.effect.switches_mode:
         raise InvalidInputError(f"'approvals' goes with the approval of a switch, not of {name}")
     if decision["type"] == "approve" and decision.get("remember", False) is not False:
         _fits_remember(decision["remember"], one)
@@ -204,6 +199,6 @@ def _fits_remember(pattern: bool | str, one: Judged) -> None:
 
 
 def _allowed(one: Judged) -> tuple[str, ...]:
-    if one.effect is Effect.QUESTION:
+    if one.effect.takes_answer:
         return ("respond", "reject")
     return ("approve", "edit", "reject")

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from modes.effects import Effect
 from modes.plain_text import plain
-from modes.toolspec import Effect
 
 
-def switch_targets(effect: Effect | None, args: Mapping[str, Any]) -> list[str]:
+def switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
     """The modes to which a call may switch, itself or by the answer to it."""
-    if effect is Effect.SWITCH:
+    if effect.switches_mode:
         return [args["mode_slug"]]
-    if effect is Effect.QUESTION:
+    if effect.takes_answer:
         return [slug for slug in suggestions(args).values() if slug is not None]
     return []
 

@@ -9,7 +9,7 @@ from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
 from graph.started_calls import StartedCalls
 from modes.plain_text import plain
-from tools.command import Commands
+from tools.deps import Commands
 from tools.sandbox.bubblewrap import Sandbox, bubblewrap
 from tools.sandbox.limits import Limits
 from tools.toolbox import build_toolbox

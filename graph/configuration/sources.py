@@ -21,8 +21,9 @@ from modes.files.modes_file import ModesFile, parse_mode, parse_modes, parse_per
 from modes.mode import Level, Mode, Origin, UserRules
 from modes.plain_text import plain
 from modes.rules.permissions import Kind, Rules, check_rules
-from modes.toolspec import Effect, ToolSpec
+from modes.toolspec import ToolSpec
 from prompts import FOLDER as PROMPTS
+from tools import GROUPS
 from tools.toolbox import tool_specs
 from tools.workspace.workspace import Workspace
 
@@ -102,7 +103,7 @@ class Sources:
         real = [file.resolve() for file in files]
         inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
         denied: dict[str, Kind] = {f"/{name}": "deny" for name in inside}
-        edits = [spec.name for spec in self._specs if spec.effect is Effect.EDIT]
+        edits = [spec.name for spec in self._specs if spec.effect.changes_files]
         return [UserRules(dict.fromkeys(edits, denied), "the agent's own files")] if inside else []
 
     def _default_mode(self, slugs: list[str], notices: list[str]) -> str:
@@ -198,9 +199,16 @@ class Sources:
 
 
 def check_modes(modes: Iterable[Mode], specs: Iterable[ToolSpec]) -> None:
-    """Raise ``ModeFileError`` for permissions that cannot be kept."""
+    """Raise ``ModeFileError`` for unknown tool groups, and permissions that cannot be kept."""
     specs = tuple(specs)
     for mode in modes:
+        for grant in mode.groups:
+            if grant.group not in GROUPS:
+                raise ModeFileError(
+                    f"{mode.origin.file}: mode {mode.slug!r}: groups: unknown group "
+                    f"{plain(grant.group, 100)!r}; the groups are: {', '.join(GROUPS)} "
+                    "(tools/__init__.py lists them)"
+                )
         with _naming(f"{mode.origin.file}: mode {mode.slug!r}: permissions"):
             check_rules(mode.permissions, specs)
 

@@ -10,4 +10,5 @@ __all__ = (  # modules; what is not here is the package's own
     "permissions",
     "protected_paths",
     "shell_words",
+    "urls",
 )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from modes.rules.globs import check_glob, path_matches, word_matches
 from modes.rules.shell_words import command_words, mentioned_commands
+from modes.rules.urls import Url, check_url_pattern, parse_url, url_is_covered, url_is_met
 from modes.toolspec import ToolSpec
 
 EVERY = "*"
@@ -21,6 +22,9 @@ def check_pattern(tool: ToolSpec, pattern: str) -> None:
         return
     if not tool.takes_patterns:
         raise ValueError(f"{tool.name} takes no pattern but {EVERY!r} (got {pattern!r})")
+    if tool.url is not None:
+        check_url_pattern(pattern)
+        return
     check_glob(pattern)
     names = pattern.strip("/").split("/")
     if tool.command is None and (pattern.startswith("!") or {"", ".", ".."} & set(names)):
@@ -63,6 +67,15 @@ class Subject:
         given = (self._args[name] for name in self._tool.paths)
         return [path for path in given if path is not None]
 
+    @cached_property
+    def _url(self) -> Url | None:
+        """The address; None where there is none, or none that can be fetched."""
+        assert self._tool.url is not None
+        try:
+            return parse_url(self._args[self._tool.url] or "")
+        except ValueError:
+            return None
+
     def is_covered_by(self, pattern: str) -> bool:
         """Whether an ``allow`` for the pattern is one for this call: in doubt it is not."""
         if pattern == EVERY:
@@ -73,6 +86,8 @@ class Subject:
             if self._words is None or any(text != "." for text in texts):
                 return False
             return _words_match(pattern, self._words)
+        if self._tool.url is not None:
+            return self._url is not None and url_is_covered(pattern, self._url)
         return bool(self._paths) and all(_covers(pattern, path) for path in self._paths)
 
     def is_met_by(self, pattern: str) -> Match:
@@ -83,6 +98,8 @@ class Subject:
             if any(_words_match(pattern, words) for words in self._mentioned):
                 return "yes"
             return "maybe" if self._words is None else "no"
+        if self._tool.url is not None:
+            return "maybe" if self._url is None else url_is_met(pattern, self._url)
         if any(_meets(pattern, path) for path in self._paths):
             return "yes"
         is_below = self._tool.reads_below and any(
@@ -92,12 +109,17 @@ class Subject:
 
     @cached_property
     def exact(self) -> str | None:
-        """What two calls share if the one may stand for the other; None where none may."""
+        """What two calls share if the one may stand for the other; None where none may.
+
+        Of a fetch it is the site, not the page.
+        """
         if self._tool.command is not None:
             if self._words is None:
                 return None
             others = "".join(f", {name}={value!r}" for name, value in self._others.items())
             return shlex.join(self._words) + others
+        if self._tool.url is not None:
+            return f"{self._url.origin}/*" if self._url is not None else None
         return self._paths[0] if len(self._paths) == 1 and not self._tool.reads_below else None
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from modes.rules.matching import EVERY, Match, Subject, check_pattern
-from modes.toolspec import Effect, ToolSpec
+from modes.toolspec import ToolSpec
 
 MAX_PATTERNS = 500
 Kind = Literal["allow", "ask", "deny"]
@@ -86,7 +86,7 @@ def check_rules(rules: Rules, tools: Iterable[ToolSpec]) -> None:
             raise ValueError(f"{len(patterns)} patterns for {name}; {MAX_PATTERNS} are the limit")
         tool = specs[name]
         for pattern, kind in patterns.items():
-            if kind == "allow" and tool.effect in (Effect.SWITCH, Effect.QUESTION):
+            if kind == "allow" and not tool.effect.can_be_allowed:
                 raise ValueError(f"{name} cannot be allowed: it is a person who decides or answers")
             check_pattern(tool, pattern)
 

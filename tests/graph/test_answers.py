@@ -17,7 +17,7 @@ from modes.catalog import Catalog
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import ScriptedModel, calling
-from tools.command import Commands
+from tools.deps import Commands
 from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace

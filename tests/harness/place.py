@@ -9,7 +9,7 @@ from graph.configuration.project_files import read_project
 from graph.configuration.trust import TrustFile
 from graph.deps import AgentDeps
 from graph.settings import Settings
-from tools.command import Commands
+from tools.deps import Commands
 from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace

@@ -8,10 +8,11 @@ import pytest
 from statemachine.exceptions import TransitionNotAllowed
 
 from modes.catalog import Catalog
+from modes.effects import EFFECTS
 from modes.errors import UnknownModeError
 from modes.machine import Configuration, Event, Machine, Phase
 from modes.mode import Mode
-from modes.toolspec import Effect, ToolSpec
+from modes.toolspec import ToolSpec
 from tests.harness.modes import load_test_catalog
 
 LEGAL = {
@@ -70,8 +71,8 @@ def test_the_next_node(machine: Machine) -> None:
 
 def test_tools_are_bound_only_while_it_thinks() -> None:
     specs = [
-        ToolSpec("look", Effect.READ, None),
-        ToolSpec("write", Effect.EDIT, load_test_catalog()["code"].groups[1].group),
+        ToolSpec("look", EFFECTS["read"], None),
+        ToolSpec("write", EFFECTS["edit"], load_test_catalog()["code"].groups[1].group),
     ]
     machine = Machine(load_test_catalog(), iter(specs))
     bound = {

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from modes.effects import EFFECTS
 from modes.errors import FileRestrictionError, NotAllowedError
 from modes.policy import Approvals, RememberedApprovals, verdict
 from modes.rules.permissions import Kind
-from modes.toolspec import Effect, ToolGroup, ToolSpec
+from modes.toolspec import ToolSpec
 from tests.harness.modes import load_test_catalog
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
@@ -69,7 +70,7 @@ def test_what_is_bound_is_what_may_run(tmp_path: Path, mode: str, policy: Approv
 
 
 def test_a_tool_that_hides_its_files_is_refused_where_files_are_restricted() -> None:
-    move = ToolSpec("move_file", Effect.EDIT, ToolGroup.EDIT)
+    move = ToolSpec("move_file", EFFECTS["edit"], "edit")
     for args in (None, {"source": "a.md", "target": "b.py"}):
         assert verdict(CATALOG["architect"], move, args, Approvals.AUTO).kind == "deny"
         assert verdict(CATALOG["code"], move, args, Approvals.AUTO).kind == "allow"
@@ -90,7 +91,7 @@ def test_no_memory_decides_for_a_person(tmp_path: Path) -> None:
     everything = RememberedApprovals(patterns=["*"])
     for spec in specs:
         found = verdict(CATALOG["code"], spec, ARGS[spec.name], Approvals.MANUAL, everything)
-        asks = spec.effect in (Effect.SWITCH, Effect.QUESTION)
+        asks = not spec.effect.can_be_allowed
         assert found.kind == ("ask" if asks else "allow"), spec.name
 
 
@@ -106,7 +107,7 @@ def test_no_memory_decides_for_a_person(tmp_path: Path) -> None:
     ],
 )
 def test_each_path_of_a_call_counts(paths: tuple[str, str | None], kind: str) -> None:
-    move = ToolSpec("move_file", Effect.EDIT, ToolGroup.EDIT, paths=("source", "target"))
+    move = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
     args = dict(zip(move.paths, paths, strict=True))
     assert verdict(CATALOG["architect"], move, args, Approvals.AUTO).kind == kind
 
@@ -122,7 +123,7 @@ def test_each_path_of_a_call_counts(paths: tuple[str, str | None], kind: str) ->
     ],
 )
 def test_each_path_of_a_call_counts_for_rules(rules: dict[str, Kind], kind: str) -> None:
-    move = ToolSpec("move_file", Effect.EDIT, ToolGroup.EDIT, paths=("source", "target"))
+    move = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
     mode = CATALOG["code"].model_copy(update={"permissions": {"move_file": rules}})
     args = {"source": "docs/a", "target": "src/b"}
     assert verdict(mode, move, args, Approvals.AUTO).kind == kind

@@ -13,7 +13,6 @@ from graph.deps import AgentDeps
 from graph.settings import Settings
 from modes.errors import InvalidCallError
 from modes.policy import Approvals
-from modes.toolspec import Effect
 from tests.harness.place import in_sandbox
 
 SETS: list[dict[str, Any]] = yaml.safe_load(
@@ -74,7 +73,7 @@ def arguments(deps: AgentDeps, tool: str, given: Any) -> dict[str, Any]:
         spec = deps.toolbox[tool].spec
     except InvalidCallError:
         return {"path": given}
-    if spec.effect is Effect.SWITCH:
+    if spec.effect.switches_mode:
         return {"mode_slug": given, "reason": "because"}
     rest = {"write_file": {"content": "x"}, "edit_file": {"old": "x", "new": "y"}}.get(tool, {})
     return {spec.command or spec.paths[0]: given, **rest}

@@ -16,7 +16,8 @@ from tests.harness.conversation import Conversation, make_agent
 from tests.harness.recording import MODELS
 from tests.provider.script import say
 from tests.provider.server import serving
-from tools.command import Commands, command_tools
+from tools.command import command_tools
+from tools.deps import Commands, ToolDeps
 from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
 from tools.workspace.workspace import Workspace
 
@@ -62,7 +63,7 @@ def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str
                 assert known == tool, "a tool is the same in every mode"
         yield f"tools-{name}.json", as_json([tools[tool] for tool in sorted(tools)])
     commands = Commands(Sandbox(Bubblewrap("bwrap")))
-    (command,) = command_tools(workspace, commands)
+    (command,) = command_tools(ToolDeps(workspace, commands=commands))
     yield "execute_command-in-the-sandbox.txt", f"{command.runnable.description}\n"
 
 

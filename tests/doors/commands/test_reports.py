@@ -123,7 +123,7 @@ def test_modes_of_one_mode_and_its_prompt(place: UserFolders, run: Run) -> None:
 
 def test_modes_follows_the_policy(place: UserFolders, run: Run) -> None:
     shown = run("modes", APPROVALS="auto").stdout
-    assert "write_file             allow  edits inside the workspace" in shown
+    assert "write_file             allow  changes a file, approvals are 'auto'" in shown
 
 
 def test_trust_shows_and_records(place: UserFolders, run: Run) -> None:

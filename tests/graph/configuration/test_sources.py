@@ -16,7 +16,6 @@ from modes.errors import ConfigurationError, ModeFileError
 from modes.machine import Configuration, Phase
 from modes.mode import Level
 from modes.policy import Approvals, verdict
-from modes.toolspec import ToolGroup
 from tests.harness.modes import load_test_catalog
 from tests.harness.place import UserFolders, modes_file
 
@@ -57,7 +56,7 @@ def test_project_over_global_over_built_in(place: UserFolders) -> None:
     assert levels["ask"] is Level.BUILT_IN
     assert levels["mine"] is Level.GLOBAL
     assert levels["code"] is levels["both"] is levels["theirs"] is Level.PROJECT
-    assert catalog["code"].grant(ToolGroup.EDIT) is None
+    assert catalog["code"].grant("edit") is None
     assert catalog["code"].permissions == {}
 
 

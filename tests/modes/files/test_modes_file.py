@@ -102,7 +102,7 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
         (HEAD.replace("name: A", 'name: "A\\nB"'), "mode 'a': name"),
         (HEAD.replace("roleDefinition: r", "roleDefinition: '  '"), "roleDefinition"),
         (HEAD.replace("  roleDefinition: r\n", ""), "roleDefinition: is missing"),
-        (HEAD + "  groups: [fly]", "groups.0.group"),
+        (HEAD + "  groups: ['']", "groups.0.group"),
         (HEAD + "  groups: [read, read]", "group 'read' is there twice"),
         (HEAD + "  groups: [read, [read, {}]]", "twice"),
         (HEAD + "  groups: read", "groups"),

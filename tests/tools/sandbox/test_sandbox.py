@@ -29,7 +29,7 @@ from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_test_catalog
 from tools.calling import Calling, calling
-from tools.command import Commands
+from tools.deps import Commands
 from tools.sandbox import process
 from tools.sandbox.bubblewrap import Sandbox, bubblewrap
 from tools.sandbox.limits import Limits

@@ -1,0 +1,159 @@
+"""URLs of network tools: one spelling for each, and the patterns that rules have for them.
+
+A pattern is a URL, or one that ends in ``/*``: that folder and all below it, with any query.
+Scheme, host and port are compared as a whole, so ``https://docs.python.org/*`` is neither for
+``http://docs.python.org/`` nor for ``https://docs.python.org.evil.com/``.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from typing import Literal
+from urllib.parse import quote, unquote, urlsplit
+
+MAX_CHARACTERS = 2000
+PORTS = {"http": 80, "https": 443}
+_NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+# What some servers read as a slash, or decode a second time: where such a path leads is unsure.
+_UNSURE = re.compile(r"%2f|%5c|%25|//|;", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """An absolute URL of the web, in its one spelling."""
+
+    scheme: str
+    host: str
+    """In small letters; an IPv6 address without its brackets."""
+    port: int
+    path: str
+    query: str
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host, and the port where it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+    def __str__(self) -> str:
+        return f"{self.origin}{self.path}{self.query}"
+
+
+def parse_url(text: str) -> Url:
+    """Read a URL as it will be fetched; raises ``ValueError`` that says what is wrong.
+
+    Refuses what clients and servers read in different ways: user names, backslashes, blanks,
+    hosts that are not ASCII, and numbers that stand for an address.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"a URL of {len(text)} characters; {MAX_CHARACTERS} are the limit")
+    if not text.isprintable() or any(c in text for c in " \\"):
+        raise ValueError("the URL holds a blank, a backslash or a control character")
+    parts = urlsplit(text)
+    if parts.scheme not in PORTS:
+        raise ValueError("the URL does not begin with https:// or http://")
+    if "@" in parts.netloc:
+        raise ValueError("the URL holds a user name ('@' before its path)")
+    port = parts.port  # raises ValueError for one that is no number, or too large
+    if parts.netloc.endswith(":") or port == 0:
+        raise ValueError("the URL has a ':' with no port behind it, or port 0")
+    query = f"?{_escape(parts.query)}" if parts.query else ""
+    return Url(
+        parts.scheme,
+        parse_host(parts.hostname or ""),
+        PORTS[parts.scheme] if port is None else port,
+        _without_dots(_escape(parts.path) or "/"),
+        query,
+    )
+
+
+def parse_host(host: str) -> str:
+    """A host in its one spelling; raises ``ValueError``."""
+    if ":" in host:
+        return str(IPv6Address(host)) if "%" not in host else _refuse(host)
+    name = host.lower().removesuffix(".")
+    if not name.isascii() or _NAME.fullmatch(name) is None:
+        _refuse(host)
+    if _NUMBER.fullmatch(name.rpartition(".")[2]):
+        return str(IPv4Address(name))  # four decimal numbers, or ValueError
+    return name
+
+
+def _refuse(host: str) -> str:
+    raise ValueError(f"{host!r} is no host; write a name in ASCII (xn--...), or an IP address")
+
+
+def _escape(text: str) -> str:
+    """Percent-encoding in one spelling: only where it is needed, in capitals."""
+
+    def decode(found: re.Match[str]) -> str:
+        character = chr(int(found[1], 16))
+        return character if character in _UNRESERVED else found[0].upper()
+
+    if re.search(r"%(?![0-9A-Fa-f]{2})", text):
+        raise ValueError("the URL holds a '%' that begins no escape such as %20")
+    return quote(_ESCAPE.sub(decode, text), safe="%/:?#[]@!$&'()*+,;=~")
+
+
+def _without_dots(path: str) -> str:
+    """The path with ``.`` and ``..`` resolved; it never leads above the root."""
+    names: list[str] = []
+    *folders, last = path.split("/")[1:]
+    for name in (*folders, last):
+        if name == "..":
+            names[-1:] = []
+        elif name != ".":
+            names.append(name)
+    if last in (".", ".."):
+        names.append("")
+    return "/" + "/".join(names)
+
+
+def check_url_pattern(pattern: str) -> None:
+    """Raise ``ValueError`` for a pattern that is no URL, or has ``*`` elsewhere than at its end."""
+    base = pattern.removesuffix("*")
+    if "*" in base or (base != pattern and not base.endswith("/")):
+        raise ValueError(
+            f"the pattern {pattern!r} may have one '*', at its end and after a slash: "
+            "'https://docs.python.org/*'"
+        )
+    try:
+        if str(parse_url(base)) != base:
+            raise ValueError(f"write it as {parse_url(base)}{pattern[len(base) :]}")
+    except ValueError as error:
+        raise ValueError(f"the pattern {pattern!r} can match no URL: {error}") from error
+
+
+def url_is_covered(pattern: str, url: Url) -> bool:
+    """Whether an ``allow`` for the pattern is one for the URL: in doubt it is not."""
+    base = parse_url(pattern.removesuffix("*"))
+    if url.origin != base.origin:
+        return False
+    if not pattern.endswith("*"):
+        return url == base
+    if base.path == "/":
+        return True
+    return url.path.startswith(base.path) and not _UNSURE.search(url.path)
+
+
+def url_is_met(pattern: str, url: Url) -> Literal["yes", "no", "maybe"]:
+    """Whether an ``ask`` or a ``deny`` for the pattern is one for the URL.
+
+    On another scheme or port, or where the path is not certain, it may be.
+    """
+    base = parse_url(pattern.removesuffix("*"))
+    if url.host != base.host:
+        return "no"
+    wanted, given = _folded(base.path), _folded(url.path)
+    is_below = given.startswith(wanted) if pattern.endswith("*") else given == wanted
+    if is_below and url.origin == base.origin:
+        return "yes"
+    return "maybe" if is_below or _UNSURE.search(url.path) else "no"
+
+
+def _folded(path: str) -> str:
+    return re.sub("/+", "/", unquote(path)).casefold()
