@@ -18,7 +18,7 @@ from typing import Any
 
 from modes.catalog import load_catalog
 from tools.deps import Commands
-from tools.sandbox.bubblewrap import Sandbox, bubblewrap
+from tools.processes.sandboxes import NoSandbox, find_sandbox
 from tools.toolbox import Toolbox, build_toolbox
 from tools.workspace.ripgrep import program
 from tools.workspace.workspace import Workspace
@@ -42,12 +42,12 @@ async def commands(rounds: int, count: int) -> None:
             "/bin/sh -c true": _shell,
             "execute_command": _tool(empty, Commands()),
         }
-        if problem := bubblewrap().problem:
-            print(f"no sandbox here: {problem}")
+        sandbox = find_sandbox()
+        if isinstance(sandbox, NoSandbox):
+            print(f"no sandbox here: {sandbox.problem}")
         else:
-            sandbox = Commands(Sandbox(bubblewrap()))
-            contenders["execute_command, sandbox"] = _tool(empty, sandbox)
-            contenders[f"the same, {count} files"] = _tool(full, sandbox)
+            contenders["execute_command, sandbox"] = _tool(empty, Commands(sandbox))
+            contenders[f"the same, {count} files"] = _tool(full, Commands(sandbox))
         times = await _rounds(contenders, rounds)
     print(f"{'a command that does nothing':34}{'ms':>8}{'added':>8}")
     plain = times["/bin/sh -c true"]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from modes.mode import Mode
-from tools.sandbox.bubblewrap import Sandbox
-from tools.sandbox.limits import Limits
+from tools.processes.process import Limits
+from tools.processes.sandboxes import Sandbox
 from tools.workspace.workspace import Workspace
 
 

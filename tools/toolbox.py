@@ -16,7 +16,7 @@ from modes.toolspec import ToolSpec
 from tools import GROUPS, TOOLS
 from tools.arguments import BROKEN, find_unserializable
 from tools.deps import Commands, ToolDeps
-from tools.sandbox.bubblewrap import Sandbox
+from tools.processes.sandboxes import Sandbox
 from tools.tool import Tool
 from tools.workspace.workspace import Workspace
 

@@ -10,23 +10,28 @@ from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
 from graph.started_calls import StartedCalls
 from modes.plain_text import plain
 from tools.deps import Commands
-from tools.sandbox.bubblewrap import Sandbox, bubblewrap
-from tools.sandbox.limits import Limits
+from tools.processes.process import Limits
+from tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 log = logging.getLogger("modeshift")
 
 
-def build_commands(settings: Settings) -> Commands:
-    """In a sandbox, unless there is none or the user wants none. Blocks."""
-    limits = Limits(settings.command_memory, settings.command_processes)
-    if settings.sandbox == "off" or bubblewrap().problem:
-        return Commands(limits=limits)
-    sandbox = Sandbox(
-        bubblewrap(), settings.command_network, settings.own_files, settings.command_secrets
+def choose_sandbox(settings: Settings) -> Sandbox | NoSandbox:
+    """The sandbox for commands, if there is one and the user wants it. Blocks."""
+    if settings.sandbox == "off":
+        return NoSandbox("SANDBOX=off")
+    return find_sandbox(
+        SandboxOptions(settings.command_network, settings.own_files, settings.command_secrets)
     )
-    return Commands(sandbox, limits)
+
+
+def build_commands(settings: Settings) -> Commands:
+    """How commands run. Blocks."""
+    sandbox = choose_sandbox(settings)
+    limits = Limits(settings.command_memory, settings.command_processes)
+    return Commands(None if isinstance(sandbox, NoSandbox) else sandbox, limits)
 
 
 class AgentLoader:

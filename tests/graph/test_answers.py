@@ -16,9 +16,9 @@ from graph.models.offline import OfflineModel
 from modes.catalog import Catalog
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.modes import load_test_catalog
+from tests.harness.place import JudgedSandbox
 from tests.harness.scripted import ScriptedModel, calling
 from tools.deps import Commands
-from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
@@ -102,7 +102,7 @@ async def test_an_approval_in_the_sandbox_is_none_without(
     talk: Conversation, workspace: Path
 ) -> None:
     catalog = load_test_catalog()
-    boxed = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(Bubblewrap("bwrap"))))
+    boxed = build_toolbox(Workspace(workspace), catalog, Commands(JudgedSandbox()))
     saver = talk.agent.checkpointer
     plain = talk.agent
     talk.agent = build_agent(AgentDeps(catalog, boxed, Models(OfflineModel())), saver)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """A user's folders in a temporary folder, and the settings that point at them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from graph.configuration.project_files import read_project
 from graph.configuration.trust import TrustFile
 from graph.deps import AgentDeps
 from graph.settings import Settings
+from tools.calling import Calling
 from tools.deps import Commands
-from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
+from tools.processes.process import Limits
+from tools.processes.sandboxes import Check, Command
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
@@ -28,9 +31,24 @@ def modes_file(*slugs: str, groups: str = "read", role: str = "You help.", rest:
     return "customModes:\n" + "".join(modes)
 
 
+@dataclass(frozen=True)
+class JudgedSandbox:
+    """A sandbox to judge calls with, on any machine; nothing runs in it."""
+
+    has_network: bool = False
+
+    async def run(
+        self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
+    ) -> str:
+        raise NotImplementedError
+
+    def check(self, workspace: Path) -> Iterator[Check]:
+        raise NotImplementedError
+
+
 def in_sandbox(deps: AgentDeps) -> AgentDeps:
-    """As it is where there is a sandbox; to judge, not to run: the program need not be there."""
-    commands = Commands(Sandbox(Bubblewrap("bwrap")))
+    """The same where there is a sandbox; to judge, not to run."""
+    commands = Commands(JudgedSandbox())
     toolbox = build_toolbox(deps.toolbox.workspace, deps.catalog, commands)
     return replace(deps, toolbox=toolbox)
 

@@ -13,12 +13,12 @@ import pytest
 from modes.catalog import load_catalog
 from tests.graph.models.test_providers import use
 from tests.harness.conversation import Conversation, make_agent
+from tests.harness.place import JudgedSandbox
 from tests.harness.recording import MODELS
 from tests.provider.script import say
 from tests.provider.server import serving
 from tools.command import command_tools
 from tools.deps import Commands, ToolDeps
-from tools.sandbox.bubblewrap import Bubblewrap, Sandbox
 from tools.workspace.workspace import Workspace
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -62,7 +62,7 @@ def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str
                 known = tools.setdefault(tool.get("function", tool)["name"], tool)
                 assert known == tool, "a tool is the same in every mode"
         yield f"tools-{name}.json", as_json([tools[tool] for tool in sorted(tools)])
-    commands = Commands(Sandbox(Bubblewrap("bwrap")))
+    commands = Commands(JudgedSandbox())
     (command,) = command_tools(ToolDeps(workspace, commands=commands))
     yield "execute_command-in-the-sandbox.txt", f"{command.runnable.description}\n"
 

@@ -1,19 +1,13 @@
 """Running a command so that it sees the machine and changes nothing but the workspace.
 
-Guarantees, by the kernel, what docs/safety.md says of commands; without bubblewrap there
-is no sandbox, and every command asks. Imports ``tools.workspace`` and ``modes``; ``tools``,
-``graph.configuration`` and ``doors`` import it.
+Guarantees, by the kernel, what docs/safety.md says of commands. Found by its name in
+``tools.processes.sandboxes``, and imported by nobody: to have no sandbox, delete that line and this
+folder, with tests/tools/sandbox. Imports ``tools.processes``, ``tools.workspace``,
+``tools.calling`` and ``modes``.
+
+To change what commands see of the machine, or what is hidden, open ``mounts``; what is protected
+in the workspace, ``scan`` and ``protection``; the notices about it, ``sandbox``; system calls,
+``seccomp``; what git does, ``git``.
 """
 
-__all__ = (  # modules; what is not here is the package's own
-    "bubblewrap",
-    "closed_folders",
-    "git",
-    "hard_links",
-    "limits",
-    "process",
-    "scan",
-    "seccomp",
-    "start",
-    "workspace_lock",
-)
+__all__ = ()  # nothing: it is found by its name

@@ -1,64 +1,53 @@
-"""What git is told, for it looks around before it does what it is told to do."""
+"""What git is told in the sandbox, so that it shows no secret and looks at no other folder."""
 
 import os
 from pathlib import Path
 
 from modes.rules.protected_paths import NO_SECRETS, SECRETS
 from modes.rules.shell_words import command_words
+from tools.processes import environment
 
 ATTRIBUTES = Path(os.path.realpath("/run"), "modeshift.gitattributes")
-"""Where ``attributes`` are, in the sandbox of a line that ``shows_changes``."""
-_ALWAYS = {
-    # A program that the settings of a folder name; a bare repository among the files.
-    "core.fsmonitor": "false",
-    "safe.bareRepository": "explicit",
-}
-_SHOWING = ("diff", "status", "show", "log")
+"""Where ``build_attributes`` are mounted for a line that ``shows_changes``."""
 
 
 def shows_changes(line: str) -> bool:
-    """Whether a line for the shell is one git command, and one that shows changes."""
+    """Whether a line for the shell is a single git command that shows changes."""
     words = command_words(line) or ()
-    return len(words) > 1 and words[0] == "git" and words[1] in _SHOWING
+    return len(words) > 1 and words[0] == "git" and words[1] in ("diff", "status", "show", "log")
 
 
-def environment(line: str = "", only_looks_in: Path | None = None) -> dict[str, str]:
-    """Settings for a line in the sandbox; they go before the user's and the repository's.
+def build_environment(line: str, workspace: Path, *, only_looks: bool) -> dict[str, str]:
+    """The environment of a line in the sandbox.
 
-    ``only_looks_in`` is the workspace of one that runs unasked: git then looks at no other
-    folder, whatever the repository calls its work tree.
+    Where the line ``only_looks``, and runs unasked, git looks at no folder but the workspace's
+    repository, whatever that repository calls its work tree.
     """
-    settings = dict(_ALWAYS)
+    settings = {}
     if shows_changes(line):
         settings["core.attributesFile"] = str(ATTRIBUTES)
-    if (
-        only_looks_in is not None
-    ):  # in a submodule git would start another git, to look at its files
-        settings["diff.ignoreSubmodules"] = "dirty"
-    given = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (key, value) in enumerate(settings.items()):
-        given |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    tree = _work_tree(only_looks_in) if only_looks_in is not None else None
-    return given if tree is None else {**given, "GIT_WORK_TREE": str(tree)}
+    if not only_looks:
+        return environment.build_environment(settings)
+    # In a submodule git would start another git, to look at its files.
+    settings["diff.ignoreSubmodules"] = "dirty"
+    given = environment.build_environment(settings)
+    for folder in (workspace, *workspace.parents):  # as git finds its repository
+        if os.path.lexists(folder / ".git"):
+            return {**given, "GIT_WORK_TREE": str(folder)}
+    return given
 
 
-def _work_tree(workspace: Path) -> Path | None:
-    """The folder of the repository that the workspace is in, as git finds it."""
-    folders = (workspace, *workspace.parents)
-    return next((one for one in folders if os.path.lexists(one / ".git")), None)
+def build_attributes() -> bytes:
+    """For files that look like secrets, old ones too: git says that they differ, and not how.
 
-
-def attributes() -> bytes:
-    """Of what looks as if it held a secret, also one of old, git says that it differs, not how.
-
-    A repository's own ``.gitattributes`` go before them.
+    A repository's own ``.gitattributes`` win over them.
     """
-    secrets = list(map(_in_any_case, SECRETS))
+    secrets = list(map(_match_any_case, SECRETS))
     lines = [f"{name} -diff" for name in secrets]
-    lines += [f"{_in_any_case(name)} !diff" for name in sorted(NO_SECRETS)]
+    lines += [f"{_match_any_case(name)} !diff" for name in sorted(NO_SECRETS)]
     lines += [f"**/{name}/** -diff" for name in secrets]
     return "\n".join([*lines, ""]).encode()
 
 
-def _in_any_case(name: str) -> str:
+def _match_any_case(name: str) -> str:
     return "".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in name)

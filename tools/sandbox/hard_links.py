@@ -1,6 +1,6 @@
-"""``linked_outside``: files that have another name outside of the workspace.
+"""Files in the workspace that have another name outside of it.
 
-Who changes one changes the other: uv and pnpm link what they install to their caches so.
+Who changes one changes the other: uv and pnpm link what they install to their caches.
 """
 
 import os
@@ -15,29 +15,31 @@ from tools.sandbox.scan import DEPENDENCIES, MAX_PATH, Scan
 
 MAX_FILES = 5_000  # each of them takes 4 µs, for each command
 MAX_LINKED = 50  # each takes a mount, and cannot be replaced
-LEFT_OUT = DEPENDENCIES | {".git"}
 
 
-def few_linked_outside(root: Path, found: Scan) -> set[str]:
-    """None where they are many, or the workspace is large; without dependencies. Blocks."""
+def find_few_linked_outside(found: Scan) -> set[str]:
+    """Those outside of dependencies; none where they are many, or the workspace is large. Blocks.
+
+    No path is too long for a mount.
+    """
     if sum(found.sizes.values()) > MAX_FILES:
         return set()
-    linked = linked_outside(root, LEFT_OUT, MAX_FILES)
+    linked = find_linked_outside(found.root, DEPENDENCIES | {".git"}, MAX_FILES)
     return linked if len(linked) <= MAX_LINKED else set()
 
 
-def linked_outside(
+def find_linked_outside(
     root: Path, left_out: Collection[str] = (), limit: int | None = None
 ) -> set[str]:
-    """Paths in the workspace, but for what is in folders that are left out. Blocks.
+    """Paths in the workspace, but for what is in folders of the names that are left out. Blocks.
 
-    With a ``limit`` only so many entries of these are looked at: what has another name there
-    may then count as linked outside. And no path that is too long for a mount.
+    With a ``limit`` only so many entries of these are looked at: files with another name there
+    may then count as linked outside.
     """
     inside = defaultdict[int, list[str]](list)
     links: dict[int, int] = {}
     folders: list[str] = []
-    for path, entry in _entries(root, left_out, is_for_mounts=limit is not None):
+    for path, entry in _walk(root, left_out, is_for_mounts=limit is not None):
         if entry.is_dir(follow_symlinks=False):
             folders.append(path)  # one that is left out
             continue
@@ -46,24 +48,24 @@ def linked_outside(
             if stat.S_ISREG(details.st_mode) and details.st_nlink > 1:
                 inside[details.st_ino].append(path)
                 links[details.st_ino] = details.st_nlink
-    known = Counter({number: len(paths) for number, paths in inside.items()})
-    if any(known[number] < links[number] for number in inside):
-        others = (entry for folder in folders for _, entry in _entries(root / folder))
+    known = Counter({inode: len(paths) for inode, paths in inside.items()})
+    if any(known[inode] < links[inode] for inode in inside):
+        others = (entry for folder in folders for _, entry in _walk(root / folder))
         known.update(entry.inode() for entry in islice(others, limit))
     return {
-        path for number, paths in inside.items() if known[number] < links[number] for path in paths
+        path for inode, paths in inside.items() if known[inode] < links[inode] for path in paths
     }
 
 
-def _entries(
+def _walk(
     root: Path, left_out: Collection[str] = (), *, is_for_mounts: bool = False
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All but the folders that are looked into."""
+    """All entries but the folders that are looked into."""
     waiting = [""]
     while waiting:
         prefix = waiting.pop()
-        with suppress(OSError), os.scandir(root / prefix) as scan:
-            for entry in scan:
+        with suppress(OSError), os.scandir(root / prefix) as entries:
+            for entry in entries:
                 path = f"{prefix}{entry.name}"
                 if entry.name in left_out or not entry.is_dir(follow_symlinks=False):
                     yield path, entry

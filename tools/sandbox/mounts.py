@@ -2,13 +2,12 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
 from pathlib import Path
 
-from tools.sandbox.closed_folders import MAX_MOUNTS, ROOT, above, outside
-from tools.sandbox.scan import Closed, Scan
+from tools.sandbox.protection import MAX_MOUNTS, ROOT, Protection, leave_out, list_above
 from tools.workspace.openat import open_folder
 
 ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
@@ -31,8 +30,8 @@ Mounts = dict[Path, list[str]]
 """bubblewrap's options for what is mounted at a path."""
 
 
-def machine(*, has_network: bool, can_bound_tmp: bool, hidden: Iterable[Path]) -> Mounts:
-    """The machine, read-only, without secrets; ``hidden`` are more of them."""
+def mount_machine(*, has_network: bool, can_bound_tmp: bool, hidden: Iterable[Path]) -> Mounts:
+    """The machine, read-only, without the secrets at home and what else is to be hidden."""
     mounts: Mounts = {
         Path("/"): ["--ro-bind", "/", "/"],
         Path("/dev"): ["--dev", "/dev"],
@@ -47,84 +46,94 @@ def machine(*, has_network: bool, can_bound_tmp: bool, hidden: Iterable[Path]) -
         resolver = os.path.realpath("/etc/resolv.conf")  # often in /run
         mounts[Path(resolver)] = ["--ro-bind-try", resolver, resolver]
     home = Path.home()
-    secrets = [home / name for name in SECRETS_AT_HOME]
-    return mounts | hiding([*secrets, *hidden], list(mounts))
+    return mounts | _hide([*(home / name for name in SECRETS_AT_HOME), *hidden], mounts)
 
 
-def in_order(mounts: Mounts) -> Iterator[str]:
-    """All options."""
+def mount_workspace(
+    machine: Mounts, protection: Protection, keep: Callable[[int], str], *, is_writable: bool
+) -> Mounts:
+    """The workspace on the machine; ``keep`` gives the name of a descriptor for bubblewrap.
+
+    Raises ``OSError``.
+    """
+    root = protection.root
+    mounts = machine | _mount_root(protection, is_writable=is_writable)
+    if is_writable:
+        mounts |= _keep_folders_above(protection)
+    hidden = _hide((root / path for path in protection.hidden), mounts)
+    # A link that is called like a secret may lead to any folder: /usr, say.
+    mounts |= {
+        path: option
+        for path, option in hidden.items()
+        if option[0] != "--tmpfs" or path.is_relative_to(root)
+    }
+    for path, option in _protect(protection) if is_writable else ():
+        if root / path not in mounts:
+            mounts[root / path] = [option, keep(_open_unlinked(root, path)), str(root / path)]
+    return mounts
+
+
+def list_options(mounts: Mounts) -> Iterator[str]:
+    """All options, in an order that works."""
     # Parents first: what is mounted later hides what is below it.
-    for place in sorted(mounts, key=lambda place: place.parts):
-        yield from mounts[place]
+    for path in sorted(mounts, key=lambda path: path.parts):
+        yield from mounts[path]
     # At last, for mounts have been made in them. In /proc/sys root could change the machine.
-    for place, how in mounts.items():
-        if how[0] in ("--tmpfs", "--dev", "--proc"):
-            yield from ("--remount-ro", str(place))
+    for path, option in mounts.items():
+        if option[0] in ("--tmpfs", "--dev", "--proc"):
+            yield from ("--remount-ro", str(path))
 
 
-def whole(workspace: Path, closed: Closed, *, writable: bool) -> Mounts:
-    """The workspace itself; where it is closed, what else is in it stays as it is."""
-    bind = "--bind" if writable else "--ro-bind"
-    if ROOT in closed.hidden:
-        mount = ["--tmpfs", str(workspace)]
-    elif ROOT in closed.read_only and writable:
-        mount = ["--ro-bind", str(workspace), str(workspace)]
+def _mount_root(protection: Protection, *, is_writable: bool) -> Mounts:
+    """The workspace itself; where it is closed as a whole, what is plain in it is mounted."""
+    root = protection.root
+    bind = "--bind" if is_writable else "--ro-bind"
+    if ROOT in protection.hidden_folders:
+        mount = ["--tmpfs", str(root)]
+    elif ROOT in protection.read_only_folders and is_writable:
+        mount = ["--ro-bind", str(root), str(root)]
     else:
-        return {workspace: [bind, str(workspace), str(workspace)]}
-    left = [workspace / name for name in sorted(closed.plain)[:MAX_MOUNTS]]
-    return {workspace: mount} | {path: [bind, str(path), str(path)] for path in left}
+        return {root: [bind, str(root), str(root)]}
+    plain = [root / name for name in sorted(protection.plain)[:MAX_MOUNTS]]
+    return {root: mount} | {path: [bind, str(path), str(path)] for path in plain}
 
 
-def hidden_secrets(workspace: Path, found: Scan, kept: Iterable[Path]) -> Mounts:
-    """Mounts over what the survey found."""
-    hidden = hiding((workspace / path for path in found.secrets), kept)
-    # A link of that name may lead to any folder: /usr, say.
-    return {
-        path: how
-        for path, how in hidden.items()
-        if how[0] != "--tmpfs" or path.is_relative_to(workspace)
-    }
-
-
-def kept_in_place(workspace: Path, found: Scan) -> Mounts:
-    """The folders above what was found: a mount cannot be renamed, and its place be forgotten."""
-    names = {
-        name
-        for path in (*found.secrets, *found.steering, *found.repositories)
-        for name in above(path)
-    }
+def _keep_folders_above(protection: Protection) -> Mounts:
+    """A mount cannot be renamed: nothing that is protected can be moved away with its folder."""
+    protected = (*protection.hidden, *protection.read_only, *protection.repositories)
+    folders = {folder for path in protected for folder in list_above(path)}
     # What is in a folder that is closed stays where it is.
-    places = (workspace / name for name in outside(names, found.steering))
-    return {place: ["--bind", str(place), str(place)] for place in places}
+    paths = (protection.root / name for name in leave_out(folders, protection.read_only))
+    return {path: ["--bind", str(path), str(path)] for path in paths}
 
 
-def protected(workspace: Path, found: Scan) -> Iterator[tuple[str, str]]:
-    """Paths in the workspace, and how they are mounted."""
-    for path in found.steering | found.linked:
-        if path != ROOT and not (workspace / path).is_symlink():
+def _protect(protection: Protection) -> Iterator[tuple[str, str]]:
+    """Paths in the workspace, and the option to mount each."""
+    root = protection.root
+    for path in protection.read_only | protection.linked:
+        if path != ROOT and not (root / path).is_symlink():
             yield path, "--ro-bind-fd"
-    for repository in found.repositories:
-        # A mount cannot be renamed, to put another one in its place.
-        yield repository, "--bind-fd"
-        _make_folders(workspace, repository)
+    for repository in protection.repositories:
+        yield repository, "--bind-fd"  # so that it cannot be renamed, and another one be made
+        _make_git_folders(root, repository)
         for name in GIT_READ_ONLY:
             path = f"{repository}/{name}"
-            if os.path.lexists(workspace / path) and not (workspace / path).is_symlink():
+            if os.path.lexists(root / path) and not (root / path).is_symlink():
                 yield path, "--ro-bind-fd"
 
 
-def _make_folders(workspace: Path, repository: str) -> None:
+def _make_git_folders(root: Path, repository: str) -> None:
     """What is not there cannot be mounted, and a command would make it."""
-    with _folder(workspace, repository.split("/")) as folder:
+    with _opened(root, repository.split("/")) as folder:
         for name in GIT_FOLDERS:
             with suppress(OSError):  # it is there, as whatever, or may not be made
                 os.mkdir(name, dir_fd=folder)
 
 
-def opened(workspace: Path, path: str) -> int:
-    """What is there and no link, whatever another command has put in its place by now."""
+def _open_unlinked(root: Path, path: str) -> int:
+    """A descriptor of what is there, which must not have become a link by now."""
     *folders, name = path.split("/")
-    with _folder(workspace, folders) as folder:
+    with _opened(root, folders) as folder:
         descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     if stat.S_ISLNK(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -133,16 +142,17 @@ def opened(workspace: Path, path: str) -> int:
 
 
 @contextmanager
-def _folder(workspace: Path, names: list[str]) -> Iterator[int]:
-    folder = open_folder(workspace, names)
+def _opened(root: Path, names: list[str]) -> Iterator[int]:
+    folder = open_folder(root, names)
     try:
         yield folder
     finally:
         os.close(folder)
 
 
-def hiding(paths: Iterable[Path], kept: Iterable[Path]) -> Mounts:
-    """Mounts over what the paths lead to; never over, or around, what is ``kept``."""
+def _hide(paths: Iterable[Path], mounts: Mounts) -> Mounts:
+    """Mounts over what the paths lead to; never over, or around, the mounts that there are."""
+    taken = {path for mount in mounts for path in (mount, *mount.parents)}
     hidden: Mounts = {}
     for given in paths:
         try:
@@ -150,7 +160,6 @@ def hiding(paths: Iterable[Path], kept: Iterable[Path]) -> Mounts:
             is_folder = path.is_dir()
         except (OSError, RuntimeError):  # not there, out of reach, links in a circle
             continue
-        if not any(other.is_relative_to(path) for other in kept):
-            source = ["--tmpfs"] if is_folder else ["--ro-bind", "/dev/null"]
-            hidden[path] = [*source, str(path)]
+        if path not in taken:
+            hidden[path] = [*(["--tmpfs"] if is_folder else ["--ro-bind", "/dev/null"]), str(path)]
     return hidden

@@ -52,7 +52,7 @@ def is_known() -> bool:
     return platform.machine() in _MACHINES
 
 
-def filter_file(*, has_sockets: bool, has_children: bool = True) -> int:
+def write_filter(*, has_sockets: bool, has_children: bool = True) -> int:
     """A descriptor to read the filter from, once; the caller closes it.
 
     ``has_sockets``: with those in the file system, which lead to other programs.

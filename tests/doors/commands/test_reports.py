@@ -4,7 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from doors.commands import clean_data, diagram, doctor, modes, trust
 from doors.commands import cli as command_line
 from graph.settings import ROOT
 from tests.harness.place import UserFolders, modes_file
-from tools.sandbox.bubblewrap import bubblewrap
 
 PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
 
@@ -268,46 +267,9 @@ def test_clean_data_removes_a_database_and_nothing_else(place: UserFolders, run:
     assert not list(place.root.glob("checkpoints*"))
 
 
-@pytest.fixture
-def fresh_look() -> Iterator[None]:
-    """bubblewrap is looked for anew, and again afterwards."""
-    bubblewrap.cache_clear()
-    yield
-    bubblewrap.cache_clear()
-
-
 def rows(shown: Shown) -> list[tuple[str, str]]:
     found = [line.split(maxsplit=1) for line in shown.stdout.splitlines()[3:]]
     return [(kind, what) for kind, what in found if kind in ("yes", "no", "partly")]
-
-
-def test_doctor_without_the_program(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    shown = run("doctor", SANDBOX="auto")
-    assert ("no", "commands run without a sandbox, and every one asks") in rows(shown)
-    assert "bubblewrap is not installed" in shown.stdout
-    assert "apt install bubblewrap" in shown.stdout
-
-
-def test_doctor_where_the_program_does_not_work(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
-) -> None:
-    """As on a machine without user namespaces."""
-    program = tmp_path / "bin" / "bwrap"
-    program.parent.mkdir()
-    program.write_text(
-        "#!/bin/sh\n"
-        'case "$*" in *help*) echo --ro-bind-fd; exit;; esac\n'
-        "echo 'setting up uid map: Permission denied' >&2; exit 1\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    shown = run("doctor", SANDBOX="auto")
-    assert ("no", "commands run without a sandbox, and every one asks") in rows(shown)
-    assert "does not work here: setting up uid map: Permission denied" in shown.stdout
-    assert "AppArmor" in shown.stdout
 
 
 def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> None:
@@ -320,54 +282,5 @@ def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> Non
     assert "0123456789abcdef" not in shown.stdout
 
 
-@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
-def test_doctor_tries_what_it_says(run: Run, place: UserFolders) -> None:
-    place.global_modes.write_text(modes_file("mine", groups="read, command"))
-    shown = run("doctor", SANDBOX="auto")
-    tried = [(kind, what) for kind, what in rows(shown) if "tried just now" in what]
-    assert len(tried) == len(doctor.TRIED)
-    assert {kind for kind, _ in tried} == {"yes"}
-    assert "commands in mine mode cannot change the workspace" in shown.stdout
-    assert not list(place.workspace.iterdir())
-    networked = run("doctor", SANDBOX="auto", COMMAND_NETWORK="true", AUTH_TOKEN="0123456789abcdef")  # noqa: S106
-    assert "the network is within reach: COMMAND_NETWORK=true" in networked.stdout
-
-
-@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
-def test_doctor_finds_hard_links_that_lead_outside(
-    run: Run, place: UserFolders, tmp_path: Path
-) -> None:
-    (tmp_path / "cached").touch()
-    shown = run("doctor", SANDBOX="auto")
-    assert ("yes", "no file outside can be changed by a hard link in the workspace") in rows(shown)
-    (place.workspace / "linked").hardlink_to(tmp_path / "cached")
-    shown = run("doctor", SANDBOX="auto")
-    assert "by a hard link in the workspace; 1 are read-only" in shown.stdout
-    (place.workspace / ".venv").mkdir()
-    (place.workspace / ".venv/x").hardlink_to(tmp_path / "cached")
-    shown = run("doctor", SANDBOX="auto")
-    told = "commands can change files outside by 1 hard links in the workspace"
-    assert ("no", told) in rows(shown)
-    assert "'.venv/x'" in shown.stdout
-
-
 def test_our_own_packages_are_copied() -> None:
     assert "UV_LINK_MODE=copy" in (ROOT / ".ci/venv").read_text()
-
-
-@pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
-def test_doctor_says_so_where_something_does_not_hold(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_look: None
-) -> None:
-    """A program of that name that starts what is tried first, and nothing else."""
-    program = tmp_path / "bin" / "bwrap"
-    program.parent.mkdir()
-    program.write_text(
-        "#!/bin/sh\n"
-        'case "$*" in --help) echo --ro-bind-fd;; --version) echo fake;; *"-c true") ;; '
-        "*) exit 1;; esac\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    tried = [kind for kind, what in rows(run("doctor", SANDBOX="auto")) if "tried" in what]
-    assert set(tried) == {"no"}

@@ -10,7 +10,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.conversation import APPROVE
 from tests.harness.server import Server, Thread, running
-from tools.sandbox.bubblewrap import bubblewrap
+from tools.processes.sandboxes import NoSandbox, find_sandbox
 
 MODES = """
 customModes:
@@ -23,7 +23,8 @@ customModes:
     roleDefinition: You write documents.
     groups: [read, [edit, {fileRegex: '\\.md$'}], command]
 """
-needs_sandbox = pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+FOUND = find_sandbox()
+needs_sandbox = pytest.mark.skipif(isinstance(FOUND, NoSandbox), reason=str(FOUND))
 
 
 @pytest.fixture(scope="module")

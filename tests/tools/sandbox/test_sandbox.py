@@ -30,14 +30,15 @@ from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_test_catalog
 from tools.calling import Calling, calling
 from tools.deps import Commands
-from tools.sandbox import process
-from tools.sandbox.bubblewrap import Sandbox, bubblewrap
-from tools.sandbox.limits import Limits
-from tools.sandbox.start import Start
+from tools.processes.process import Limits, Program
+from tools.processes.process import run as run_program
+from tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
+from tools.sandbox.bubblewrap import find_bubblewrap
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
-pytestmark = pytest.mark.skipif(bool(bubblewrap().problem), reason=bubblewrap().problem)
+PROBLEM = find_bubblewrap().problem
+pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
 STEERING = {
     ".vscode/tasks.json": ".vscode",
     ".gitea/workflows/x.yml": ".gitea",
@@ -49,9 +50,15 @@ Run = Callable[..., Coroutine[Any, Any, str]]
 READ_ONLY = "[this command could not change the workspace]"
 
 
+def sandbox(**given: Any) -> Sandbox:
+    found = find_sandbox(SandboxOptions(**given))
+    assert not isinstance(found, NoSandbox)
+    return found
+
+
 def runner(workspace: Path, **given: Any) -> Run:
     limits = given.pop("limits", Limits())
-    commands = Commands(Sandbox(bubblewrap(), **given), limits)
+    commands = Commands(sandbox(**given), limits)
     tool = build_toolbox(Workspace(workspace), load_test_catalog(), commands)["execute_command"]
 
     async def run(
@@ -224,7 +231,7 @@ async def test_tools_that_only_look_work_read_only(run: Run, workspace: Path) ->
 
 
 async def test_without_being_told_the_workspace_is_read_only(workspace: Path) -> None:
-    commands = Commands(Sandbox(bubblewrap()))
+    commands = Commands(sandbox())
     tool = build_toolbox(Workspace(workspace), load_test_catalog(), commands)["execute_command"]
     assert READ_ONLY in str(await tool.runnable.ainvoke({"command": "touch x"}))
     assert tree(workspace) == {}
@@ -407,8 +414,8 @@ async def test_a_call_that_is_cancelled_while_it_is_started(workspace: Path) -> 
     for steps in range(12):
         handed_over = os.open(workspace, os.O_RDONLY)
         before = open_descriptors()
-        start = Start(["/bin/true"], {}, descriptors=(handed_over,))
-        task = asyncio.create_task(process.run(start, 10, Limits(), print))
+        program = Program(["/bin/true"], {}, descriptors=(handed_over,))
+        task = asyncio.create_task(run_program(program, 10, Limits(), print))
         for _ in range(steps):
             await asyncio.sleep(0)
         task.cancel()
@@ -480,9 +487,10 @@ async def test_very_deep_folders(
         f"for _ in range({depth}):\n    os.mkdir('dd')\n    os.chdir('dd')\n"
         "for name in sys.argv[1:]:\n    open(name, 'w').write('s3cret')\n"
     )
-    assert await run("python3 d.py") == "[exit code 0]"
-    assert await run("rm -r dd") == "[exit code 0]"
-    assert not (workspace / "dd").exists()
+    if depth < 1000:  # else nobody looks into it, and it is hidden from the next command
+        assert await run("python3 d.py") == "[exit code 0]"
+        assert await run("rm -r dd") == "[exit code 0]"
+        assert not (workspace / "dd").exists()
     assert "[made dd/dd/" in await run("python3 d.py AGENTS.md .env")
     read = "import os\nwhile os.path.exists('dd'):\n    os.chdir('dd')\n"
     (workspace / "r.py").write_text(f"{read}print(open('.env').read())")
@@ -600,7 +608,7 @@ async def test_no_room_that_nobody_counts(run: Run, workspace: Path) -> None:
     (workspace / "x.env").mkdir()
     shown = await run("for d in /dev /run x.env; do touch $d/x && echo made in $d; done; true")
     assert "made in" not in shown
-    if bubblewrap().can_bound_tmp:
+    if find_bubblewrap().can_bound_tmp:
         assert "No space left" in await run("head -c 1200000000 /dev/zero > /tmp/full")
 
 
@@ -758,7 +766,7 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
     built_in = load_test_catalog()
     mode = built_in["code"].model_copy(update={**RULES, **FREE}[rule])
     catalog = Catalog([mode], mode.slug)
-    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
+    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(sandbox()))
     deps = AgentDeps(catalog, toolbox, Models(OfflineModel()), Approvals.AUTO)
     talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("run touch made")
@@ -768,7 +776,7 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
 
 def harness_of(workspace: Path) -> AgentDeps:
     catalog = load_test_catalog()
-    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(Sandbox(bubblewrap())))
+    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(sandbox()))
     return AgentDeps(catalog, toolbox, Models(OfflineModel()))
 
 

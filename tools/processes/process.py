@@ -1,0 +1,135 @@
+"""Running a program until it ends, or until it exceeds its time, memory or processes."""
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+import psutil
+
+from modes.errors import ToolFailedError
+from tools.processes.output import Output
+
+SECONDS_BETWEEN_COUNTS = 0.2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one command may use, with all the processes that it starts."""
+
+    memory: int = 4096
+    """MiB."""
+    processes: int = 512
+
+
+@dataclass(frozen=True)
+class Program:
+    """What it takes to start a program once; ``run`` closes the descriptors."""
+
+    command: list[str]
+    environment: dict[str, str]
+    folder: str = "/"
+    descriptors: tuple[int, ...] = ()
+    """Open ones that the program gets, under the same numbers."""
+
+    def close(self) -> None:
+        """Close the descriptors on this side."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
+async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[str], None]) -> str:
+    """Give what it prints, and how it ended; whatever it leaves running is ended.
+
+    Without a sandbox, a process that has left its group goes on. Raises ``ToolFailedError``
+    where the program cannot be started.
+    """
+    with ExitStack() as ours:  # a run may be cancelled at each await
+        ours.callback(program.close)
+        # A pipe of our own: asyncio's process.wait() waits for the pipes it made, which
+        # whatever the program left in the background holds open.
+        reading, writing = os.pipe()
+        ours.callback(os.close, writing)
+        async with Output.of(reading, emit) as output:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *program.command,
+                    stdin=DEVNULL, stdout=writing, stderr=writing, pass_fds=program.descriptors,
+                    cwd=program.folder, env=program.environment, start_new_session=True,
+                )  # fmt: skip
+            except (OSError, ValueError) as error:
+                told = f"{program.command[-1]!r} cannot be started: {error}"
+                raise ToolFailedError(told) from error
+            finally:
+                ours.close()
+            ended = await _wait(process, seconds, limits)
+    text = output.text()
+    return f"{text}\n{ended}" if text else ended
+
+
+async def _wait(process: Process, seconds: int, limits: Limits) -> str:
+    """Wait for the end, or bring it about, also of a cancelled run; say how it ended."""
+    ending = asyncio.create_task(process.wait())
+    limit = asyncio.create_task(_exceeded_limit(process.pid, limits))
+    try:
+        done, _ = await asyncio.wait(
+            {ending, limit}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if ending in done:
+            return f"[exit code {process.returncode}]"
+        if limit in done:
+            return f"[ended: {limit.result()}]"
+        return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
+    finally:
+        limit.cancel()
+        left: list[psutil.Process] = []
+        try:
+            if not ending.done():  # those too that have left the group
+                left = await asyncio.to_thread(_find_descendants, process.pid)
+        finally:
+            with suppress(ProcessLookupError, PermissionError):  # it is empty, or root's
+                os.killpg(process.pid, signal.SIGKILL)
+            for other in left:
+                with suppress(psutil.Error):
+                    other.kill()
+        await ending
+
+
+async def _exceeded_limit(pid: int, limits: Limits) -> str:
+    """Wait until the process and its descendants exceed a limit, and say which.
+
+    Counted from outside: a limit of the kernel's (``ulimit``) is for one process, or for all
+    of a user's, and for root there is none.
+    """
+    while True:
+        await asyncio.sleep(SECONDS_BETWEEN_COUNTS)
+        processes, used = await asyncio.to_thread(_measure_use, pid)
+        if processes > limits.processes:
+            return f"it had more than {limits.processes} processes"
+        if used > limits.memory << 20:
+            return f"it used more than {limits.memory} MiB of memory"
+
+
+def _measure_use(pid: int) -> tuple[int, int]:
+    """The number of processes, and the bytes of memory that they hold."""
+    descendants = _find_descendants(pid)
+    return len(descendants), sum(map(_measure_memory, descendants))
+
+
+def _find_descendants(pid: int) -> list[psutil.Process]:
+    """Reads /proc, so it blocks."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _measure_memory(process: psutil.Process) -> int:
+    """Of pages that several processes share, each has its part."""
+    try:
+        return int(getattr(process.memory_full_info(), "pss", 0) or process.memory_info().rss)
+    except psutil.Error:  # it has ended, or is somebody else's by now
+        return 0
