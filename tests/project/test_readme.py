@@ -35,7 +35,7 @@ def part(name: str) -> str:
 
 def test_the_generated_parts_are_up_to_date() -> None:
     for name in PARTS:
-        assert with_parts(name, PAGES[name], load_catalog()) == PAGES[name], "run `make readme`"
+        assert with_parts(name, PAGES[name], load_catalog()) == PAGES[name], "run `make renew`"
 
 
 def test_the_generated_parts_are_written(

@@ -1,6 +1,6 @@
 """What the model sees, as it goes over the wire: prompts, and tools in each format.
 
-A change shows in review as a change of a file in ``snapshots``; `make snapshots` writes them anew.
+A change shows in review as a change of a file in ``snapshots``; `make renew` writes them anew.
 """
 
 import json
@@ -84,5 +84,5 @@ async def test_what_the_model_sees(
             (SNAPSHOTS / name).write_text(text, encoding="utf-8")
     found = {file.name: file.read_text(encoding="utf-8") for file in SNAPSHOTS.iterdir()}
     for name, text in expected.items():
-        assert text == found.get(name, ""), f"{name} has changed; is it meant? make snapshots"
+        assert text == found.get(name, ""), f"{name} has changed; is it meant? `make renew`"
     assert sorted(found) == sorted(expected), "a snapshot of nothing"
