@@ -222,7 +222,7 @@ CHANGES: dict[str, tuple[Change, list[str]]] = {
     # Each on a cassette of its own, so that one run of pytest tells it all.
     "test_short-openai-whole": (
         body(reworded),
-        ["request 1 of 1 is not", "| Another prompt. You", "| You are", "make record"],
+        ["request 1 of 1 is not", "| Another prompt. You", "| You answer", "make record"],
     ),
     "test_short-openai-streamed": (body(other_order), ["request 1 of 1", '"user"']),
     "test_short-anthropic-whole": (body(other_schema), ["-        ", '"integer"', '"string"']),
