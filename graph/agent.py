@@ -7,14 +7,14 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
 from graph.act import act_node
-from graph.compiled import Agent
 from graph.deps import AgentDeps
+from graph.entry.checks import build_input_check, build_update_check
+from graph.entry.compiled import Agent
 from graph.intake import intake_node
-from graph.messages.input_channels import CheckedInput, Last, build_input_check
+from graph.messages.channels import CheckedInput, Last
 from graph.review import review_node
 from graph.routing import build_router
 from graph.state import Input, State
-from graph.state_checks import build_update_check
 from graph.switch import switch_node
 from graph.think import mode_node
 

@@ -1,15 +1,15 @@
-"""``AgentDeps``: everything the nodes share, built once for the modes' files as they are."""
+"""What the nodes share: ``AgentDeps``, built once for the modes' files as they are."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from uuid import uuid4
 
 from langchain_core.messages import SystemMessage
 
 from graph.messages.origin import origin_of_answers
 from graph.models.bound_model import BoundModel
 from graph.models.loading import Models
-from graph.started_calls import StartedCalls
 from graph.state import TAKEN_NAMES
 from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
@@ -18,6 +18,31 @@ from modes.policy import Approvals
 from modes.rights import commands_to_look, edit_restriction
 from prompts import render
 from tools.toolbox import Toolbox
+
+
+class StartedCalls:
+    """The changes that this process has begun: none is begun twice. Mutable, one to a process.
+
+    A checkpoint keeps what a finished call wrote. Of a call that a crash cut off it knows only
+    that it was due, so a run that continues would run it anew: a second commit, a second mail. So
+    would a second click that names the checkpoint of the first one.
+    """
+
+    def __init__(self) -> None:
+        self.process_id = uuid4().hex[:16]
+        """A plan carries that of the process that made it."""
+        self._digests = set[str]()
+
+    def begin(self, digest: str, process_id: str | None) -> bool:
+        """Whether the call with this ``Judged.digest`` may run now.
+
+        Of a plan that another process made, any call may have run before. Digests are kept for
+        good: that a tool has ended does not mean that its result is stored.
+        """
+        if process_id != self.process_id or digest in self._digests:
+            return False
+        self._digests.add(digest)
+        return True
 
 
 def no_rules(_: str) -> str:

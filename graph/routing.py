@@ -1,66 +1,74 @@
-"""What a node is, and how the machine's answer becomes the next step of the graph."""
+"""Where a thread is, and which node comes next: the machine decides, the edges only ask it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from langgraph.graph import END
 from langgraph.types import Command, Send
-from typing_extensions import TypedDict
 
 from graph.deps import AgentDeps
-from graph.state import ActTask, Planned, Remembered, State, Switch
-from modes.machine import Configuration, Phase
+from graph.state import ActTask, ModeChange, RoutingState, State
+from modes.machine import Configuration, Event, Phase
 
 Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
 """A coroutine function from the state (``act``: from an ``ActTask``) to an update of it."""
 
 
-class RoutingState(TypedDict):
-    """The part of the state that the edges read; without the history, which is long."""
-
-    mode: str
-    phase: str
-    approvals: str
-    remembered: list[Remembered]
-    written: list[str]
-    plan: list[list[Planned]]
-    switch: Switch | None
-
-
-def read_configuration(state: State | RoutingState) -> Configuration:
-    """Where the thread is."""
-    return Configuration(state["mode"], Phase(state["phase"]))
-
-
 def build_router(deps: AgentDeps) -> Callable[[RoutingState], Awaitable[str | list[Send]]]:
-    """The one edge behind every node: it asks the machine where to go."""
+    """The one edge behind every node."""
 
     # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
-    async def route(place: RoutingState) -> str | list[Send]:
-        return next_step(deps, place)
+    async def route(state: RoutingState) -> str | list[Send]:
+        return next_step(deps, state)
 
     return route
 
 
-def next_step(deps: AgentDeps, place: RoutingState) -> str | list[Send]:
+def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
     """The node that comes next; for ``act`` a task for each call of the first batch."""
-    node = deps.machine.node(read_configuration(place))
+    node = deps.machine.node(Configuration(state["mode"], Phase(state["phase"])))
     if node != "act":
         return END if node is None else node
-    batch, rest = place["plan"][0], place["plan"][1:]
+    batch, *rest = state["plan"]
     return [
-        Send(
-            "act",
-            ActTask(
-                planned=planned,
-                mode=place["mode"],
-                approvals=place["approvals"],
-                remembered=place["remembered"],
-                written=place["written"],
-                is_lead=planned is batch[-1],
-                rest=rest,
-                switch=place["switch"],
-            ),
-        )
-        for planned in batch
+        Send("act", ActTask({**state, "plan": rest, "planned": one, "is_lead": one is batch[-1]}))
+        for one in batch
     ]
+
+
+def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, dict[str, Any]]:
+    """Where the thread is, and the update for a change of mode that is not recorded yet.
+
+    Only the host writes the mode from outside, in a run's input or with ``update_state``: a mode
+    that is in the state and not in the record was set by the host. A mode that no longer exists
+    gives way to the default one.
+    """
+    phase = Phase(state.get("phase", Phase.IDLE))
+    before = Configuration(_recorded_mode(deps, state), phase)
+    wanted = state.get("mode", before.mode)
+    if wanted not in deps.catalog:
+        reason = f"mode {wanted!r} no longer exists"
+        return before, change_mode(wanted, before.mode, reason, "nobody")
+    if wanted == before.mode:
+        return before, {}
+    after = deps.machine.send(before, Event.SET_MODE, wanted)
+    return after, change_mode(before.mode, after.mode, "set by the host", "host")
+
+
+def _recorded_mode(deps: AgentDeps, state: State) -> str:
+    """The last change's target, or the mode in which the thread started."""
+    changes = state.get("mode_changes")
+    slug = changes[-1]["target"] if changes else state.get("first_mode")
+    return slug if slug is not None and slug in deps.catalog else deps.catalog.default
+
+
+def change_mode(
+    source: str, target: str, reason: str, decided_by: Literal["human", "host", "nobody"]
+) -> dict[str, Any]:
+    """The update of the state for a change of mode, with its record."""
+    when = datetime.now(UTC).isoformat(timespec="milliseconds")
+    record = ModeChange(
+        source=source, target=target, reason=reason, decided_by=decided_by, when=when
+    )
+    return {"mode": target, "mode_changes": [record], "written": []}

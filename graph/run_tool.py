@@ -4,11 +4,14 @@ from typing import Any
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import StreamWriter
 
 from graph.approvals.judging import Judged
+from graph.deps import AgentDeps
 from graph.messages.repair import call_id, not_run
 from graph.messages.untrusted import mark_as_data
 from modes.errors import ModelError, told
+from modes.mode import Mode
 from modes.plain_text import readable
 from tools.calling import Calling, calling
 
@@ -17,17 +20,25 @@ WRITTEN_OUT = r"[characters that do not show are written out, such as \u202e]"
 
 
 async def run_tool(
-    judged: Judged, allowed: Calling, config: RunnableConfig
+    deps: AgentDeps, mode: Mode, judged: Judged, config: RunnableConfig, write: StreamWriter
 ) -> tuple[ToolMessage, dict[str, Any]]:
     """The tool's message, and the updates of the state that a tool with notes makes.
 
-    A failure is a message too, with ``status="error"``.
+    A failure is a message too, with ``status="error"``. What the tool prints while it runs is on
+    the stream ``custom``.
     """
     assert judged.tool is not None
+    id = call_id(judged.call)
+
+    def emit(text: str) -> None:
+        write({"type": "tool_output", "tool_call_id": id, "text": text})
+
+    only_looks = judged.verdict.only_looks
+    edits_freely = deps.edit_restriction(mode.slug) is None and not only_looks
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
-    call = ToolCall(name=judged.call["name"], args=args, id=judged.call["id"], type="tool_call")
-    before = calling.set(allowed)
+    call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
+    before = calling.set(Calling(edits_freely, only_looks, emit))
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
@@ -40,7 +51,7 @@ async def run_tool(
     if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
     elif judged.effect.result_is_data:
-        message.content = mark_as_data(message.content, _source(judged), call_id(judged.call))
+        message.content = mark_as_data(message.content, _source(judged), id)
     return message, updates
 
 

@@ -1,24 +1,16 @@
-"""The state of a thread, and what a run's input may hold.
+"""The state of a thread, and what a run's input may hold."""
 
-The only module that names ``DeltaChannel``, which is beta: ``add_messages`` would
-write the whole history at every step.
-"""
+from typing import Annotated, Any, Literal, NotRequired
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired, Self
-
-from langchain_core.messages import AnyMessage, BaseMessage, ToolCall
-from langgraph.channels import DeltaChannel
-from langgraph.checkpoint.base import PendingWrite
+from langchain_core.messages import AnyMessage, ToolCall
 from langgraph.graph.message import _messages_delta_reducer
-from langgraph.types import Overwrite
-from typing_extensions import TypedDict, override
+from typing_extensions import TypedDict
 
-from graph.messages.from_client import is_message
+from graph.messages.channels import Messages, append
 
 
 class Input(TypedDict, total=False):
-    """A run's input. All but ``messages`` is the host's to say, never the model's."""
+    """A run's input. All but ``messages`` is for the host to set, never for the model."""
 
     messages: list[AnyMessage]
     mode: str
@@ -35,9 +27,9 @@ class Remembered(TypedDict):
     tool: str
     pattern: str
     exact: bool
-    """Whether only the like of one call is meant, and ``pattern`` is no pattern."""
+    """Whether ``pattern`` is one command or file, to be taken literally."""
     digest: str
-    """Of the mode and the workspace that it was given in: in another it does not hold."""
+    """Of the mode and the workspace it was given in; it holds in no other."""
     when: str
 
 
@@ -55,7 +47,7 @@ class ModeChange(TypedDict):
     target: str
     reason: str
     decided_by: Literal["human", "host", "nobody"]
-    """``nobody`` where the mode is no more."""
+    """``nobody`` where the mode no longer exists."""
     when: str
 
 
@@ -74,17 +66,24 @@ class Switch(TypedDict):
     """Of the mode, as it was when the person approved."""
 
 
+class Asked(TypedDict):
+    """What a person was asked about; an answer to anything else is void."""
+
+    digest: str
+    """See ``judging.digest_question``."""
+    contents: dict[str, str]
+    """Digests of the files that the calls would edit, by real path."""
+
+
 class Approved(TypedDict):
-    """What a person approved for one call: these arguments, and no others."""
+    """What a person approved: one call with these arguments, and no other."""
 
     args: dict[str, Any]
     edited: bool
     digest: str
-    """Of the thread, the tool, the arguments with their paths resolved, mode and workspace."""
-    files: NotRequired[list[str]]
-    """The files that it edits, by their real paths; none for another tool."""
-    content: NotRequired[str]
-    """The digest of what was in them."""
+    """See ``Judged.digest``."""
+    contents: NotRequired[dict[str, str]]
+    """Digests of the files that it edits, by real path."""
 
 
 class Planned(TypedDict):
@@ -97,46 +96,7 @@ class Planned(TypedDict):
     denied: str | None
     """Why it is refused, judged in the context in which it was written."""
     process_id: NotRequired[str]
-    """Of the process that planned it; see ``graph.started_calls``."""
-
-
-class Messages(DeltaChannel[list[AnyMessage]]):
-    """The history, without what is no message.
-
-    LangGraph has saved what it then cannot read: a thread with such a write could never be read
-    again. None gets in any more (``graph.state_checks``); one that has got in is passed over.
-    """
-
-    @override
-    def update(self, values: Sequence[Any]) -> bool:
-        return super().update([_messages(value) for value in values])
-
-    @override
-    def replay_writes(self, writes: Sequence[PendingWrite]) -> None:
-        super().replay_writes([(task, key, _messages(value)) for task, key, value in writes])
-
-    @override
-    def from_checkpoint(self, checkpoint: Any) -> Self:
-        new = super().from_checkpoint(checkpoint)
-        new.value = _messages(new.value)
-        return new
-
-
-def _messages(given: Any) -> Any:
-    match given:
-        case Overwrite(value=value) | {"__overwrite__": value}:
-            return Overwrite(_messages(value if isinstance(value, list) else []))
-        case list() if all(isinstance(one, BaseMessage) for one in given):
-            return given
-        case list():
-            return [one for one in given if is_message(one)]
-        case _:
-            return given if is_message(given) else []
-
-
-def appended(records: Any, more: Any) -> list[Any]:
-    """Both lists in one; what is none is passed over, as by ``Messages``."""
-    return [one for part in (records, more) if isinstance(part, list) for one in part]
+    """Of the process that planned it; see ``StartedCalls``."""
 
 
 class State(TypedDict, total=False):
@@ -148,40 +108,42 @@ class State(TypedDict, total=False):
     approvals: str
     todos: list[Todo]
     first_mode: str
-    """The mode in which the thread started; ``mode_changes`` go on from it."""
-    mode_changes: Annotated[list[ModeChange], appended]
+    """The mode in which the thread started; ``mode_changes`` continue from it."""
+    mode_changes: Annotated[list[ModeChange], append]
     plan: list[list[Planned]]
     """The calls that are due, in batches; the first is the one under way."""
     switch: Switch | None
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
-    asked_under: str
-    """The digest (``digest_question``) of the calls that wait for a person."""
-    asked_of: dict[str, str]
-    """The digests of the files that they would change."""
+    asked: Asked | None
+    """The question that waits for a person."""
     remembered: list[Remembered]
     forget: list[str]
     written: list[str]
-    """Files changed in this mode since the thread came to it; the next mode is told."""
+    """Files changed since the thread came to this mode; the next mode is told."""
     notices: list[str]
     """What a person should know about the modes, as of the turn's start."""
 
 
 TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})
-"""What no node may be called, for LangGraph: the names of the state, and of another node."""
+"""Names that no mode's node may have: LangGraph uses them for channels, and for another node."""
 
 
-class ActTask(TypedDict):
-    """What one ``act`` task gets: a call, the context it runs in, and what comes after."""
+class RoutingState(TypedDict):
+    """The part of the state that decides what comes next; without the history, which is long."""
 
-    planned: Planned
     mode: str
+    phase: str
     approvals: str
     remembered: list[Remembered]
     written: list[str]
+    plan: list[list[Planned]]
+    switch: Switch | None
+
+
+class ActTask(RoutingState):
+    """What one ``act`` task gets. ``plan`` holds the batches after its own."""
+
+    planned: Planned
     is_lead: bool
     """Whether this task moves the machine on for its batch."""
-    rest: list[list[Planned]]
-    """The batches after this one."""
-    switch: Switch | None
-    """The approved switch that follows the last batch."""

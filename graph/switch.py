@@ -1,17 +1,20 @@
 """``switch_mode``: applies a switch that a person approved."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import ToolMessage
 
-from graph.approvals.descriptions import describe_handover, describe_switch
+from graph.approvals.requests import describe_switch
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, call_id, not_run
-from graph.mode_changes import reconcile_mode, record_change
-from graph.routing import Node
-from graph.state import State, Switch
+from graph.routing import Node, change_mode, reconcile_mode
+from graph.state import State, Switch, Todo
 from modes.errors import InvalidInputError
-from modes.machine import Configuration, Event
+from modes.machine import Event
+from modes.plain_text import escaped
+
+MAX_NAMED = 30
 
 
 def switch_node(deps: AgentDeps) -> Node:
@@ -21,50 +24,54 @@ def switch_node(deps: AgentDeps) -> Node:
         switch = state.get("switch")
         if switch is None:
             raise InvalidInputError("phase 'switching' without an approved switch in the state")
-        before, change = reconcile_mode(deps, state)
+        before, changed = reconcile_mode(deps, state)
         target = switch["mode_slug"]
-        is_stale = target not in deps.catalog or deps.catalog[target].digest != switch["digest"]
-        if change or is_stale:
-            update = _void(deps, before, switch)
-            return update | {"mode_changes": change}
-        source = before.mode
+        is_same = target in deps.catalog and deps.catalog[target].digest == switch["digest"]
+        if changed or not is_same:
+            # The mode has changed since a person approved: go on without the switch.
+            now = deps.machine.send(deps.machine.send(before, Event.RESET), Event.START)
+            update = {"mode": now.mode, "messages": [not_run(switch["call"], VOID)], **changed}
+            return {**update, "switch": None, "phase": now.phase.value}
+
         now = deps.machine.send(before, Event.SWITCH_MODE, target)
+        modes = [deps.catalog[slug] for slug in (before.mode, now.mode)]
+        names = [mode.name for mode in modes]
+        message = ToolMessage(
+            f"{switch['reply']}\nSwitched from {names[0]} to {names[1]} mode; your role is now "
+            f"that of {names[1]} mode. {describe_switch(deps, *modes)}"
+            + _describe_handover(names[0], state.get("written", []), state.get("todos", [])),
+            tool_call_id=call_id(switch["call"]),
+            name=switch["call"]["name"],
+        )
         update = {
-            "mode": now.mode,
+            **change_mode(before.mode, now.mode, switch["reason"], "human"),
             "phase": now.phase.value,
-            "mode_changes": [record_change(source, now.mode, switch["reason"], "human")],
             "switch": None,
-            "written": [],
+            "messages": [message],
         }
         if switch["approvals"] is not None:
             update["approvals"] = switch["approvals"]
-        modes = [deps.catalog[slug] for slug in (source, now.mode)]
-        names = [mode.name for mode in modes]
-        update["messages"] = [
-            ToolMessage(
-                f"{switch['reply']}\nSwitched from {names[0]} to {names[1]} mode; your role is now "
-                f"that of {names[1]} mode. {describe_switch(deps, *modes)}"
-                + describe_handover(names[0], state.get("written", []), state.get("todos", [])),
-                tool_call_id=call_id(switch["call"]),
-                name=switch["call"]["name"],
-            )
-        ]
         return update
 
     return switch_mode
 
 
+def _describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo]) -> str:
+    """The files written in the mode that is left (a plan, say), and the todo list."""
+    lines = []
+    if written:
+        more = len(written) - MAX_NAMED
+        rest = f" and {more} more" if more > 0 else ""
+        names = ", ".join(map(escaped, written[:MAX_NAMED]))
+        lines.append(f"Files written in {name} mode: {names}{rest}.")
+    if todos:
+        lines.append("The todo list as it stands:")
+        lines += [f"- {todo['content']} ({todo['status']})" for todo in todos[:MAX_NAMED]]
+        if len(todos) > MAX_NAMED:
+            lines.append(f"- and {len(todos) - MAX_NAMED} more")
+    return "".join(f"\n{line}" for line in lines)
+
+
 def void_switch(switch: Switch) -> Switch:
-    """A switch of which the node says that it does not hold any more: its mode is none."""
+    """The same switch, which the node will not apply any more: its digest is no mode's."""
     return {**switch, "digest": ""}
-
-
-def _void(deps: AgentDeps, now: Configuration, switch: Switch) -> dict[str, Any]:
-    """Go on without the switch: its files have changed since a person approved it."""
-    idle = deps.machine.send(now, Event.RESET)
-    return {
-        "mode": now.mode,
-        "phase": deps.machine.send(idle, Event.START).phase.value,
-        "messages": [not_run(switch["call"], VOID)],
-        "switch": None,
-    }

@@ -5,13 +5,11 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from graph.approvals.contents import digest_contents
-from graph.approvals.identity import digest_question
-from graph.approvals.judging import CallContext, judge_all, plan_batches
+from graph.approvals.judging import CallContext, digest_question, judge_all, plan_batches
 from graph.deps import AgentDeps
-from graph.mode_changes import reconcile_mode
 from graph.models.retry import call_model
-from graph.routing import Node
-from graph.state import State
+from graph.routing import Node, reconcile_mode
+from graph.state import Asked, State
 from modes.machine import Event
 
 
@@ -20,27 +18,20 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
 
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
         bound = deps.bound_model(slug)
-        now, change = reconcile_mode(deps, state)
-        messages = state["messages"]
-        message = await call_model(bound, messages, config)
-        update: dict[str, Any] = {"messages": [message]}
-        if change:
-            update |= {"mode_changes": change, "written": []}
+        now, update = reconcile_mode(deps, state)
+        message = await call_model(bound, state["messages"], config)
+        update["messages"] = [message]
         if not message.tool_calls:
             return update | {"phase": deps.machine.send(now, Event.ANSWER).phase.value}
+
         context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
         judged = await judge_all(deps, context, message.tool_calls)
-        if any(one.verdict.kind == "ask" for one in judged):
-            phase = deps.machine.send(now, Event.REVIEW).phase
-            return update | {
-                "phase": phase.value,
-                "asked_under": digest_question(deps, context, judged),
-                "asked_of": await digest_contents(deps, judged),
-            }
-        phase = deps.machine.send(now, Event.ACT).phase
-        return update | {
-            "phase": phase.value,
-            "plan": plan_batches(deps, str(message.id), judged, {}),
-        }
+        asking = [one for one in judged if one.verdict.kind == "ask"]
+        if not asking:
+            plan = plan_batches(deps, str(message.id), judged, {})
+            return update | {"phase": deps.machine.send(now, Event.ACT).phase.value, "plan": plan}
+        edited = [path for one in asking for path in one.edited_paths]
+        asked = Asked(digest=digest_question(judged), contents=await digest_contents(deps, edited))
+        return update | {"phase": deps.machine.send(now, Event.REVIEW).phase.value, "asked": asked}
 
     return think

@@ -19,6 +19,8 @@ A programmer's mistake stays a plain Python exception. Texts quote values with
 
 from collections.abc import Iterable
 
+from pydantic import ValidationError
+
 
 class ModeshiftError(Exception):
     """Base of the tree above."""
@@ -31,6 +33,16 @@ class ModelError(ModeshiftError):
 def told(error: Exception) -> str:
     """An error as the model reads it."""
     return f"{type(error).__name__}: {error}"
+
+
+def describe_misfit(error: ValidationError) -> str:
+    """Where a value does not fit and why, without what pydantic puts around it."""
+    found = []
+    for problem in error.errors()[:3]:
+        place = ".".join(map(str, problem["loc"]))
+        text = str(problem.get("ctx", {}).get("error") or problem["msg"])
+        found.append(f"{place}: {text}" if place else text)
+    return "; ".join(found)
 
 
 class InvalidCallError(ModelError):

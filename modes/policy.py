@@ -4,7 +4,7 @@ The same function binds a tool to the model (asked without arguments) and lets a
 call run (asked with the arguments that are about to run). It is pure.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
@@ -28,22 +28,6 @@ class Approvals(StrEnum):
     """Edits inside the workspace and commands in the sandbox run; the rest asks."""
 
 
-@dataclass(frozen=True, slots=True)
-class RememberedApprovals:
-    """For which calls of a tool a person has approved all that are alike."""
-
-    exact: Collection[str] = ()
-    """``Subject.exact`` of the calls that were approved."""
-    patterns: Collection[str] = ()
-
-    def covering(self, subject: Subject) -> str | None:
-        """What covers the call; None where nothing does."""
-        if subject.exact is not None and subject.exact in self.exact:
-            return subject.exact
-        return next((one for one in self.patterns if subject.is_covered_by(one)), None)
-
-
-NOTHING = RememberedApprovals()
 NO_SANDBOX = "runs a command, not sandboxed"
 
 
@@ -71,14 +55,15 @@ def verdict(
     tool: ToolSpec,
     args: Mapping[str, Any] | None,
     approvals: Approvals,
-    remembered: RememberedApprovals = NOTHING,
+    remembered: Iterable[tuple[str, bool]] = (),
 ) -> Verdict:
     """Judge one call of ``tool`` in ``mode``.
 
     ``args`` have been checked against the tool's schema, and those named by
     ``tool.paths`` are resolved: relative to the workspace, links followed. With
     None the question is whether the tool may be bound at all: any kind but
-    ``deny`` says yes.
+    ``deny`` says yes. ``remembered`` are the patterns that a person always allows
+    for the tool, each with whether it is one call, to be taken literally.
     """
     subject = None if args is None else Subject(tool, args)
     least = _least(mode, tool, args, subject)
@@ -92,9 +77,9 @@ def verdict(
     if least is not None:
         return least
     if found.kind == "ask" and subject is not None and tool.effect.can_be_remembered:
-        pattern = remembered.covering(subject)
-        if pattern is not None:
-            return Verdict("allow", f"always allowed in this thread: {pattern!r}")
+        for pattern, exact in remembered:
+            if subject.exact == pattern if exact else subject.is_covered_by(pattern):
+                return Verdict("allow", f"always allowed in this thread: {pattern!r}")
     return found
 
 

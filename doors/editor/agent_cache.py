@@ -15,9 +15,8 @@ from langgraph.types import Interrupt, StateSnapshot
 from doors.editor.options import Modes, modes_of
 from graph.agent import Agent, build_agent
 from graph.configuration.loading import AgentLoader
-from graph.deps import AgentDeps
+from graph.deps import AgentDeps, StartedCalls
 from graph.settings import Settings
-from graph.started_calls import StartedCalls
 from modes.machine import Phase
 from tools.workspace.client_files import buffers
 

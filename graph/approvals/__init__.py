@@ -8,9 +8,9 @@ editor's door import it.
 __all__ = (  # modules; what is not here is the package's own
     "always_allow",
     "contents",
-    "descriptions",
-    "identity",
+    "decisions",
     "judging",
+    "outcome",
     "requests",
     "suggestions",
 )

@@ -1,17 +1,15 @@
-"""Remembered approvals: a person's "always allow this", for one tool and the like of a call.
+"""Remembered approvals: a person's "always allow this", for one tool and a pattern or one call.
 
-They hold in the thread, the mode and the workspace in which they were given: if one
-of these is another, or the mode's definition or the user's rules have changed, they
-do not.
+Each holds in the thread, mode and workspace in which it was given. It stops holding once the mode's
+definition or the user's rules change.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
 from graph.deps import AgentDeps
 from graph.state import Remembered
-from modes.policy import RememberedApprovals
 
 ALL = "all"
 
@@ -32,22 +30,10 @@ def remember(
     )
 
 
-def select_approvals(
-    deps: AgentDeps, mode_slug: str, remembered: Iterable[Remembered]
-) -> Mapping[str, RememberedApprovals]:
-    """What holds in the mode, by tool."""
-    found: dict[str, tuple[list[str], list[str]]] = {}
-    for one in remembered:
-        if one["digest"] == deps.environment_digest(mode_slug):
-            exact, patterns = found.setdefault(one["tool"], ([], []))
-            (exact if one["exact"] else patterns).append(one["pattern"])
-    return {tool: RememberedApprovals(*lists) for tool, lists in found.items()}
-
-
 def forget(
     deps: AgentDeps, remembered: Sequence[Remembered], ids: Sequence[str]
 ) -> tuple[list[Remembered], list[str]]:
-    """What is left without ``ids``, and without what no longer holds; and what to tell."""
+    """The approvals without ``ids`` and without those that no longer hold; and notices of both."""
     known = {one["id"] for one in remembered}
     notices = [
         f"no approval {id!r} is remembered in this thread, so none was revoked"
@@ -63,6 +49,6 @@ def forget(
         else:
             notices.append(
                 f"the approval for {one['tool']} {one['pattern']!r} in mode {one['mode']!r} is "
-                "revoked: the mode, your rules or the workspace are not as they were"
+                "revoked: the mode, your rules or the workspace have changed"
             )
     return kept, notices

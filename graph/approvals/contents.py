@@ -1,49 +1,60 @@
-"""What is in the files that calls would change: an approval is for a change of that text."""
+"""What is in the files that calls would edit: an approval is for an edit of that text."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from graph.approvals.judging import Judged
 from graph.deps import AgentDeps
-from graph.messages.repair import call_id
+from graph.state import Planned
 from modes.errors import ToolFailedError
 from tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 
 
-async def digest_contents(deps: AgentDeps, judged: Sequence[Judged]) -> dict[str, str]:
-    """A digest for each call that edits files and needs a person, by its id."""
-    edits = [one for one in judged if one.verdict.kind == "ask" and one.effect.changes_files]
-    paths = list(dict.fromkeys(path for one in edits for path in edited_files(one)))
-    # Side by side: an editor may take its time for each.
-    found = await asyncio.gather(*(digest_files(deps, [path]) for path in paths))
-    by_path = dict(zip(paths, found, strict=True))
-    return {
-        call_id(one.call): _joined(map(by_path.__getitem__, edited_files(one))) for one in edits
-    }
-
-
-def edited_files(one: Judged) -> list[str]:
-    """The real paths that a call would change; none for a call that changes no file."""
-    if one.tool is None or one.args is None or not one.effect.changes_files:
-        return []
-    return [path for name in one.tool.spec.paths if (path := one.args[name]) is not None]
-
-
-async def digest_files(deps: AgentDeps, paths: Sequence[str]) -> str:
-    """A digest of what is in the files, as an editor has them where one reads."""
+async def digest_contents(deps: AgentDeps, paths: Iterable[str]) -> dict[str, str]:
+    """A digest of each file, as an editor has it where one is connected."""
+    unique = list(dict.fromkeys(paths))
     workspace = deps.toolbox.workspace
-    found = await asyncio.gather(*(asyncio.to_thread(_digest, workspace, path) for path in paths))
-    return _joined(found)
+    # Side by side: an editor may take its time for each.
+    found = await asyncio.gather(
+        *(asyncio.to_thread(_digest_file, workspace, path) for path in unique)
+    )
+    return dict(zip(unique, found, strict=True))
 
 
-def _joined(digests: Iterable[str]) -> str:
-    return " ".join(digests)
-
-
-def _digest(workspace: Workspace, path: str) -> str:
+def _digest_file(workspace: Workspace, path: str) -> str:
     try:
         with workspace.opened(path, is_real=True) as file:
             return sha256(file.read(MAX_FILE_BYTES + 1)).hexdigest()
-    except ToolFailedError:  # it is not there, or is none that a tool could change
+    except ToolFailedError:  # it is not there, or no tool could change it
         return "none"
+
+
+def list_approved_files(plan: Iterable[Iterable[Planned]]) -> set[str]:
+    """The files that approved calls of the plan would edit."""
+    return {path for batch in plan for one in batch for path in _approved_contents(one)}
+
+
+def renew_approvals(
+    plan: list[list[Planned]], before: Mapping[str, str], after: Mapping[str, str]
+) -> list[list[Planned]]:
+    """The plan after an edit: approvals for the files as they were hold for the files as they are.
+
+    A person who approves two edits of one file has seen both.
+    """
+
+    def renew(planned: Planned) -> Planned:
+        approved = planned["approved"]
+        if approved is None:
+            return planned
+        contents = {
+            path: after[path] if digest == before.get(path) else digest
+            for path, digest in _approved_contents(planned).items()
+        }
+        return {**planned, "approved": {**approved, "contents": contents}}
+
+    return [[renew(one) for one in batch] for batch in plan]
+
+
+def _approved_contents(planned: Planned) -> Mapping[str, str]:
+    approved = planned["approved"]
+    return approved.get("contents", {}) if approved is not None else {}

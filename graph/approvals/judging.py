@@ -1,27 +1,22 @@
 """``judge``: from a tool call as the model wrote it to a verdict on it."""
 
 import asyncio
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Self
 
 from langchain_core.messages import ToolCall
 
-from graph.approvals.always_allow import select_approvals
 from graph.approvals.suggestions import switch_targets
 from graph.deps import AgentDeps
 from graph.messages.repair import call_id
-from graph.state import ActTask, Approved, Planned, State
+from graph.state import ActTask, Approved, Planned, Remembered, State
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.mode import Mode
-from modes.policy import (
-    NOTHING,
-    Approvals,
-    RememberedApprovals,
-    Verdict,
-    verdict,
-)
+from modes.policy import Approvals, Verdict, verdict
 from modes.rules.matching import Subject
 from tools.tool import Tool
 
@@ -36,8 +31,8 @@ class CallContext:
     """Whether the call is the only one of its message."""
     refused: Collection[str] = ()
     """Modes to which a person refused to switch, in this turn."""
-    remembered: Mapping[str, RememberedApprovals] = field(default_factory=dict)
-    """For which calls a person has approved the like of them, by tool."""
+    remembered: Sequence[Remembered] = ()
+    """The approvals that a person wants to be remembered."""
 
     @classmethod
     def of(
@@ -53,7 +48,7 @@ class CallContext:
             Approvals(state["approvals"]),
             is_only_call,
             refused,
-            select_approvals(deps, state["mode"], state.get("remembered", ())),
+            state.get("remembered", ()),
         )
 
 
@@ -65,11 +60,24 @@ class Judged:
     verdict: Verdict
     tool: Tool | None = None
     args: dict[str, Any] | None = None
-    """The arguments as the tool gets them. Both are None for a call that makes no sense."""
+    """The arguments as the tool gets them. Both are None for a call that is invalid."""
+    environment: str = ""
+    """A digest of the mode and the workspace, and of the mode to which it would switch."""
+
+    def digest(self, *place: str) -> str:
+        """The identity of the call: changes with all that a person would have to know.
+
+        That is the tool, the arguments, the paths they resolve to, the mode and the workspace.
+        ``place`` is the thread and the message, for what holds there alone: a copy of a thread
+        has the same calls.
+        """
+        call = self.call
+        parts = [*place, self.environment, call_id(call), call["name"], call["args"], self.args]
+        return _digest(parts)
 
     @property
     def effect(self) -> Effect:
-        """What the call does to the world; ``NO_EFFECT`` for one that makes no sense."""
+        """What the call does to the world; ``NO_EFFECT`` for one that is invalid."""
         return self.tool.spec.effect if self.tool is not None else NO_EFFECT
 
     @property
@@ -80,17 +88,31 @@ class Judged:
         return {name: self.args[name] for name in self.tool.spec.resolved}
 
     @property
+    def edited_paths(self) -> list[str]:
+        """The files that it would change, as they resolved."""
+        if self.tool is None or self.args is None or not self.effect.changes_files:
+            return []
+        return [path for name in self.tool.spec.paths if (path := self.args[name]) is not None]
+
+    @property
+    def allowed_decisions(self) -> tuple[str, ...]:
+        """The types of decision that a person may give on it."""
+        if self.effect.takes_answer:
+            return ("respond", "reject")
+        return ("approve", "edit", "reject")
+
+    @property
     def can_be_remembered(self) -> bool:
-        """Whether a person may approve the like of it once for all; not what might be denied."""
+        """Whether "always allow" may be offered: never for what might be denied."""
         return self.effect.can_be_remembered and not self.verdict.firm
 
     @property
     def exact(self) -> str | None:
-        """What it shares with another call that is the same, as far as an approval goes."""
+        """Its command or file in one form, which a remembered approval compares; or None."""
         return self._subject.exact
 
     def is_covered_by(self, pattern: str) -> bool:
-        """Whether an approval for the pattern is one for this call."""
+        """Whether "always allow" for the pattern includes this call."""
         return self._subject.is_covered_by(pattern)
 
     @property
@@ -101,7 +123,7 @@ class Judged:
 
     @property
     def runs_beside_others(self) -> bool:
-        """Whether it may run side by side with its neighbours: it changes nothing."""
+        """Whether it may run side by side with its neighbours, as it changes nothing."""
         return self.verdict.kind == "deny" or self.effect.runs_beside_others
 
 
@@ -136,6 +158,15 @@ async def judge_all(
     return judged
 
 
+def digest_question(judged: Sequence[Judged]) -> str:
+    """Changes with each of the calls, and with which of them need a person."""
+    return _digest([[one.verdict.kind, one.digest()] for one in judged])
+
+
+def _digest(parts: Sequence[Any]) -> str:
+    return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
+
+
 def plan_batches(
     deps: AgentDeps, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
 ) -> list[list[Planned]]:
@@ -166,12 +197,19 @@ def _judge(
 ) -> Judged:
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return _denied(call, f"Call {tool.spec.name} alone.")
-    for target in switch_targets(tool.spec.effect, args):
+    targets = switch_targets(tool.spec.effect, args)
+    for target in targets:
         if problem := _no_switch(deps, context, tool, target):
             return _denied(call, problem)
-    remembered = context.remembered.get(tool.spec.name, NOTHING)
+    here = deps.environment_digest(context.mode.slug)
+    remembered = [
+        (one["pattern"], one["exact"])
+        for one in context.remembered
+        if one["tool"] == tool.spec.name and one["digest"] == here
+    ]
     found = verdict(context.mode, tool.spec, args, context.approvals, remembered)
-    return Judged(call, found, tool, args)
+    environment = "".join([here, *(deps.catalog[slug].digest for slug in targets)])
+    return Judged(call, found, tool, args, environment)
 
 
 def _no_switch(deps: AgentDeps, context: CallContext, tool: Tool, target: str) -> str | None:

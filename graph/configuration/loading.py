@@ -4,10 +4,9 @@ import logging
 from dataclasses import replace
 
 from graph.configuration.sources import Loaded, Sources
-from graph.deps import AgentDeps
+from graph.deps import AgentDeps, StartedCalls
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
-from graph.started_calls import StartedCalls
 from modes.plain_text import plain
 from tools.deps import Commands
 from tools.processes.process import Limits

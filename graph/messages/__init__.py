@@ -5,9 +5,9 @@ ids are unique, text is whole. Imports nothing else of ``graph``; everything els
 """
 
 __all__ = (  # modules; what is not here is the package's own
+    "channels",
     "from_client",
     "from_model",
-    "input_channels",
     "normal_form",
     "origin",
     "repair",

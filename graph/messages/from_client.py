@@ -69,15 +69,6 @@ def check_kept(message: BaseMessage) -> None:
         raise InvalidInputError(f"a call without an id in the message {message.id!r}")
 
 
-def is_message(given: Any) -> bool:
-    """Whether LangChain makes a message of it."""
-    try:
-        _converted([given])
-    except InvalidInputError:
-        return False
-    return True
-
-
 def _converted(given: Any) -> list[BaseMessage]:
     try:
         return convert_to_messages(given if isinstance(given, list) else [given])

@@ -136,7 +136,7 @@ async def test_a_mode_that_has_disappeared(place: UserFolders) -> None:
     values = await talk.values()
     assert values["mode"] == "ask"
     assert talk.nodes[-1] == "ask"
-    text = "The mode 'mine' is no more; this thread goes on in Ask mode."
+    text = "Mode 'mine' no longer exists; this thread continues in Ask mode."
     assert values["notices"] == [text]
     assert values["mode_changes"][-1]["source"] == "mine"
     assert values["mode_changes"][-1]["decided_by"] == "nobody"
@@ -179,7 +179,7 @@ async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: User
     assert not list(place.workspace.iterdir())
     assert await talk.mode() == "ask"
     assert talk.nodes[-1] == "ask"
-    assert "The mode 'mine' is no more" in str((await talk.values())["notices"])
+    assert "Mode 'mine' no longer exists" in str((await talk.values())["notices"])
     assert problems(await talk.messages()) == []
 
 

@@ -154,7 +154,7 @@ async def test_an_approval_is_for_the_file_that_was_meant(workspace: Path) -> No
         {"args": {"path": "a", "content": "y"}},
         {"digest": ""},
         {"digest": "0" * 64},
-        {"content": "", "files": []},
+        {"contents": {}},
     ],
 )
 async def test_an_approval_that_somebody_rewrote_is_none(

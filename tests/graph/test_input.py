@@ -155,7 +155,7 @@ MALFORMED: list[tuple[str, Any]] = [
     ("refused", 5),
     ("written", [5]),
     ("notices", 5),
-    ("asked_of", 5),
+    ("asked", 5),
     ("first_mode", 5),
 ]
 
@@ -179,7 +179,7 @@ async def test_a_malformed_state_is_refused_and_one_that_is_there_recovers(
 ) -> None:
     await talk.say("write a: 1", mode="code")
     before = await snapshot(talk)
-    with pytest.raises(ValueError, match=r"mode|approvals|phase|message|does not fit"):
+    with pytest.raises(ValueError, match=r"mode|key|approvals|phase|message|does not fit"):
         if way == "command":
             await talk.send(Command(update={"todos": [], key: value}))
         else:

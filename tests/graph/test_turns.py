@@ -369,7 +369,7 @@ async def test_a_thread_whose_mode_is_gone_goes_on_in_the_default_mode(workspace
     assert await talk.mode() == "ask"
     change = (await talk.values())["mode_changes"][-1]
     assert (change["source"], change["target"]) == ("debug", "ask")
-    assert "no more" in change["reason"]
+    assert "no longer exists" in change["reason"]
     await talk.say("list")
     assert len((await talk.values())["mode_changes"]) == 2
 

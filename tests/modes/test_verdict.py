@@ -7,7 +7,7 @@ import pytest
 
 from modes.effects import EFFECTS
 from modes.errors import FileRestrictionError, NotAllowedError
-from modes.policy import Approvals, RememberedApprovals, verdict
+from modes.policy import Approvals, verdict
 from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
 from tests.harness.modes import load_test_catalog
@@ -88,7 +88,7 @@ def test_a_restricted_file_has_an_error_of_its_own(tmp_path: Path) -> None:
 
 def test_no_memory_decides_for_a_person(tmp_path: Path) -> None:
     specs = build_toolbox(Workspace(tmp_path), CATALOG).specs
-    everything = RememberedApprovals(patterns=["*"])
+    everything = [("*", False)]
     for spec in specs:
         found = verdict(CATALOG["code"], spec, ARGS[spec.name], Approvals.MANUAL, everything)
         asks = not spec.effect.can_be_allowed

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from doors.commands.readme import PARTS, main, with_parts
-from graph.approvals.requests import Decision
+from graph.approvals.decisions import Decision
 from graph.models.loading import load_model
 from graph.settings import ROOT, Settings, load_settings
 from modes.catalog import load_catalog

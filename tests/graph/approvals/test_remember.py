@@ -111,7 +111,7 @@ async def test_what_may_be_denied_is_not_remembered(place: UserFolders) -> None:
     (request,) = await talk.waiting()
     assert "it may be what is denied by rule '.env'" in request["description"]
     assert "remember" not in request
-    with pytest.raises(Exception, match="decides it every time"):
+    with pytest.raises(Exception, match="every time"):
         await talk.decide(always("*"))
     await talk.decide(APPROVE)
     assert await waits(talk, "search SECRET")
@@ -131,8 +131,8 @@ async def test_a_pattern_is_remembered(talk: Conversation) -> None:
         ("write a.md: x", always(""), "blank"),
         ("write a.md: x", always("[a].md"), "cannot remember"),
         ("write a.md: x", always("./a.md"), "cannot remember"),
-        ("write .envrc: x", ALWAYS, "decides it every time"),
-        ("write .envrc: x", always("*"), "decides it every time"),
+        ("write .envrc: x", ALWAYS, "every time"),
+        ("write .envrc: x", always("*"), "every time"),
         ("run ls; ls", ALWAYS, "needs a pattern"),
         ("run ls; ls", always("ls *"), "does not match"),
         ("run touch x", always("touch y"), "does not match"),

@@ -1,6 +1,6 @@
 """``Agent``: the compiled graph, which checks what is written from outside before it is saved.
 
-LangGraph saves what a command writes, and then looks whether it fits: what does not stays.
+LangGraph saves first and looks afterwards whether the value fits; one that does not stays.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     @override
     def bulk_update_state(self, config: RunnableConfig, supersteps: Updates) -> RunnableConfig:
         self._check_all(supersteps)
-        with _saying_what_is_lacking():
+        with _name_missing_key():
             return super().bulk_update_state(config, supersteps)
 
     @override
@@ -55,7 +55,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         self, config: RunnableConfig, supersteps: Updates
     ) -> RunnableConfig:
         self._check_all(supersteps)
-        with _saying_what_is_lacking():
+        with _name_missing_key():
             return await super().abulk_update_state(config, supersteps)
 
     def _check_all(self, supersteps: Updates) -> None:
@@ -64,8 +64,8 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
 
 
 @contextmanager
-def _saying_what_is_lacking() -> Iterator[None]:
-    """The edge behind a node reads what a new thread does not have yet."""
+def _name_missing_key() -> Iterator[None]:
+    """The edge behind a node reads keys that a new thread does not have yet."""
     try:
         yield
     except LookupError as error:

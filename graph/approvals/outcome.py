@@ -1,0 +1,123 @@
+"""``Outcome``: what comes of a person's decisions, gathered into one update of the state."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.messages import ToolCall, ToolMessage
+
+from graph.approvals.always_allow import remember
+from graph.approvals.contents import digest_contents
+from graph.approvals.judging import CallContext, Judged, judge, plan_batches
+from graph.approvals.suggestions import suggestions
+from graph.deps import AgentDeps
+from graph.messages.repair import VOID, call_id, not_run
+from graph.state import Approved, Asked, Switch
+from modes.machine import Configuration, Event
+
+
+class Outcome:
+    """The decisions on the calls of one message; mutable."""
+
+    def __init__(
+        self, deps: AgentDeps, context: CallContext, asked: Asked, thread: str, message: str
+    ) -> None:
+        """``thread`` and ``message`` are ids."""
+        self._deps = deps
+        self._context = context
+        self._asked = asked
+        self._thread = thread
+        self._message = message
+        self._approved: dict[str, Approved] = {}
+        self._results: list[ToolMessage] = []
+        self._switch: Switch | None = None
+        self._refused = list(context.refused)
+        self._remembered = {one["id"]: one for one in context.remembered}
+
+    async def approve(self, one: Judged, approvals: str | None, pattern: str | bool) -> None:
+        """``pattern`` is what to remember: True for this very call, False for nothing."""
+        if one.effect.switches_mode:
+            self._choose(one, one.call["args"], "The user approved.", approvals)
+            return
+        contents = await digest_contents(self._deps, one.edited_paths)
+        if any(self._asked["contents"].get(path) != digest for path, digest in contents.items()):
+            self._results.append(not_run(one.call, VOID))
+            return
+        self._allow(one, contents, edited=False)
+        if pattern is not False:
+            what = one.exact if pattern is True else str(pattern)
+            assert what is not None
+            slug, tool = self._context.mode.slug, one.call["name"]
+            kept = remember(self._deps, slug, tool, what, exact=pattern is True)
+            self._remembered[kept["id"]] = kept
+
+    async def edit(self, one: Judged, args: dict[str, Any]) -> None:
+        """Approve the call with these arguments, unless they are denied."""
+        call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
+        # The person may well want now what they refused before.
+        edited = await judge(self._deps, replace(self._context, refused=()), call)
+        if edited.verdict.kind == "deny":
+            text = f"The user changed the arguments to {args!r}, which did not run either: "
+            self._results.append(not_run(one.call, text + edited.verdict.refusal))
+        elif edited.effect.switches_mode:
+            self._choose(edited, args, "The user approved.")
+        else:
+            contents = await digest_contents(self._deps, edited.edited_paths)
+            self._allow(edited, contents, edited=True)
+
+    def reject(self, one: Judged, message: str) -> None:
+        """Refuse the call; a rejected switch is not asked for again in this turn."""
+        if one.effect.switches_mode and one.args is not None:
+            self._refused.append(one.args["mode_slug"])
+        why = f" and said: {message}" if message else "; do not repeat it unless asked to"
+        self._results.append(not_run(one.call, f"Not run: the user rejected this call{why}"))
+
+    def respond(self, one: Judged, message: str) -> None:
+        """Answer a question; the label of a suggestion to switch approves that switch."""
+        mode_slug = suggestions(one.args or {}).get(message.strip())
+        if mode_slug is not None and mode_slug != self._context.mode.slug and self._switch is None:
+            self._choose(one, {"mode_slug": mode_slug, "reason": message}, message)
+        else:
+            self._results.append(_success(one.call, message))
+
+    def _allow(self, one: Judged, contents: dict[str, str], *, edited: bool) -> None:
+        digest = one.digest(self._thread, self._message)
+        self._approved[call_id(one.call)] = Approved(
+            args=one.call["args"], edited=edited, digest=digest, contents=contents
+        )
+
+    def _choose(
+        self, one: Judged, target: Mapping[str, Any], reply: str, approvals: str | None = None
+    ) -> None:
+        """Take a switch. An earlier one gives way to it, and its call gets its result."""
+        if self._switch is not None:
+            self._results.append(_success(self._switch["call"], self._switch["reply"]))
+        self._switch = Switch(
+            mode_slug=target["mode_slug"],
+            reason=target["reason"],
+            call=one.call,
+            reply=reply,
+            approvals=approvals,
+            digest=self._deps.catalog[target["mode_slug"]].digest,
+        )
+
+    def update(self, now: Configuration, judged: list[Judged]) -> dict[str, Any]:
+        """The update of the state, which moves the machine on from ``now``."""
+        settled = {result.tool_call_id for result in self._results}
+        if self._switch is not None:
+            settled.add(call_id(self._switch["call"]))
+        left = [one for one in judged if call_id(one.call) not in settled]
+        plan = plan_batches(self._deps, self._message, left, self._approved)
+        event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
+        return {
+            "messages": self._results,
+            "switch": self._switch,
+            "refused": self._refused,
+            "remembered": list(self._remembered.values()),
+            "plan": plan,
+            "phase": self._deps.machine.send(now, event).phase.value,
+        }
+
+
+def _success(call: ToolCall, text: str) -> ToolMessage:
+    return ToolMessage(text, tool_call_id=call_id(call), name=call["name"])

@@ -1,0 +1,169 @@
+"""Checks of what is written into a thread from outside, and of what an older thread holds."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any, cast, get_type_hints
+
+from langgraph.types import Command
+from pydantic import TypeAdapter, ValidationError
+
+from graph.messages.from_client import accept_messages, check_history, check_kept
+from graph.state import ModeChange, State
+from modes.catalog import Catalog
+from modes.errors import InvalidInputError, describe_misfit
+from modes.machine import Phase
+from modes.policy import Approvals
+
+Check = Callable[[Any], Any]
+"""Gives the value as it is to be kept; raises ``UserError`` for one that does not fit."""
+
+
+def _type_check(key: str, hint: Any) -> Check:
+    adapter = TypeAdapter[Any](hint)
+
+    def check(value: Any) -> Any:
+        try:
+            return adapter.validate_python(value, strict=True)
+        except ValidationError as error:
+            raise InvalidInputError(
+                f"{key} {repr(value)[:200]} does not fit: {describe_misfit(error)}"
+            ) from error
+
+    return check
+
+
+def _member_check(key: str, members: type[StrEnum]) -> Check:
+    def check(value: Any) -> str:
+        try:
+            return members(value).value
+        except ValueError:
+            known = ", ".join(members)
+            raise InvalidInputError(f"unknown {key} {value!r}; it is one of: {known}") from None
+
+    return check
+
+
+def _mode_check(catalog: Catalog) -> Check:
+    def check(slug: Any) -> str:
+        return catalog[slug].slug
+
+    return check
+
+
+def _check_ids(given: Any) -> list[str]:
+    ids = [given] if isinstance(given, str) else given
+    if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
+        raise InvalidInputError(f"forget {given!r} is no list of ids in 'remembered', nor 'all'")
+    return ids
+
+
+_check_approvals = _member_check("approvals", Approvals)
+_CHECKS: dict[str, Check] = {
+    **{key: _type_check(key, hint) for key, hint in get_type_hints(State).items()},
+    "approvals": _check_approvals,
+    "phase": _member_check("phase", Phase),
+    "messages": check_history,
+}
+_EMPTY: dict[str, Any] = {
+    "approvals": Approvals.MANUAL.value,
+    "phase": Phase.IDLE.value,
+    "switch": None,
+    "asked": None,
+}
+"""What replaces a value that does not fit, where that is no empty list."""
+_SET_ANEW = ("mode", "first_mode")
+_check_change = _type_check("mode_changes", ModeChange)
+
+
+def build_input_check(catalog: Catalog) -> Check:
+    """A check of a run's whole input."""
+    checks: dict[str, Check] = {
+        "messages": accept_messages,
+        "mode": _mode_check(catalog),
+        "approvals": _check_approvals,
+        "forget": _check_ids,
+    }
+
+    def check(given: Any) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            raise InvalidInputError(f"a run's input is a mapping, not {given!r}")
+        _check_keys(given, checks, "a run's input")
+        return {key: checks[key](value) for key, value in given.items() if value is not None}
+
+    return check
+
+
+def build_update_check(catalog: Catalog) -> Callable[[Any], None]:
+    """A check of what a command or ``update_state`` writes, before any of it is saved."""
+    is_mode = _mode_check(catalog)
+    checks = {**_CHECKS, "mode": is_mode, "first_mode": is_mode}
+
+    def check(update: Any) -> None:
+        for key, value in _read_writes(update):
+            _check_keys([key], checks, "the state")
+            checks[key](value)
+
+    return check
+
+
+def _check_keys(given: Iterable[Any], known: Mapping[str, Check], what: str) -> None:
+    if unknown := [key for key in given if key not in known]:
+        raise InvalidInputError(
+            f"unknown key {unknown[0]!r} in {what}; the keys are: {', '.join(known)}"
+        )
+
+
+def _read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
+    """Keys and values, in each of the forms that LangGraph takes."""
+    match update:
+        case None:
+            return
+        case Command(update=inner):
+            yield from _read_writes(inner)
+        case dict():
+            yield from update.items()
+        case [str(key), value]:
+            yield key, value
+        case [inner, str() | None]:  # with the node that it is written as
+            yield from _read_writes(inner)
+        case [*parts]:
+            for part in parts:
+                yield from _read_writes(part)
+        case _:
+            raise InvalidInputError(f"an update of the state is a mapping, not {update!r}")
+
+
+def drop_invalid(state: State) -> tuple[State, list[str]]:
+    """The state without what does not fit, and the keys where that was so.
+
+    Older versions saved such values, and a value of a type that has since changed is one too.
+    """
+    kept: dict[str, Any] = {}
+    dropped = []
+    for key, value in state.items():
+        valid = _keep_valid(key, value)
+        if valid is not value:
+            dropped.append(key)
+        if valid is value or key not in _SET_ANEW:
+            kept[key] = valid
+    return cast("State", kept), dropped
+
+
+def _keep_valid(key: str, value: Any) -> Any:
+    """``value`` itself where all of it fits."""
+    if key == "messages":
+        valid = [message for message in value if _fits(check_kept, message)]
+        return value if len(valid) == len(value) else valid
+    if _fits(_CHECKS[key], value):
+        return value
+    if key == "mode_changes" and isinstance(value, list):
+        return [record for record in value if _fits(_check_change, record)]
+    return _EMPTY.get(key, [])
+
+
+def _fits(check: Check, value: Any) -> bool:
+    try:
+        check(value)
+    except InvalidInputError:
+        return False
+    return True

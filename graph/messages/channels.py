@@ -1,0 +1,100 @@
+"""LangGraph channels of our own, each for something that LangGraph's would save and then not read.
+
+The only module that names ``DeltaChannel``, which is beta: ``add_messages`` would write the whole
+history at every step.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages.utils import convert_to_messages
+from langgraph.channels import DeltaChannel, EphemeralValue, LastValue
+from langgraph.checkpoint.base import PendingWrite
+from langgraph.types import Overwrite
+from typing_extensions import override
+
+
+class Last(LastValue[Any]):
+    """The last of the values written in one step.
+
+    LangGraph's own takes one alone, and what two commands write while a question is open is all
+    one step to it: the thread could never be read again.
+    """
+
+    @override
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update(values[-1:])
+
+
+class CheckedInput(EphemeralValue[Any]):
+    """A run's input, checked before the run's first checkpoint.
+
+    A check in a node would come too late: by then the input has replaced the
+    state, and an interrupt that was waiting is gone.
+    """
+
+    def __init__(self, typ: Any, check: Callable[[Any], Any]) -> None:
+        super().__init__(typ)
+        self.check = check
+
+    @override
+    def copy(self) -> "CheckedInput":
+        return self._with(self.value)
+
+    @override
+    def from_checkpoint(self, checkpoint: Any) -> "CheckedInput":
+        return self._with(super().from_checkpoint(checkpoint).value)
+
+    def _with(self, value: Any) -> "CheckedInput":
+        new = CheckedInput(self.typ, self.check)
+        new.key, new.value = self.key, value
+        return new
+
+    @override
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([self.check(value) for value in values])
+
+
+class Messages(DeltaChannel[list[AnyMessage]]):
+    """The history. Skips what is no message, which an older version may have saved."""
+
+    @override
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([_keep_messages(value) for value in values])
+
+    @override
+    def replay_writes(self, writes: Sequence[PendingWrite]) -> None:
+        super().replay_writes([(task, key, _keep_messages(value)) for task, key, value in writes])
+
+    @override
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        new = super().from_checkpoint(checkpoint)
+        new.value = _keep_messages(new.value)
+        return new
+
+
+def _keep_messages(given: Any) -> Any:
+    match given:
+        case Overwrite(value=value) | {"__overwrite__": value}:
+            return Overwrite(_keep_messages(value if isinstance(value, list) else []))
+        case list() if all(isinstance(one, BaseMessage) for one in given):
+            return given
+        case list():
+            return [one for one in given if _is_message(one)]
+        case _:
+            return given if _is_message(given) else []
+
+
+def _is_message(given: Any) -> bool:
+    """Whether LangChain makes a message of it."""
+    try:
+        convert_to_messages([given])
+    except (ValueError, TypeError, NotImplementedError, LookupError):
+        return False
+    return True
+
+
+def append(records: Any, more: Any) -> list[Any]:
+    """A reducer: both lists in one. Skips what is no list, as ``Messages`` does."""
+    return [one for part in (records, more) if isinstance(part, list) for one in part]
