@@ -11,26 +11,26 @@ PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1
-	@exec $(BIN)/python -m doors.commands.dev
+dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1 VERBOSE=1
+	@exec $(BIN)/python -m doors.commands dev
 
 acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
-	@$(BIN)/python -m doors.commands.acp
+	@$(BIN)/python -m doors.commands acp
 
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
-	@$(BIN)/python -m doors.commands.doctor
+	@$(BIN)/python -m doors.commands doctor
 
 modes: $(READY) ## print the modes as they hold: mode x tool -> verdict, and why; MODE=slug PROMPT=1
-	@$(BIN)/python -m doors.commands.modes
+	@$(BIN)/python -m doors.commands modes
 
 trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path SHOW=1 REVOKE=1
-	@$(BIN)/python -m doors.commands.trust
+	@$(BIN)/python -m doors.commands trust
 
 clean-data: $(READY) ## remove the threads of the dev server and the sessions of editors
-	@$(BIN)/python -m doors.commands.clean_data
+	@$(BIN)/python -m doors.commands clean-data
 
 diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file
-	@$(BIN)/python -m doors.commands.diagram
+	@$(BIN)/python -m doors.commands diagram
 
 test: $(READY) ## run the tests, with no network; T=pattern for some of them
 	@$(PYTEST) $(if $(T),-k "$(T)")
@@ -56,7 +56,7 @@ format: $(READY) ## mend layout and imports
 	$(BIN)/ruff format .
 
 readme: $(READY) ## write the generated parts of README.md and docs/: tables, state diagram
-	@$(BIN)/python -m doors.commands.readme
+	@$(BIN)/python -m doors.commands readme
 
 bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input with Anthropic's cache against without
 	@$(BIN)/python -m benchmarks.steps

@@ -1,10 +1,13 @@
 """Settings, from the environment and ``.env``; the names are those in ``.env.example``."""
 
+import os
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from dotenv import load_dotenv
+from dotenv import dotenv_values, load_dotenv
 from platformdirs import user_config_path, user_data_path
 from pydantic import (
     DirectoryPath,
@@ -27,6 +30,8 @@ DEFAULT_WORKSPACE = ROOT / "workspace"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MIN_TOKEN = 16
 DATA = user_data_path("modeshift", appauthor=False)
+NOT_OURS = frozenset({"DEFAULT_MODEL", "MODE", "OAUTH_TOKEN", "SESSION"})
+"""Variables with other meanings whose names are close to a setting's."""
 
 
 class Settings(BaseSettings):
@@ -99,9 +104,21 @@ class Settings(BaseSettings):
         500, ge=1, description="model and tool steps in one run before it is stopped"
     )
 
+    @field_validator("models")
+    @classmethod
+    def _check_models(cls, given: str) -> str:
+        for model in _split(given):
+            provider, _, name = model.partition(":")
+            if model != "offline" and not (provider and name):
+                raise ValueError(
+                    f"{model!r} is neither 'offline' nor 'replay:cassette' nor 'provider:name', "
+                    "such as 'anthropic:claude-sonnet-5-5'"
+                )
+        return given
+
     @field_validator("allowed_origins")
     @classmethod
-    def _are_origins(cls, given: str) -> str:
+    def _check_origins(cls, given: str) -> str:
         for origin in _split(given):
             parsed = urlsplit(origin)
             is_web = parsed.scheme in ("http", "https") and bool(parsed.hostname)
@@ -126,7 +143,7 @@ class Settings(BaseSettings):
         return {token: name or "owner" for name, _, token in pairs}
 
     @model_validator(mode="after")
-    def _is_no_open_door(self) -> Self:
+    def _check_exposure(self) -> Self:
         if any(len(token) < MIN_TOKEN for token in self.tokens):
             raise ValueError(f"AUTH_TOKEN has a token of less than {MIN_TOKEN} characters")
         if self.listen not in LOOPBACK and not self.tokens:
@@ -161,7 +178,7 @@ class Settings(BaseSettings):
         "workspace", "checkpoints", "sessions", "config_folder", "modes_folder", "trust_file"
     )
     @classmethod
-    def _whole(cls, path: Path) -> Path:
+    def _make_absolute(cls, path: Path) -> Path:
         return path.expanduser().absolute()
 
 
@@ -185,16 +202,39 @@ def load_settings(env_file: Path = ENV_FILE) -> Settings:
     The other variables in ``env_file`` (a provider's key, say) go into the
     environment, where the provider's client looks. Raises ``ConfigurationError``.
     """
+    _check_names(dotenv_values(env_file, interpolate=False), str(env_file), cutoff=0.85)
+    _check_names(os.environ, "the environment", cutoff=0.92)  # full of other programs' names
     load_dotenv(env_file, override=False)
     try:
-        return Settings()
+        settings = Settings()
     except ValidationError as error:
-        problems = "; ".join(map(_told, error.errors()))
+        problems = "; ".join(map(_describe, error.errors()))
         raise ConfigurationError(f"{problems}; see .env.example") from error
+    folder = settings.config_folder
+    if "config_folder" in settings.model_fields_set and not folder.is_dir():
+        raise ConfigurationError(
+            f"CONFIG_FOLDER={str(folder)!r} is not a folder; make it, or leave CONFIG_FOLDER out"
+        )
+    return settings
 
 
-def _told(problem: ErrorDetails) -> str:
+def _check_names(given: Iterable[str], source: str, cutoff: float) -> None:
+    """Raises for a name that is almost a setting's; all others are not ours to judge."""
+    known = [name.upper() for name in Settings.model_fields]
+    for name in given:
+        if name.upper() in known or name in NOT_OURS:
+            continue
+        like = get_close_matches(name.upper(), known, n=1, cutoff=cutoff)
+        if like:
+            raise ConfigurationError(
+                f"{name} in {source} is not a setting; did you mean {like[0]}? See .env.example"
+            )
+
+
+def _describe(problem: ErrorDetails) -> str:
     text = problem["msg"].removeprefix("Value error, ")
     if not problem["loc"]:
         return text  # about several settings, a secret among them perhaps
+    if problem["type"] == "bool_parsing":
+        text = "give true or false"
     return f"{str(problem['loc'][0]).upper()}={problem['input']!r}: {text}"

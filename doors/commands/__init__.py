@@ -1,12 +1,13 @@
 """What ``make`` runs: dev, doctor, modes, trust, diagram, readme, clean-data, acp.
 
-Imports all the rest; nothing but the Makefile and the tests names its modules.
+Each module's ``main`` gives the lines to print; ``__main__`` has their options. Guarantees that
+a command prints all or only an error. Imports all the rest; only the Makefile and the tests
+name its modules.
 """
 
 __all__ = (  # modules; what is not here is the package's own
     "acp",
     "clean_data",
-    "cli",
     "dev",
     "diagram",
     "doctor",

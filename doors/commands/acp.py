@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from doors.commands.cli import run
 from graph.models.loading import load_model
 from graph.settings import load_settings
 from modes.errors import ConfigurationError
@@ -34,7 +33,3 @@ def main() -> Iterator[str]:
     yield ""
     yield f"Toad:  toad acp {command}"
     yield f"acpx:  acpx --agent {command}"
-
-
-if __name__ == "__main__":
-    run(main, __doc__)

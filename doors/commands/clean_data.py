@@ -6,7 +6,6 @@ Those of the dev server (CHECKPOINTS), and the sessions of editors (SESSIONS).
 from collections.abc import Iterator
 from pathlib import Path
 
-from doors.commands.cli import run
 from doors.editor.store import is_in_use
 from graph.settings import database, load_settings
 from modes.errors import ConfigurationError
@@ -38,7 +37,3 @@ def _check(name: str, file: Path) -> None:
         start = stream.read(len(SIGNATURE))
     if start not in (b"", SIGNATURE):
         raise ConfigurationError(f"{name}={str(file)!r} is no SQLite database; left alone")
-
-
-if __name__ == "__main__":
-    run(main, __doc__)

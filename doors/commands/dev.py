@@ -1,49 +1,88 @@
-"""``make dev``: check the settings, say what will be served, start ``langgraph dev``.
+"""``make dev``: check the settings, start ``langgraph dev``, say where it is once it answers."""
 
-PORT=2024     the port on 127.0.0.1
-BROWSER=1     open LangGraph Studio in the browser
-RELOAD=1      start again when a .py file of the clone changes
-"""
-
+import fcntl
+import http.client
+import logging
 import os
 import socket
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
 from graph.replay.cassette import load_cassette
 from graph.replay.dialogue import list_user_messages
 from graph.settings import ENV_FILE, ROOT, Settings, load_settings
-from modes.errors import ConfigurationError, UserError
+from modes.errors import ConfigurationError
 
 # No network call that nobody asked for: the CLI's analytics, the API's look for a newer
 # version, LangSmith tracing. What the user has set wins. The last one tells clients that there
 # is no second protocol: doors/server/gate.py does not let it in.
 DEFAULTS = {
-    "FF_V2_EVENT_STREAMING": "false",
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     "LANGGRAPH_NO_VERSION_CHECK": "true",
     "LANGSMITH_TRACING": "false",
+    "FF_V2_EVENT_STREAMING": "false",
 }
+LOCK_FILE = ROOT / ".langgraph_api" / "server.lock"
 
 
-def main(env_file: Path = ENV_FILE) -> None:
-    """Replace this process by the server; end with a message where it cannot start."""
+def main(
+    *,
+    port: str | None = None,
+    browser: bool = False,
+    reload: bool = False,
+    verbose: bool = False,
+    env_file: Path = ENV_FILE,
+) -> Iterator[str]:
+    """Serve until the process is ended; raises ``UserError`` where it cannot start."""
+    settings = load_settings(env_file)
+    deps = AgentLoader(settings).deps()
+    if reload and settings.workspace.resolve().is_relative_to(ROOT):
+        raise ConfigurationError(
+            f"RELOAD=1 with the workspace {str(settings.workspace)!r} inside the clone: the server "
+            "would start again whenever the agent writes a .py file; set WORKSPACE to a "
+            "folder elsewhere"
+        )
+    with lock_clone() as lock:
+        number = check_port(settings.listen, port or "2024")
+        address = f"http://{_format_host(settings.listen)}:{number}"
+        lock.truncate(0)
+        lock.write(f"{address}, process {os.getpid()}")
+        lock.flush()
+        text = banner(settings, deps, address)
+        threading.Thread(
+            target=print_when_up, args=(settings.listen, number, text), daemon=True
+        ).start()
+        print("Starting the server ...", flush=True)
+        serve(settings.listen, number, browser=browser, reload=reload, verbose=verbose)
+    return iter(())
+
+
+def lock_clone() -> TextIO:
+    """The lock of this clone's server, held until it is closed.
+
+    Raises ``ConfigurationError`` where another server has it.
+    """
+    LOCK_FILE.parent.mkdir(exist_ok=True)
+    lock = LOCK_FILE.open("a+")
     try:
-        settings = load_settings(env_file)
-        deps = AgentLoader(settings).deps()
-        port = free_port(settings.listen, os.environ.get("PORT") or "2024")
-        command = server_command(settings, port)
-    except UserError as error:
-        sys.exit(f"modeshift: {error}")
-    print(banner(settings, deps, port), flush=True)
-    os.chdir(ROOT)
-    os.execve(sys.executable, command, environment())  # noqa: S606
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        raise ConfigurationError(
+            f"this clone has a server already: {lock.read()}; stop that one first, since two "
+            "would overwrite each other's list of threads"
+        ) from None
+    return lock
 
 
-def free_port(host: str, given: str) -> int:
-    """The port, if nobody has it: the server would silently take another one."""
+def check_port(host: str, given: str) -> int:
+    """The port as a number; raises where it is taken: the server would silently use another one."""
     try:
         port = int(given)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -59,50 +98,46 @@ def free_port(host: str, given: str) -> int:
     return port
 
 
-def server_command(settings: Settings, port: int) -> list[str]:
-    """The command line of ``langgraph dev``."""
-    command = [
-        sys.executable,
-        "-m",
-        "langgraph_cli",
-        "dev",
-        "--host",
-        settings.listen,
-        "--port",
-        str(port),
-    ]
+def serve(host: str, port: int, *, browser: bool, reload: bool, verbose: bool) -> None:
+    """Run ``langgraph dev`` in this process, which has its imports already."""
+    level, color = "INFO" if verbose else "WARNING", str(sys.stdout.isatty())
+    defaults = {**DEFAULTS, "LOG_LEVEL": level, "LOG_COLOR": color}
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+    if browser:
+        os.environ.pop("BROWSER", None)  # "1", where Python's webbrowser expects a program
+    logging.basicConfig(level=os.environ["LOG_LEVEL"].upper())
+    os.chdir(ROOT)
+    from langgraph_cli.cli import cli  # noqa: PLC0415  # it reads the environment
+
+    command = ["dev", "--host", host, "--port", str(port)]
     # Without it the server has one worker, and a second thread waits for the first.
     command += ["--n-jobs-per-worker", "10"]
-    if not _is_on("BROWSER"):
+    if not browser:
         command.append("--no-browser")
-    if not _is_on("RELOAD"):
+    if not reload:
         command.append("--no-reload")
-    elif settings.workspace.resolve().is_relative_to(ROOT):
-        raise ConfigurationError(
-            f"RELOAD=1 with the workspace {str(settings.workspace)!r} inside the clone: the server "
-            "would start again whenever the agent writes a .py file; set WORKSPACE to a "
-            "folder elsewhere"
-        )
-    return command
+    cli(command)
 
 
-def _is_on(name: str) -> bool:
-    return os.environ.get(name) == "1"
+def print_when_up(host: str, port: int, text: str) -> None:
+    """Print the text as soon as the server answers, below what it has logged until then."""
+    while True:
+        connection = http.client.HTTPConnection(host, port, timeout=5)
+        try:
+            connection.request("GET", "/ok", headers={"Host": "localhost"})
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.1)
+        else:
+            print(f"\n{text}\n", flush=True)
+            return
+        finally:
+            connection.close()
 
 
-def environment() -> dict[str, str]:
-    """The server's environment."""
-    given = {**DEFAULTS, **os.environ}
-    # To Python's webbrowser the variable names a browser; a user's own choice stays.
-    if _is_on("BROWSER"):
-        del given["BROWSER"]
-    return given
-
-
-def banner(settings: Settings, deps: AgentDeps, port: int) -> str:
+def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
     """What is served, and where."""
-    host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
-    address = f"http://{host}:{port}"
     model = settings.model
     if model == "offline":
         model += "  (no language model; set MODEL in .env, see .env.example)"
@@ -114,22 +149,26 @@ def banner(settings: Settings, deps: AgentDeps, port: int) -> str:
     return "\n".join(
         (
             f"model      {model}",
-            *_to_say(settings.model),
+            *_list_messages(settings.model),
             *own,
             f"modes      {', '.join(deps.catalog)}  (make modes says what they may do)",
             *(f"notice     {notice}" for notice in deps.notices),
             f"workspace  {settings.workspace}",
             f"approvals  {settings.approvals}",
-            f"commands   {_commands(deps)}  (make doctor says what is enforced)",
+            f"commands   {_describe_sandbox(deps)}  (make doctor says what is enforced)",
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
             f"threads    {settings.checkpoints}",
-            f"address    {address}",
+            f"address    {address}  (open it in a browser for links; Ctrl-C stops the server)",
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
         )
     )
 
 
-def _to_say(model: str) -> list[str]:
+def _format_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _list_messages(model: str) -> list[str]:
     """What to say to a model that replays one conversation."""
     kind, _, path = model.partition(":")
     if kind != "replay":
@@ -139,12 +178,8 @@ def _to_say(model: str) -> list[str]:
     return [f"say        {text!r}" for text in said]
 
 
-def _commands(deps: AgentDeps) -> str:
+def _describe_sandbox(deps: AgentDeps) -> str:
     sandbox = deps.toolbox.sandbox
     if sandbox is None:
         return "not sandboxed; every one asks"
     return "in a sandbox, " + ("with the network" if sandbox.has_network else "no network")
-
-
-if __name__ == "__main__":
-    main()

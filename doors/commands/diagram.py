@@ -1,27 +1,21 @@
-"""``make diagram``: the state machine of the modes as they hold, as Mermaid.
+"""``make diagram``: the state machine of the modes, the user's own included, as Mermaid."""
 
-OUT=file      write it there instead of printing it
-"""
-
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from doors.commands.cli import run
 from graph.configuration.loading import AgentLoader
 from graph.settings import load_settings
 from modes.errors import ConfigurationError
 
 
-def main() -> Iterator[str]:
-    """The diagram, or where it was written; raises ``UserError``."""
+def main(out: str | None = None) -> Iterator[str]:
+    """The diagram, or the file ``out`` that it was written to; raises ``UserError``."""
     deps = AgentLoader(load_settings()).deps()
     for notice in deps.notices:
         print(f"modeshift: {notice}", file=sys.stderr)
     drawn = deps.machine.mermaid()
-    out = os.environ.get("OUT")
-    if not out:
+    if out is None:
         yield drawn
         return
     try:
@@ -29,7 +23,3 @@ def main() -> Iterator[str]:
     except OSError as error:
         raise ConfigurationError(f"OUT={out!r} cannot be written: {error.strerror}") from error
     yield f"{out}: written"
-
-
-if __name__ == "__main__":
-    run(main, __doc__)

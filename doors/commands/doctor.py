@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from doors.commands.cli import run
 from graph.configuration.loading import AgentLoader, choose_sandbox
 from graph.deps import AgentDeps
 from graph.settings import Settings, load_settings
@@ -84,7 +83,3 @@ def _door(settings: Settings) -> Iterator[str]:
             "any program of this machine can use the dev server, other machines cannot",
             "set AUTH_TOKEN to ask for a token",
         )
-
-
-if __name__ == "__main__":
-    run(main, __doc__)

@@ -1,17 +1,12 @@
-"""``make modes``: the modes as they hold, what each may do with each tool, and who says so.
+"""``make modes``: what each mode may do with each tool, and who says so."""
 
-MODE=slug     one mode alone
-PROMPT=1      the system prompt of each mode, too
-"""
-
-import os
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from doors.commands.cli import run
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
-from graph.settings import Settings, load_settings
+from graph.settings import load_settings
 from modes.mode import Mode
 from modes.plain_text import plain
 from modes.policy import Approvals, verdict
@@ -20,25 +15,21 @@ from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
 
 
-def main() -> Iterator[str]:
-    """The report; raises ``UserError``."""
+def main(mode: str | None = None, *, prompt: bool = False) -> Iterator[str]:
+    """The report on one mode or on all; raises ``UserError``."""
     settings = load_settings()
-    yield from report(settings, AgentLoader(settings).deps(), os.environ.get("MODE"))
-
-
-def report(settings: Settings, deps: AgentDeps, slug: str | None = None) -> Iterator[str]:
-    """The lines of the report, of one mode or of all."""
-    yield f"workspace  {settings.workspace}"
-    yield f"approvals  {settings.approvals}"
-    for notice in deps.notices:
-        yield f"notice     {notice}"
-    for mode in [deps.catalog[slug]] if slug else map(deps.catalog.__getitem__, deps.catalog):
+    deps = AgentLoader(settings).deps()
+    notices = [f"notice     {notice}" for notice in deps.notices]
+    if mode and mode not in deps.catalog:
+        print("\n".join(notices), file=sys.stderr)  # they say why a mode may be missing
+    chosen = [deps.catalog[mode]] if mode else [deps.catalog[slug] for slug in deps.catalog]
+    yield from (f"workspace  {settings.workspace}", f"approvals  {settings.approvals}", *notices)
+    for one in chosen:
         yield ""
-        yield from _mode(deps, mode, settings.approvals)
-        if os.environ.get("PROMPT") == "1":
-            yield from (
-                f"  | {line}" for line in deps.bound_model(mode.slug).prompt.text.splitlines()
-            )
+        yield from _mode(deps, one, settings.approvals)
+        if prompt:
+            text = deps.bound_model(one.slug).prompt.text
+            yield from (f"  | {line}" for line in text.splitlines())
 
 
 def _mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
@@ -74,14 +65,20 @@ def _reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
 
 
 def _rules(mode: Mode, tool: str) -> Iterator[str]:
-    """The rules for single calls; the later ones win, and the user's denials over all."""
+    """The rules for single calls; later ones win, and the user's denials over all others."""
+    denied = [(rules.origin, _select(rules.rules.get(tool, {}), "deny")) for rules in mode.denials]
+    always = {pattern for _, patterns in denied for pattern in patterns}
     for rules in mode.defaults:
-        others = {p: kind for p, kind in rules.rules.get(tool, {}).items() if kind != "deny"}
-        yield from _patterns(others, rules.origin)
-    yield from _patterns(mode.permissions.get(tool, {}), mode.origin.file)
-    for rules in mode.denials:
-        denied = {p: kind for p, kind in rules.rules.get(tool, {}).items() if kind == "deny"}
-        yield from _patterns(denied, f"{rules.origin}, always")
+        yield from _patterns(_select(rules.rules.get(tool, {}), "allow", "ask"), rules.origin)
+    own = mode.permissions.get(tool, {}).items()
+    others = {pattern: kind for pattern, kind in own if kind != "deny" or pattern not in always}
+    yield from _patterns(others, mode.origin.file)
+    for origin, patterns in denied:
+        yield from _patterns(patterns, f"{origin}, always")
+
+
+def _select(rules: Mapping[str, Kind], *kinds: Kind) -> dict[str, Kind]:
+    return {pattern: kind for pattern, kind in rules.items() if kind in kinds}
 
 
 def _patterns(rules: Mapping[str, Kind], origin: str) -> Iterator[str]:
@@ -91,7 +88,3 @@ def _patterns(rules: Mapping[str, Kind], origin: str) -> Iterator[str]:
 
 def _row(name: str, kind: str, why: str) -> str:
     return f"  {name:<22} {kind:<6} {why}"
-
-
-if __name__ == "__main__":
-    run(main, __doc__)

@@ -5,6 +5,7 @@ same functions and compare.
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from graph.settings import ROOT
@@ -84,7 +85,7 @@ PARTS = {
 """What is generated, by page."""
 
 
-def main(root: Path = ROOT) -> None:
+def main(root: Path = ROOT) -> Iterator[str]:
     """Write the pages that change, and say so."""
     for name in PARTS:
         page = root / name
@@ -92,8 +93,4 @@ def main(root: Path = ROOT) -> None:
         after = with_parts(name, before, load_catalog())
         if after != before:
             page.write_text(after, encoding="utf-8")
-        print(f"{name}: {'written' if after != before else 'up to date'}")
-
-
-if __name__ == "__main__":
-    main()
+        yield f"{name}: {'written' if after != before else 'up to date'}"

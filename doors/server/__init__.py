@@ -1,8 +1,8 @@
-"""What stands around LangGraph's dev server: routes, web pages, tokens, owners, answers.
+"""What stands between clients and LangGraph's dev server: the gate, tokens, decisions.
 
-Guarantees that nothing but a known route is reached, that no foreign web page gets in, and that an
-answer is for the question that was open when it came. Imports ``graph``; ``langgraph.json`` names
-its modules.
+Guarantees that only known routes can be reached and no foreign web page gets in, that with tokens
+each user has only his own threads, and that a decision is for the question that was open when it
+came in. May import ``graph``; only ``langgraph.json`` and tests name its modules.
 """
 
 __all__ = (  # modules; what is not here is the package's own
@@ -10,6 +10,8 @@ __all__ = (  # modules; what is not here is the package's own
     "auth",
     "checkpointer",
     "gate",
+    "logs",
     "routes",
     "single_resume",
+    "start_page",
 )

@@ -1,4 +1,4 @@
-"""The app that ``langgraph.json`` mounts around the dev server's own routes."""
+"""The middleware that ``langgraph.json`` mounts around the dev server's own routes."""
 
 from httpx import HTTPStatusError
 from starlette.applications import Starlette
@@ -8,11 +8,12 @@ from starlette.responses import Response
 
 from doors.server.gate import Gate
 from doors.server.single_resume import BindResume
+from doors.server.start_page import StartPage
 from graph.settings import load_settings
 
 
-async def _refusal(_: Request, error: Exception) -> Response:
-    """What the MCP endpoint was refused when it asked its own server; else it would say 500."""
+async def _pass_refusal_on(_: Request, error: Exception) -> Response:
+    """Pass on what the MCP endpoint was refused by its own server, instead of a 500."""
     if not isinstance(error, HTTPStatusError):
         raise error
     return Response(
@@ -24,7 +25,8 @@ _settings = load_settings()
 app = Starlette(
     middleware=[
         Middleware(Gate, origins=_settings.origins, has_token=bool(_settings.tokens)),
+        Middleware(StartPage),
         Middleware(BindResume, names_questions=not _settings.bound_answers),
     ],
-    exception_handlers={HTTPStatusError: _refusal},
+    exception_handlers={HTTPStatusError: _pass_refusal_on},
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from doors.server.logs import shorten_log
 from graph.configuration.private import make_private
 from graph.settings import Settings, load_settings
 
@@ -15,6 +16,7 @@ from graph.settings import Settings, load_settings
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
     """What ``langgraph.json`` names; without it the server keeps threads in memory."""
+    shorten_log()
     settings = await asyncio.to_thread(_prepare)
     async with AsyncSqliteSaver.from_conn_string(str(settings.checkpoints)) as saver:
         await saver.setup()  # now, and not at the first run: owners_of looks before that

@@ -1,12 +1,14 @@
-"""``Gate``: which requests get past the door of the dev server.
+"""``Gate``: which requests reach the dev server.
 
-The server as it comes answers any web page that its user happens to visit: a page may
-send a request to 127.0.0.1 as well as the user may. What gives such a page away is a
-foreign ``Origin``; a foreign ``Host``, where a name of the page's own has been made to
-lead here; or a body that is not JSON, the only one that a browser sends unasked. And the
-server has routes that ask for no token: only those of ``doors/server/routes.py`` are let through.
+On its own the server answers any web page that its user happens to visit, because a page may
+send requests to 127.0.0.1. Such a page gives itself away by a foreign ``Origin``; by a foreign
+``Host``, if it made a name of its own lead here; or by a body that is not JSON, the only kind
+that a browser sends without asking first. The server also has routes that need no token: only
+those in ``doors/server/routes.py`` are let through.
 """
 
+import logging
+import time
 from collections.abc import Collection
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,86 +20,115 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from doors.server.routes import is_known
 from graph.settings import LOOPBACK
+from modes.plain_text import plain
 
 JSON = "application/json"
 IS_INNER: ContextVar[bool] = ContextVar("IS_INNER", default=False)
-"""Whether the request is one that the server makes to itself: for its MCP and A2A endpoints."""
+"""Whether the server makes the request to itself, for its MCP and A2A endpoints."""
+
+
+@dataclass
+class RefusalLog:
+    """One line for each refusal; few of them, as anybody can cause any number."""
+
+    most: int = 20
+    seconds: float = 60
+    _begin: float = float("-inf")
+    _count: int = 0
+
+    def write(self, scope: Scope, problem: str) -> None:
+        """Log a refusal; only the first ``most`` within ``seconds``, and that there are more."""
+        if time.monotonic() - self._begin >= self.seconds:
+            self._begin, self._count = time.monotonic(), 0
+        self._count += 1
+        what = f"{scope.get('method', 'WebSocket')} {scope['path']}"
+        logger = logging.getLogger("modeshift.gate")
+        if self._count <= self.most:
+            logger.warning("refused %s: %s", plain(what, 80), plain(problem))
+        elif self._count == self.most + 1:
+            logger.warning("more was refused within %d seconds, and is not logged", self.seconds)
+
+
+_REFUSALS = RefusalLog()
 
 
 @dataclass(frozen=True)
 class Gate:
-    """ASGI middleware, for the outermost place; also for WebSockets, which know no CORS."""
+    """ASGI middleware, the outermost one; also for WebSockets, which have no CORS."""
 
     app: ASGIApp
     origins: Collection[str] = ()
-    """Web pages that may use the server, as ``scheme://host[:port]``."""
+    """The web pages that may use the server, as ``scheme://host[:port]``."""
     has_token: bool = False
-    """Whether the server asks for a token, and so may be reached from elsewhere."""
+    """Whether clients need a token, so that the server may be reached from other machines."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 403; 404 for what is not on the list."""
+        """Pass the request on, or refuse it: 403, or 404 for a route that is not on the list."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        # No request from outside can set it: so the SDK's in-process client comes.
+        # The SDK's in-process client sets this; no request from outside can.
         is_inner = scope.get("root_path") == "/noauth"
-        if not is_inner and (problem := self.problem(scope)):
+        if not is_inner and (problem := self._find_problem(scope)):
             await refuse(scope, receive, send, problem)
-        elif problem := _unknown_route(scope):
+        elif problem := _check_route(scope):
             await refuse(scope, receive, send, problem, status=404)
         else:
             IS_INNER.set(is_inner)
             await self.app(scope, receive, send)
 
-    def problem(self, scope: Scope) -> str | None:
-        """Why the request is refused; None where it is not."""
+    def _find_problem(self, scope: Scope) -> str | None:
         headers = Headers(scope=scope)
         host, _ = scope.get("server") or ("", None)
         is_local = host in LOOPBACK
         if not is_local and not self.has_token:
             return f"the server listens on {host!r} without an AUTH_TOKEN"
         return (
-            (_foreign_host(headers.getlist("host")) if is_local else None)
-            or self._foreign_page(headers)
-            or _foreign_body(headers)
+            (_check_host(headers.getlist("host")) if is_local else None)
+            or self._check_page(headers)
+            or _check_body(headers)
         )
 
-    def _foreign_page(self, headers: Headers) -> str | None:
+    def _check_page(self, headers: Headers) -> str | None:
         given = headers.getlist("origin")
         own = f"http://{headers.get('host', '')}"
         if not given:
             # A page's picture, frame or script has no Origin; every browser says where from.
-            is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")
-            return "a request of another web page" if is_foreign else None
+            if headers.get("sec-fetch-site") not in ("cross-site", "same-site"):
+                return None
+            return "a request of another web page; ALLOWED_ORIGINS says which may send some"
         if len(given) == 1 and (given[0] in self.origins or given[0] == own):
             return None
         return f"the web page {given[0]!r} may not use this server; ALLOWED_ORIGINS says which may"
 
 
-def _foreign_host(given: list[str]) -> str | None:
+def _check_host(given: list[str]) -> str | None:
     try:
         parsed = urlsplit(f"//{given[0]}") if len(given) == 1 else None
         name = parsed.hostname if parsed is not None and parsed.port is not None else None
     except ValueError:
         name = None
-    plain = given[0] if len(given) == 1 else None
-    if name in LOOPBACK or plain in LOOPBACK:
+    whole = given[0] if len(given) == 1 else None
+    if name in LOOPBACK or whole in LOOPBACK:
         return None
-    return f"this server is not {plain!r}; use 127.0.0.1 or localhost"
+    return (
+        f"this server is not {whole!r}; use 127.0.0.1 or localhost (LISTEN, with an AUTH_TOKEN, "
+        "gives it another address)"
+    )
 
 
-def _foreign_body(headers: Headers) -> str | None:
+def _check_body(headers: Headers) -> str | None:
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     kind = headers.get("content-type", "").split(";")[0].strip().lower()
     if not has_body or kind == JSON:
         return None
-    return f"a body of the type {kind!r}; this server takes {JSON!r}"
+    return f"a body of the type {kind!r}; send {JSON!r}, whatever is set"
 
 
-def _unknown_route(scope: Scope) -> str | None:
+def _check_route(scope: Scope) -> str | None:
     path = scope["path"]
     if scope["type"] == "websocket":
-        return f"no WebSocket is served, {path!r} neither; use runs"
+        return f"no WebSockets are served, so {path!r} is not; use the HTTP routes of runs"
     if is_known(scope["method"], path):
         return None
     return f"{scope['method']} {path!r} is not on the list in doors/server/routes.py"
@@ -106,7 +137,8 @@ def _unknown_route(scope: Scope) -> str | None:
 async def refuse(
     scope: Scope, receive: Receive, send: Send, problem: str, status: int = 403
 ) -> None:
-    """Answer a request, or a WebSocket's, with why it does not get in."""
+    """Answer a request, or a WebSocket's, with the reason why it is refused; log it."""
+    _REFUSALS.write(scope, problem)
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008, "reason": problem[:100]})

@@ -23,7 +23,7 @@ from tempfile import TemporaryFile
 from typing import NoReturn
 
 ROOT = Path(__file__).parents[2]
-MODULES = ("doors.editor.main", "doors.commands.dev")
+MODULES = ("doors.editor.main", "doors.commands.dev", "doors.commands.__main__")
 """With what they import; they themselves are imported anew, as a main module is."""
 LIBRARIES = (
     "pytest", "pytest_asyncio", "hypothesis", "vcr.cassette", "langgraph_sdk",

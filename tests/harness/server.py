@@ -36,6 +36,7 @@ class Server:
         self.modes = folder / "template/modes"
         (folder / "template").symlink_to(MODES.parent)
         self.home = folder / "home"
+        self.home.mkdir(exist_ok=True)
         self.is_forked = is_forked
         self.process: Process | None = None
         self.host = "127.0.0.1"
@@ -62,7 +63,7 @@ class Server:
 
     def command(self, *command: str, **settings: str) -> Process:
         """Start the process; the one that ``make dev`` starts, unless another is given."""
-        command = command or ("doors.commands.dev",)
+        command = command or ("doors.commands", "dev")
         environment = self.environment(**settings)
         with self.log.open("ab") as log, Path(os.devnull).open() as no:
             if self.is_forked:
@@ -84,20 +85,30 @@ class Server:
         return self.folder / "log.txt"
 
     def start(self, *command: str, **settings: str) -> None:
-        """Start, and wait until it answers, be it with a refusal."""
+        """Start, and wait until it answers: ``make dev`` says so, of others it is asked."""
         self.host = settings.get("LISTEN", self.host)
+        before = self.count_starts()
         self.process = self.command(*command, **settings)
         end = time.monotonic() + 60
         while time.monotonic() < end and self.process.poll() is None:
-            try:
-                with urllib.request.urlopen(f"{self.url}/ok", timeout=1):
-                    return
-            except HTTPError:
+            if self.is_answering() if command else self.count_starts() > before:
                 return
-            except OSError:
-                time.sleep(0.1)
+            time.sleep(0.1)
         self.kill()
         raise RuntimeError(self.log.read_text())
+
+    def count_starts(self) -> int:
+        return self.log.read_text().count("\nstudio ") if self.log.exists() else 0
+
+    def is_answering(self) -> bool:
+        """Be it with a refusal."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/ok", timeout=1):
+                return True
+        except HTTPError:
+            return True
+        except OSError:
+            return False
 
     def kill(self) -> None:
         """End it as a power cut would."""

@@ -1,76 +1,122 @@
-"""`make dev`: it says what it serves, and refuses what cannot be served."""
+"""``make dev``: it refuses what cannot be served; once the server answers, it says where it is."""
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from doors.commands.dev import main
+from doors.commands import dev
 from graph.settings import ROOT
+from modes.errors import UserError
+from tests.doors.server.test_gate import ask
 from tests.harness.server import Server
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Server:
-    return Server(tmp_path)
-
-
-def refused(clone: Server, **settings: str) -> str:
-    """What it prints when it does not start."""
-    process = clone.command(**settings)
-    try:
-        assert process.wait(30) == 1
-    finally:
-        process.kill()
-    text = clone.log.read_text()
-    assert "Traceback" not in text
-    assert text.startswith("modeshift: ")
-    return text
-
-
 @pytest.mark.parametrize(
-    ("settings", "texts"),
+    ("settings", "options", "texts"),
     [
-        ({"MODEL": "gpt-5"}, ["'gpt-5'", "provider:name"]),
-        ({"MODEL": "openai:"}, ["'openai:'", "provider:name"]),
-        ({"MODEL": "wizard:merlin"}, ["'wizard:merlin'", "wizard"]),
-        ({"MODEL": "anthropic:claude-sonnet-5-5"}, ["ANTHROPIC_API_KEY", ".env"]),
-        ({"MODEL": "openai:gpt-5.5"}, ["OPENAI_API_KEY", ".env"]),
-        ({"MODEL": "groq:llama"}, ["langchain-groq"]),
-        ({"WORKSPACE": "/nowhere/at/all"}, ["'/nowhere/at/all'", "not a folder"]),
-        ({"DEFAULT_MODE": "kode"}, ["'kode'", "the modes are: "]),
-        ({"APPROVALS": "yolo"}, ["APPROVALS='yolo'", "'manual' or 'auto'"]),
-        ({"MAX_STEPS": "0"}, ["MAX_STEPS='0'"]),
-        ({"PORT": "x"}, ["PORT='x'"]),
-        ({"PORT": "70000"}, ["PORT='70000'"]),
-        ({"RELOAD": "1", "WORKSPACE": str(ROOT)}, ["RELOAD=1", "WORKSPACE"]),
+        ({"MODEL": "gpt-5"}, {}, ["'gpt-5'", "provider:name"]),
+        ({"MODEL": "openai:"}, {}, ["'openai:'", "provider:name"]),
+        ({"MODEL": "wizard:merlin"}, {}, ["'wizard:merlin'", "wizard"]),
+        ({"MODEL": "anthropic:claude-sonnet-5-5"}, {}, ["ANTHROPIC_API_KEY", ".env"]),
+        ({"MODEL": "openai:gpt-5.5"}, {}, ["OPENAI_API_KEY", ".env"]),
+        ({"MODEL": "groq:llama"}, {}, ["langchain-groq"]),
+        ({"MODEL": "replay:"}, {}, ["is neither 'offline' nor 'replay:cassette'"]),
+        ({"MODEL": "replay:cassettes/none.yaml"}, {}, ["none.yaml' cannot be read: No such file"]),
+        ({"MODEL": "replay:README.md"}, {}, ["README.md' is not a cassette of this project"]),
+        ({"MODEL": "replay:doors"}, {}, ["doors' cannot be read: Is a directory"]),
+        ({"WORKSPACE": "/nowhere/at/all"}, {}, ["'/nowhere/at/all'", "not a folder"]),
+        ({"DEFAULT_MODE": "kode"}, {}, ["'kode'", "the modes are: "]),
+        ({"WORKSPACE": str(ROOT)}, {"reload": True}, ["RELOAD=1", "WORKSPACE"]),
     ],
 )
 def test_what_it_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], texts: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    options: dict[str, Any],
+    texts: list[str],
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PORT", "0")
-    monkeypatch.setenv("WORKSPACE", str(tmp_path))
-    for name, value in settings.items():
+    for name, value in {"WORKSPACE": str(tmp_path), **settings}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit, match=r"^modeshift: ") as caught:
-        main(tmp_path / "none")
+    with pytest.raises(UserError) as caught:
+        dev.main(env_file=tmp_path / "none", **options)
     for expected in texts:
         assert expected in str(caught.value)
 
 
-def test_a_port_that_is_taken(clone: Server) -> None:
-    """`langgraph dev` would take another one, and the user's client would not find it."""
+@pytest.mark.parametrize(("port", "says"), [("x", "is no port"), ("70000", "is no port")])
+def test_what_is_no_port(port: str, says: str) -> None:
+    with pytest.raises(UserError, match=f"PORT='{port}' {says}"):
+        dev.check_port("127.0.0.1", port)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("clone"))
+    server.start()
+    yield server
+    server.kill()
+
+
+def get_refusal(server: Server, **settings: str) -> str:
+    """What ``make dev`` prints when it does not start."""
+    before = server.log.read_text() if server.log.exists() else ""
+    process = server.command(**settings)
+    try:
+        assert process.wait(60) == 1
+    finally:
+        process.kill()
+    text = server.log.read_text().removeprefix(before)
+    assert text.startswith("modeshift: ")
+    assert text.count("\n") == 1
+    return text
+
+
+def test_what_a_person_needs_comes_last_and_nothing_else(server: Server) -> None:
+    lines = server.log.read_text().split("\n")
+    assert lines[:2] == ["Starting the server ...", ""]
+    assert lines[2].startswith("model      offline  (no language model; set MODEL in .env")
+    assert [line.split()[0] for line in lines[2:] if line] == [
+        "model", "modes", "workspace", "approvals", "commands", "token", "threads", "address",
+        "studio",
+    ]  # fmt: skip
+    text = server.log.read_text()
+    assert f"workspace  {server.workspace}\n" in text
+    assert f"threads    {server.folder / 'checkpoints.sqlite'}\n" in text
+    assert f"address    {server.url}  (" in text
+
+
+def test_a_second_server_of_one_clone_is_refused(server: Server) -> None:
+    assert server.process is not None
+    running = f"{server.url}, process {server.process.pid}"
+    assert running in get_refusal(server)
+    assert running in get_refusal(server, PORT="0")
+    assert ask(server, "GET", "/ok")[0] == 200
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    """`langgraph dev` would use another one, and the user's client would not find it."""
     with socket.socket() as taken:
+        clone = Server(tmp_path)
         taken.bind(("127.0.0.1", clone.port))
         taken.listen()
-        assert f"PORT='{clone.port}'" in refused(clone)
+        assert f"PORT='{clone.port}'" in get_refusal(clone)
 
 
-def test_settings_come_from_a_file_and_the_environment_wins(clone: Server) -> None:
+def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
     (clone.folder / ".env").write_text("MODEL=from:file\nWORKSPACE=/from/file\n")
-    assert "'/from/file'" in refused(clone, MODEL="offline")
-    clone.log.unlink()
-    assert "'from:file'" in refused(clone, WORKSPACE=str(clone.folder))
+    assert "'/from/file'" in get_refusal(clone, MODEL="offline")
+    assert "'from:file'" in get_refusal(clone, WORKSPACE=str(clone.folder))
+
+
+def test_verbose_shows_what_the_server_logs(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    server.start(VERBOSE="1")
+    server.kill()
+    assert "Using custom authentication" in server.log.read_text()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from doors.commands import clean_data, diagram, doctor, modes, trust
-from doors.commands import cli as command_line
+from doors.commands import doctor
+from doors.commands.__main__ import COMMANDS, main
 from graph.settings import ROOT
 from tests.harness.place import UserFolders, modes_file
 
@@ -26,13 +26,6 @@ class Shown:
 
 
 Run = Callable[..., Shown]
-MAINS = {
-    "modes": modes.main,
-    "trust": trust.main,
-    "diagram": diagram.main,
-    "doctor": doctor.main,
-    "clean-data": clean_data.main,
-}
 
 
 def environment(place: UserFolders) -> dict[str, str]:
@@ -52,14 +45,13 @@ def run(
 ) -> Run:
     """What a target prints; how it ends is at the end of ``stderr``."""
 
-    def run(target: str, **given: str) -> Shown:
+    def run(*arguments: str, **given: str) -> Shown:
         with monkeypatch.context() as patch:
             for name, value in {**environment(place), **given}.items():
                 patch.setenv(name, value)
             code = None
-            patch.setattr(sys, "argv", [target])
             try:
-                command_line.run(MAINS[target], "")
+                main(arguments)
             except SystemExit as exit:
                 code = exit.code
         shown = capsys.readouterr()
@@ -102,9 +94,8 @@ def test_modes_says_what_holds_and_why(place: UserFolders, run: Run) -> None:
     assert r"write_file ask changes a file; only on files that match '\.md$'" in rows
     held = r"it may change files all the same: the mode edits only files that match '\.md$'"
     command = rows.index(f"execute_command ask runs a command, not sandboxed; {held}")
-    assert rows[command + 1 : command + 5] == [
+    assert rows[command + 1 : command + 4] == [
         f"allow 'make *' ({place.global_modes})",
-        f"deny 'rm *' ({place.global_modes})",
         f"deny 'git push *' ({place.permissions}, always)",
         f"deny 'rm *' ({place.global_modes}, always)",
     ]
@@ -117,7 +108,16 @@ def test_modes_of_one_mode_and_its_prompt(place: UserFolders, run: Run) -> None:
     shown = run("modes", MODE="code", PROMPT="1", TRUST_WORKSPACE="true").stdout
     assert "  | Be brief." in shown
     assert "ask  Ask" not in shown
-    assert "unknown mode 'kode'" in run("modes", MODE="kode").stderr
+
+
+def test_notices_say_why_a_mode_may_be_missing(place: UserFolders, run: Run) -> None:
+    place.project_modes.write_text(modes_file("theirs"))
+    failed = run("modes", MODE="theirs")
+    assert failed.stdout == ""
+    notice, error = failed.stderr.splitlines()
+    assert notice.startswith("notice     ")
+    assert "ignored until you trust" in notice
+    assert error.startswith("modeshift: unknown mode 'theirs'; the modes are: ")
 
 
 def test_modes_follows_the_policy(place: UserFolders, run: Run) -> None:
@@ -137,13 +137,14 @@ def test_trust_shows_and_records(place: UserFolders, run: Run) -> None:
     assert "theirs  N Theirs  (project: .kilocodemodes)" in after
     assert "notice" not in after
     assert "rules of the workspace: " in after
-    assert "is trusted no more" in run("trust", REVOKE="1").stdout
+    assert "is no longer trusted" in run("trust", REVOKE="1").stdout
     assert "N Theirs" not in run("modes").stdout
     assert "was not trusted" in run("trust", REVOKE="1").stdout
 
 
 def test_trust_of_nothing(place: UserFolders, run: Run) -> None:
-    assert "there is nothing to trust" in run("trust").stdout
+    for show in ("0", "1"):
+        assert "there is nothing to trust" in run("trust", SHOW=show).stdout
     assert not (place.root / "trusted.json").exists()
     failed = run("trust", WORKSPACE=str(place.root / "none"))
     assert "is not a folder" in failed.stderr
@@ -186,7 +187,7 @@ def test_trust_says_what_has_changed(place: UserFolders, run: Run) -> None:
     changed = ".roo/rules/a.md is gone, .roo/rules/b.md is new, AGENTS.md has changed"
     assert changed in run("modes").stdout
     assert changed in run("trust").stdout
-    assert "since it was trusted last: nothing" in run("trust").stdout
+    assert "changed since it was last trusted: nothing" in run("trust").stdout
 
 
 def test_trust_can_show_and_trust_nothing(place: UserFolders, run: Run) -> None:
@@ -194,27 +195,60 @@ def test_trust_can_show_and_trust_nothing(place: UserFolders, run: Run) -> None:
     shown = run("trust", SHOW="1").stdout
     assert "AGENTS.md:\n  | One.\n  |         \\u001b[2JTwo.\n" in shown
     assert not (place.root / "trusted.json").exists()
-    for name in ("REVOKE", "SHOW"):
-        assert f"{name}='true'" in run("trust", **{name: "true"}).stderr
-    assert not (place.root / "trusted.json").exists()
 
 
+@pytest.mark.parametrize("command", COMMANDS)
 def test_they_explain_themselves_and_do_nothing_else(
-    place: UserFolders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: UserFolders, run: Run, command: str
 ) -> None:
     place.rule("AGENTS.md", "One.")
-    for name, value in environment(place).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "argv", ["trust", "--help"])
-    with pytest.raises(SystemExit):
-        command_line.run(trust.main, trust.__doc__)
-    assert "REVOKE=1" in capsys.readouterr().out
+    shown = run(command, "--help").stdout
+    summary, options = COMMANDS[command]
+    assert summary in " ".join(shown.split())
+    for option in options:
+        name, _, value = option.partition("=")
+        assert f"--{name}" in shown
+        assert f"{name.upper()}={value or 1}" in shown
     assert not (place.root / "trusted.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "says"),
+    [
+        ([], {}, "the following arguments are required: COMMAND"),
+        (["fly"], {}, "invalid choice: 'fly'"),
+        (["trust", "--shown"], {}, "unrecognized arguments: --shown"),
+        (["modes", "code"], {}, "unrecognized arguments: code"),
+        (["modes", "--mode"], {}, "--mode: expected one argument"),
+        (["trust"], {"SHOW": "true"}, "SHOW='true': set it to 1, or leave it out"),
+        (["trust"], {"REVOKE": "yes"}, "REVOKE='yes': set it to 1, or leave it out"),
+        (["dev"], {"RELOAD": "on"}, "RELOAD='on': set it to 1, or leave it out"),
+    ],
+)
+def test_wrong_options_are_refused(
+    place: UserFolders, run: Run, arguments: list[str], variables: dict[str, str], says: str
+) -> None:
+    place.rule("AGENTS.md", "One.")
+    failed = run(*arguments, **variables)
+    assert says in failed.stderr
+    assert failed.stderr.endswith("\n2")
+    assert not (place.root / "trusted.json").exists()
+
+
+def test_options_are_given_as_such_or_as_variables(place: UserFolders, run: Run) -> None:
+    place.rule("AGENTS.md", "One.")
+    other = place.root / "other"
+    other.mkdir()
+    assert (
+        run("trust", "--show").stdout == run("trust", SHOW="1").stdout == "AGENTS.md:\n  | One.\n"
+    )
+    assert "AGENTS.md (4 characters)" in run("trust", SHOW="0").stdout
+    assert f"{other} was not" in run("--workspace", str(other), "trust", "--revoke").stdout
 
 
 def test_a_closed_pipe(place: UserFolders) -> None:
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m doors.commands.modes | true"],
+        ["sh", "-c", f"{sys.executable} -m doors.commands modes | true"],
         cwd=ROOT,
         env={**os.environ, **environment(place)},
         capture_output=True,

@@ -158,6 +158,7 @@ def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """This process's, with the user's data in ``folder``."""
     names = {name.upper() for name in Settings.model_fields}
     kept = {k: v for k, v in os.environ.items() if k not in names}
+    (folder / "home").mkdir(exist_ok=True)
     return {
         **kept,
         "SESSIONS": str(folder / "sessions.sqlite"),

@@ -289,7 +289,7 @@ async def test_a_prompt_that_comes_with_the_end_of_its_session_is_refused(
 
 def clean_data(folder: Path) -> str:
     """What it says."""
-    done = prefork.run("doors.commands.clean_data", env=environment(folder, {}))
+    done = prefork.run("doors.commands", "clean-data", env=environment(folder, {}))
     return done.stdout + done.stderr
 
 

@@ -209,7 +209,7 @@ def test_help_and_unknown_options(option: str, code: int, said: str) -> None:
 
 
 def test_make_acp_says_what_to_put_in_an_editor(tmp_path: Path) -> None:
-    done = prefork.run("doors.commands.acp", env=environment(tmp_path, {}))
+    done = prefork.run("doors.commands", "acp", env=environment(tmp_path, {}))
     assert f"command    {COMMAND}\n" in done.stdout
     for found in done.stdout.split("\n{")[1:]:
         snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")

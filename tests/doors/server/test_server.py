@@ -31,14 +31,6 @@ async def client(server: Server) -> AsyncIterator[LangGraphClient]:
         yield client
 
 
-def test_it_says_what_it_serves(server: Server) -> None:
-    text = server.log.read_text()
-    assert "model      offline  (no language model; set MODEL in .env" in text
-    assert f"workspace  {server.folder / 'workspace'}\n" in text
-    assert f"address    {server.url}\n" in text
-    assert f"threads    {server.folder / 'checkpoints.sqlite'}\n" in text
-
-
 async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> None:
     thread = await Thread.new(client)
     await thread.say("write notes.txt: hello")

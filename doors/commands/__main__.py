@@ -1,0 +1,94 @@
+"""``python -m doors.commands COMMAND``: what ``make`` runs."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from modes.errors import UserError
+
+COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
+    "acp": ("print the settings for an editor", {}),
+    "clean-data": ("remove the threads of the dev server and the sessions of editors", {}),
+    "dev": (
+        "check the settings, start `langgraph dev`, and say where it is when it answers",
+        {
+            "port=N": "the port to listen on, 2024 unless given",
+            "browser": "open LangGraph Studio in the browser",
+            "reload": "start again when a .py file of the clone changes",
+            "verbose": "show everything that the server logs, not only its warnings",
+        },
+    ),
+    "diagram": (
+        "print the state machine of the modes as Mermaid",
+        {"out=FILE": "write it there instead of printing it"},
+    ),
+    "doctor": ("print what is enforced on this machine, what is not, and how to get the rest", {}),
+    "modes": (
+        "print what each mode may do with each tool, and who says so",
+        {"mode=SLUG": "only this mode", "prompt": "the system prompt of each mode as well"},
+    ),
+    "readme": ("write the generated parts of README.md and docs/", {}),
+    "trust": (
+        "show the modes and rules that a workspace brings, and trust them",
+        {
+            "show": "show the files in full, and trust nothing",
+            "revoke": "stop trusting them",
+        },
+    ),
+}
+"""What each command does, and its options with their help."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command: print all of its lines, or only the message of a ``UserError``."""
+    name, options = _parse(arguments)
+    try:
+        module = import_module(f"doors.commands.{name.replace('-', '_')}")
+        lines = list(module.main(**options))
+    except UserError as error:
+        sys.exit(f"modeshift: {error}")
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:  # `make modes | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _parse(arguments: Sequence[str] | None) -> tuple[str, dict[str, str | bool | None]]:
+    parser = argparse.ArgumentParser("python -m doors.commands")
+    parser.add_argument("--workspace", metavar="PATH", help="use this WORKSPACE")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (summary, options) in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary)
+        for option, what in options.items():
+            flag, _, value = option.partition("=")
+            text = f"{what}; with make: {flag.upper()}={value or 1}"
+            if value:
+                command.add_argument(f"--{flag}", metavar=value, help=text)
+            else:
+                command.add_argument(f"--{flag}", action="store_true", help=text)
+    given = vars(parser.parse_args(arguments))
+    if workspace := given.pop("workspace"):
+        os.environ["WORKSPACE"] = workspace
+    return given.pop("command"), _add_variables(parser, given)
+
+
+def _add_variables(
+    parser: argparse.ArgumentParser, given: dict[str, str | bool | None]
+) -> dict[str, str | bool | None]:
+    """Adds what was given to ``make``, which passes its variables on in the environment."""
+    for name, value in given.items():
+        variable = os.environ.get(name.upper(), "")
+        if value is None:
+            given[name] = variable or None
+        elif value is False and variable not in ("", "0"):
+            # Another program's BROWSER names a browser.
+            if variable != "1" and name != "browser":
+                parser.error(f"{name.upper()}={variable!r}: set it to 1, or leave it out")
+            given[name] = variable == "1"
+    return given
+
+
+if __name__ == "__main__":
+    main()
