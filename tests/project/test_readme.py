@@ -47,9 +47,9 @@ def test_the_generated_parts_are_written(
     readme = PAGES["README.md"]
     empty = re.sub("(<!-- modes -->\n).*?(<!-- /modes -->)", r"\1\2", readme, flags=re.S)
     (tmp_path / "README.md").write_text(empty)
-    main(tmp_path)
+    list(main(tmp_path))
     assert (tmp_path / "README.md").read_text() == readme
-    main(tmp_path)
+    list(main(tmp_path))
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["README.md: written", "docs/modes.md: up to date"]
     assert lines[2:] == [f"{name}: up to date" for name in PARTS]

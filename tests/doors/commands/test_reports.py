@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from doors.commands import doctor
 from doors.commands.__main__ import COMMANDS, main
 from graph.settings import ROOT
 from tests.harness.place import UserFolders, modes_file
