@@ -15,7 +15,7 @@ dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=
 	@exec $(BIN)/python -m doors.commands dev
 
 acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
-	@$(BIN)/python -m doors.commands acp
+	@$(BIN)/python -m doors.editor.main --print-settings
 
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
 	@$(BIN)/python -m doors.commands doctor

@@ -1,4 +1,4 @@
-"""What ``make`` runs: dev, doctor, modes, trust, diagram, readme, clean-data, acp.
+"""What ``make`` runs: dev, doctor, modes, trust, diagram, readme, clean-data.
 
 Each module's ``main`` gives the lines to print; ``__main__`` has their options. Guarantees that
 a command prints all or only an error. Imports all the rest; only the Makefile and the tests
@@ -6,7 +6,6 @@ name its modules.
 """
 
 __all__ = (  # modules; what is not here is the package's own
-    "acp",
     "clean_data",
     "dev",
     "diagram",

@@ -9,7 +9,6 @@ from importlib import import_module
 from modes.errors import UserError
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
-    "acp": ("print the settings for an editor", {}),
     "clean-data": ("remove the threads of the dev server and the sessions of editors", {}),
     "dev": (
         "check the settings, start `langgraph dev`, and say where it is when it answers",

@@ -3,10 +3,10 @@
 Those of the dev server (CHECKPOINTS), and the sessions of editors (SESSIONS).
 """
 
+import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
-from doors.editor.store import is_in_use
 from graph.settings import database, load_settings
 from modes.errors import ConfigurationError
 
@@ -19,7 +19,7 @@ def main() -> Iterator[str]:
     files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
     for name, file in files.items():
         _check(name, file)
-    if is_in_use(settings.sessions):
+    if _is_in_use(settings.sessions):
         raise ConfigurationError(f"an editor is at work with {settings.sessions}; close it first")
     for file in files.values():
         parts = [part for part in database(file) if part.exists()]
@@ -28,6 +28,18 @@ def main() -> Iterator[str]:
         for part in parts:
             part.unlink()
             yield f"{part}: removed"
+
+
+def _is_in_use(file: Path) -> bool:
+    """Whether an editor's agent is running: it holds a lock on the file beside the database."""
+    try:
+        with Path(f"{file}.lock").open("r+b") as locks:
+            fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _check(name: str, file: Path) -> None:

@@ -1,10 +1,8 @@
 """The Agent Client Protocol: the same agent in editors.
 
-Guarantees that what an editor shows is what is enforced, and that a closed dialog approves nothing.
-Imports ``graph``, ``tools.workspace`` and ``modes``; ``clean-data`` looks at its store.
+Guarantees that what an editor shows is what is enforced, and that a closed dialog approves
+nothing. Imports ``graph``, ``tools.workspace`` and ``modes``; nothing imports it, and the project
+works without it (docs/editors.md says what to delete).
 """
 
-__all__ = (  # modules; what is not here is the package's own
-    "main",
-    "store",
-)
+__all__ = ("main",)  # modules; the others are private to the package

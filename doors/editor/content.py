@@ -1,90 +1,117 @@
-"""Content blocks of the protocol, from a user's message and into an editor's window."""
+"""The protocol's content blocks: reading those of a user's message, writing those to show."""
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-from acp.schema import (
-    AudioContentBlock,
-    BlobResourceContents,
-    ContentToolCallContent,
-    EmbeddedResourceContentBlock,
-    ImageContentBlock,
-    ResourceContentBlock,
-    TextContentBlock,
-)
-from langchain_core.messages import BaseMessage
+from acp import schema
+from langchain_core.messages import BaseMessage, HumanMessage
 
-from doors.editor.folder import Folder
+from doors.editor.files import Folder
+from doors.editor.options import Options
 from graph.messages.untrusted import mark_as_data, remove_marks
 from modes.errors import InvalidInputError
-from modes.plain_text import escaped, readable
+from modes.plain_text import escaped, plain, readable
 
 PromptBlock = (
-    TextContentBlock
-    | ImageContentBlock
-    | AudioContentBlock
-    | ResourceContentBlock
-    | EmbeddedResourceContentBlock
+    schema.TextContentBlock
+    | schema.ImageContentBlock
+    | schema.AudioContentBlock
+    | schema.ResourceContentBlock
+    | schema.EmbeddedResourceContentBlock
 )
-Said = str | list[str | dict[str, Any]]
-"""The content of a message, as LangChain has it."""
-_DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
+Content = str | list[str | dict[str, Any]]
+"""The content of a LangChain message."""
 MAX_SHOWN = 100_000
+MAX_TITLE = 80
+_DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
 
 
-def said(blocks: Sequence[PromptBlock], folder: Folder) -> Said:
-    """The content of a user's message; raises ``InvalidInputError`` for what no model takes."""
+@dataclass(frozen=True)
+class Prompt:
+    """A user's message; at least one of the two is there."""
+
+    mode: str | None
+    """Of a slash command in front."""
+    content: Content
+
+    @classmethod
+    def parse(cls, blocks: Sequence[PromptBlock], options: Options, folder: Folder) -> Self:
+        """Raises ``InvalidInputError`` for an empty message and for what no model accepts."""
+        mode = None
+        first = blocks[0] if blocks else None
+        if isinstance(first, schema.TextContentBlock) and (
+            command := options.parse_command(first.text)
+        ):
+            mode, rest = command
+            blocks = [*([text_block(rest)] if rest else []), *blocks[1:]]
+        content = _parse_content(blocks, folder)
+        if mode is None and not content:
+            raise InvalidInputError("the message is empty; say something, or attach text")
+        return cls(mode, content)
+
+    @property
+    def title(self) -> str:
+        """A title for a session that begins with it."""
+        return plain(HumanMessage(self.content).text.strip() or "An image", MAX_TITLE)
+
+
+def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
     text, images = "", list[dict[str, Any]]()
-    before: object = None
+    previous: object = None
     for block in blocks:
         match block:
-            case TextContentBlock():
-                # Around a file that is mentioned text has its own blanks; two texts are two.
-                is_next = isinstance(before, TextContentBlock) and not before.text.endswith("\n")
-                text += f"\n{block.text}" if is_next else block.text
-            case ResourceContentBlock():
-                text += _named(block.uri, block.name, folder)
-            case EmbeddedResourceContentBlock(resource=resource):
-                if isinstance(resource, BlobResourceContents):
+            case schema.TextContentBlock():
+                # Text around a mentioned file brings its own spaces; two texts are two lines.
+                starts_line = (
+                    isinstance(previous, schema.TextContentBlock) and previous.text[-1:] != "\n"
+                )
+                text += f"\n{block.text}" if starts_line else block.text
+            case schema.ResourceContentBlock():
+                text += _name_resource(block.uri, block.name, folder)
+            case schema.EmbeddedResourceContentBlock(resource=resource):
+                if isinstance(resource, schema.BlobResourceContents):
                     raise InvalidInputError(f"{resource.uri} is attached as bytes; attach text")
-                source = _named(resource.uri, resource.uri, folder)
+                source = _name_resource(resource.uri, resource.uri, folder)
                 text += f"\n{mark_as_data(resource.text, source, resource.uri)}\n"
-            case ImageContentBlock():
+            case schema.ImageContentBlock():
                 image = {"type": "image", "base64": block.data, "mime_type": block.mime_type}
                 images.append(image)
             case _:
                 raise InvalidInputError(
-                    f"a message takes no {block.type}; it takes text and images"
+                    f"a message cannot contain {block.type}; it can contain text and images"
                 )
-        before = before if isinstance(block, ImageContentBlock) else block
+        previous = previous if isinstance(block, schema.ImageContentBlock) else block
     if not images:
         return text if text.strip() else ""
     return [*([{"type": "text", "text": text}] if text.strip() else []), *images]
 
 
-def _named(uri: str, name: str, folder: Folder) -> str:
-    """A resource, as the model can find it: a file by its path in the workspace."""
+def _name_resource(uri: str, name: str, folder: Folder) -> str:
+    """A name under which the model finds it: a file's path in the workspace, else a link."""
     try:
         parts = urlsplit(uri)
     except ValueError as error:
-        raise InvalidInputError(f"uri {uri[:300]!r} is none: {error}") from error
+        raise InvalidInputError(f"uri {uri[:300]!r} is not valid: {error}") from error
     if parts.scheme != "file":
         return escaped(f"[{name}]({uri})")
     lines = f"#{parts.fragment}" if parts.fragment else ""
-    # A line break in a name is none in what the user says.
+    # A line break in a name must not become one in what the user says.
     return escaped(f"{folder.relative(Path(unquote(parts.path)))}{lines}")
 
 
-def text_block(text: str) -> TextContentBlock:
-    """A piece of text."""
-    return TextContentBlock(type="text", text=text)
+def text_block(text: str) -> schema.TextContentBlock:
+    """A block of text."""
+    return schema.TextContentBlock(type="text", text=text)
 
 
-def shown(message: BaseMessage) -> Iterator[TextContentBlock | ImageContentBlock]:
-    """What a message says, for a window that shows it anew."""
+def content_blocks(
+    message: BaseMessage,
+) -> Iterator[schema.TextContentBlock | schema.ImageContentBlock]:
+    """The blocks that show a stored message."""
     content = message.content
     for block in [content] if isinstance(content, str) else content:
         match block:
@@ -95,21 +122,21 @@ def shown(message: BaseMessage) -> Iterator[TextContentBlock | ImageContentBlock
                 if found is None:
                     yield text_block(url)
                 else:
-                    yield ImageContentBlock(type="image", mime_type=found[1], data=found[2])
+                    yield schema.ImageContentBlock(type="image", mime_type=found[1], data=found[2])
 
 
-def as_text(text: str) -> ContentToolCallContent:
-    """Text, read as Markdown, on a tool call's card."""
-    return ContentToolCallContent(type="content", content=text_block(text))
+def as_text(text: str) -> schema.ContentToolCallContent:
+    """Our own text on a tool call; the editor reads it as Markdown."""
+    return schema.ContentToolCallContent(type="content", content=text_block(text))
 
 
-def as_output(text: str) -> ContentToolCallContent:
-    """Somebody else's text, as it is: between fences that it cannot end, nothing unseen in it."""
+def as_output(text: str) -> schema.ContentToolCallContent:
+    """Foreign text, shown literally: inside a fence that it cannot close, nothing invisible."""
     text = readable(text)
     if len(text) > MAX_SHOWN:
         half = MAX_SHOWN // 2
-        left_out = f"[{len(text) - MAX_SHOWN} characters left out]"
-        text = f"{text[:half]}\n{left_out}\n{text[-half:]}"
+        omitted = f"[{len(text) - MAX_SHOWN} characters left out]"
+        text = f"{text[:half]}\n{omitted}\n{text[-half:]}"
     longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return as_text(f"{fence}\n{text}\n{fence}")

@@ -1,8 +1,10 @@
-"""``EditorFiles``: text files read and written through the editor, which has them open."""
+"""Files as the editor names them, and reading and writing them through it."""
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +13,6 @@ from acp.interfaces import Client
 from acp.schema import FileSystemCapabilities
 from pydantic import ValidationError
 
-from doors.editor.folder import Folder
 from modes.errors import ToolFailedError
 from modes.plain_text import plain
 
@@ -19,49 +20,70 @@ SECONDS = 15
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Folder:
+    """The workspace's two names: an editor may have opened it through a link."""
+
+    root: Path
+    """As the workspace names it, links resolved."""
+    named: Path
+    """As the editor names it."""
+
+    def file(self, name: str | Path) -> Path:
+        """The editor's path of a file; under another one the editor would not find its buffer.
+
+        Where the link has come to lead elsewhere, the real path.
+        """
+        path, real = self.named / name, self.root / name
+        return path if os.path.realpath(path) == str(real) else real
+
+    def relative(self, path: Path) -> Path:
+        """A path from the editor as the agent names it: relative, if in the workspace."""
+        for folder in (self.named, self.root):
+            if path.is_relative_to(folder):
+                return path.relative_to(folder)
+        return path
+
+
 class EditorFiles:
-    """``Buffers`` of one session, for one turn: what an editor leaves unanswered ends with it."""
+    """The ``Buffers`` of one turn: once it ends, no request to the editor is waited for."""
 
     def __init__(
-        self,
-        client: Client,
-        session_id: str,
-        offered: FileSystemCapabilities,
-        folder: Folder,
+        self, client: Client, session_id: str, offered: FileSystemCapabilities, folder: Folder
     ) -> None:
         self._client = client
         self._id = session_id
         self._folder = folder
         self._loop = asyncio.get_running_loop()
-        self._asked = set[Future[Any]]()
+        self._requests = set[Future[Any]]()
         self._is_closed = False
         self.reads = bool(offered.read_text_file)
         self.writes = bool(offered.write_text_file)
 
     def read(self, file: Path) -> str:
-        """The text as the editor has it. Blocks, so not in the event loop."""
-        answer = self._client.read_text_file(session_id=self._id, path=self._named(file))
-        return self._answer(answer, f"{file.name!r} cannot be read in the editor").content
+        """The text as the editor has it. Blocks: call it in a thread."""
+        request = self._client.read_text_file(session_id=self._id, path=self._name(file))
+        return self._wait(request, f"{file.name!r} cannot be read in the editor").content
 
     def write(self, file: Path, text: str) -> None:
-        """Have the editor put it into the file, and save. Blocks, as ``read`` does."""
-        answer = self._client.write_text_file(
-            session_id=self._id, path=self._named(file), content=text
+        """Have the editor write and save the file. Blocks, like ``read``."""
+        request = self._client.write_text_file(
+            session_id=self._id, path=self._name(file), content=text
         )
-        self._answer(answer, f"{file.name!r} cannot be written in the editor")
-
-    def _named(self, file: Path) -> str:
-        return str(self._folder.file(file.relative_to(self._folder.root)))
+        self._wait(request, f"{file.name!r} cannot be written in the editor")
 
     def close(self) -> None:
-        """Wait for no answer any more."""
+        """Stop waiting for the editor."""
         self._is_closed = True
-        for future in list(self._asked):
+        for future in list(self._requests):
             future.cancel()
 
-    def _answer(self, asking: Coroutine[Any, Any, T], problem: str) -> T:
-        future = asyncio.run_coroutine_threadsafe(asking, self._loop)
-        self._asked.add(future)
+    def _name(self, file: Path) -> str:
+        return str(self._folder.file(file.relative_to(self._folder.root)))
+
+    def _wait(self, request: Coroutine[Any, Any, T], problem: str) -> T:
+        future = asyncio.run_coroutine_threadsafe(request, self._loop)
+        self._requests.add(future)
         if self._is_closed:
             future.cancel()
         try:
@@ -74,4 +96,4 @@ class EditorFiles:
         except CancelledError:
             raise ToolFailedError(f"{problem}: the turn has ended") from None
         finally:
-            self._asked.discard(future)
+            self._requests.discard(future)

@@ -1,4 +1,4 @@
-"""``GraphRun``: the graph's run on one message, with the questions to a person in between."""
+"""``GraphRun``: a run of the graph, with the questions to a person in between."""
 
 import asyncio
 from contextlib import aclosing
@@ -8,13 +8,11 @@ from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import StopReason
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphDrained
-from langgraph.runtime import RunControl
 from langgraph.types import Command, Durability, Interrupt, StreamMode
 from pydantic import ValidationError
 
 from doors.editor.agent_cache import config_of
-from doors.editor.permission_requests import Question, plans_of
+from doors.editor.permission_requests import Question, show_plans
 from doors.editor.session_config import SessionConfig
 from doors.editor.updates import SessionUpdates
 from graph.approvals.requests import Request
@@ -24,169 +22,158 @@ from graph.state import Input
 STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
 DURABILITY: Durability = "sync"
 """An approval is stored before the call begins."""
-CALLS_AT_ONCE = 8
-"""Of one message: each that waits for the editor holds one of the process's threads."""
+MAX_CONCURRENCY = 8
+"""Of the calls of one message: each that waits for the editor blocks a thread."""
+INTERNAL_ERROR = -32603
 Given = Input | Command[Any] | None
-"""What the graph is run with; None to go on."""
+"""What the graph is run with; None to continue."""
 
 
-class Stopped(Exception):  # noqa: N818  # no error
-    """The person has dismissed a question, and with it the turn."""
+class TurnDismissed(Exception):  # noqa: N818  # not an error
+    """The person has closed a question's dialog, and so ended the turn."""
 
 
-class Gone(Exception):  # noqa: N818  # no error
-    """There is no editor any more: what waits for a person still waits."""
+class EditorGone(Exception):  # noqa: N818  # not an error
+    """The connection is closed; a question stays open."""
+
+
+class _Paused(Exception):  # noqa: N818  # not an error
+    """The run stands between two steps, because the user has chosen something."""
 
 
 class GraphRun:
-    """One to a message, or to a question that is asked again."""
+    """One for each message, or for a question that is asked again."""
 
-    def __init__(
-        self, client: Client, session_config: SessionConfig, updates: SessionUpdates
-    ) -> None:
+    def __init__(self, client: Client, config: SessionConfig, updates: SessionUpdates) -> None:
         self.is_running = False
-        """Whether the graph runs: it has not begun, has ended or waits for a person otherwise."""
+        """Whether the graph runs; false while a person is asked."""
         self._client = client
-        self._session_config = session_config
+        self._config = config
         self._updates = updates
-        self._id = session_config.record.id
+        self._id = config.record.id
 
     async def run(self, given: Given = None, interrupt: Interrupt | None = None) -> StopReason:
-        """To its end, from an input or from a question that is open.
+        """Run to the end, from an input or from an open question.
 
-        Raises ``Stopped``, ``Gone``, ``RequestError`` where the editor cannot ask, and what
-        a run raises.
+        Raises ``TurnDismissed``, ``EditorGone``, ``RequestError`` if the editor cannot ask, and
+        whatever the graph raises.
         """
         while True:
-            if interrupt is None:
-                try:
-                    interrupt = await self._stream(given)
-                except GraphDrained:
-                    await self._session_config.apply()
-                    given = None
-                    continue
+            try:
+                interrupt = interrupt or await self._stream(given)
+            except _Paused:
+                given = None
+                await self._config.apply_pending()
+                continue
             if interrupt is None:
                 return "max_tokens" if self._updates.was_cut_off else "end_turn"
-            self._session_config.is_asking = not self._is_about_the_mode(interrupt)
+            self._config.is_asking = True
             given, interrupt = await self._ask(interrupt), None
-            self._session_config.is_asking = False
-            if given is None and not self._session_config.mode_is_set.is_set():
+            self._config.is_asking = False
+            if given is None and not self._config.mode_is_pending.is_set():
                 return "end_turn"
             if given is None:
-                await self._session_config.apply()
-
-    def _is_about_the_mode(self, interrupt: Interrupt) -> bool:
-        """Whether an answer may change the mode, or the approvals."""
-        asked = {one["name"] for one in interrupt.value["action_requests"]}
-        specs = self._session_config.loaded.deps.toolbox.specs
-        return any(
-            (spec.effect.switches_mode or spec.effect.takes_answer) and spec.name in asked
-            for spec in specs
-        )
+                await self._config.apply_pending()
 
     async def _stream(self, given: Given) -> Interrupt | None:
-        """Run until it ends or waits for a person.
+        """Run until the end, or until a person has to decide.
 
-        Raises ``GraphDrained`` between two steps where the user has chosen something: what
-        the model wrote before is judged under that.
+        Raises ``_Paused`` once the user has chosen something: what the model wrote before is
+        judged under that. The first step is always done: it takes in what the run is given.
         """
-        self.is_running = True
-        session_config, control, interrupt = self._session_config, RunControl(), None
-        # Not before the first node has taken in what the run is given.
-        session_config.control = control if given is None else None
-        config = RunnableConfig(**config_of(self._id), max_concurrency=CALLS_AT_ONCE)
-        stream = session_config.loaded.agent.astream(
-            given, config, stream_mode=STREAMS, durability=DURABILITY, control=control
+        config, interrupt = self._config, None
+        can_pause = given is None
+        options = RunnableConfig(**config_of(self._id), max_concurrency=MAX_CONCURRENCY)
+        stream = config.loaded.agent.astream(
+            given, options, stream_mode=STREAMS, durability=DURABILITY
         )
         part: Any
+        self.is_running = True
         try:
-            async with aclosing(stream) as parts:  # type: ignore[type-var]  # a generator it is
+            async with aclosing(stream) as parts:  # type: ignore[type-var]  # it is a generator
                 async for kind, part in parts:
                     if kind == "updates" and "__interrupt__" in part:
                         (interrupt,) = part["__interrupt__"]
                     else:
-                        await self._heard(kind, part)
-                    if kind == "updates":
-                        session_config.control = control
-                    if session_config.control is not None and session_config.are_due():
-                        control.request_drain()
-                        if kind == "tasks" and "input" in part:
-                            raise GraphDrained  # its tasks have not begun, and need not
+                        await self._show(kind, part)
+                    can_pause = can_pause or kind == "updates"
+                    is_announced = kind == "tasks" and "input" in part  # and has not begun
+                    if is_announced and can_pause and config.has_pending:
+                        raise _Paused
         finally:
-            session_config.run_has_ended()
             self.is_running = False
         return interrupt
 
-    async def _heard(self, stream: str, part: Any) -> None:
-        deps, updates = self._session_config.loaded.deps, self._updates
+    async def _show(self, stream: str, part: Any) -> None:
+        deps, updates = self._config.loaded.deps, self._updates
         match stream, part:
             case "messages", (message, _):
-                await updates.piece(deps, message)
+                await updates.show_chunk(deps, message)
             case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
-                await updates.output(id, text)
+                await updates.show_output(id, text)
             case "tasks", {"name": "act", "input": {"planned": planned}}:
                 if planned["denied"] is None:
-                    await updates.begins(deps, planned)
+                    await updates.begin_call(deps, planned)
             case "updates", dict():
                 for node, update in part.items():
-                    await updates.update(deps, node, update or {})
+                    await updates.show_update(deps, node, update or {})
                     for notice in (update or {}).get("notices", ()):
-                        if notice != VOID:  # the cards say that
-                            await updates.notice(notice)
-                    await self._session_config.heard(update or {})
+                        if notice != VOID:  # the tool calls say so themselves
+                            await updates.show_notice(notice)
+                    await self._config.follow(update or {})
 
     async def _ask(self, interrupt: Interrupt) -> Command[Any] | None:
-        """Ask for each call; None where the answer is to come in the chat, or the mode was set."""
+        """Ask for each call; None to wait for an answer in the chat, or if a mode is chosen."""
         request: Request = interrupt.value
-        loaded = self._session_config.loaded
-        values = (await loaded.state(self._id)).values
-        plans = await asyncio.to_thread(plans_of, loaded.deps, values.get("written", []))
+        loaded = self._config.loaded
+        values = (await loaded.read(self._id)).values
+        plans = await asyncio.to_thread(show_plans, loaded.deps, values.get("written", []))
         decisions = list[dict[str, Any]]()
-        for asked in request["action_requests"]:
+        for action in request["action_requests"]:
             question = await asyncio.to_thread(
-                Question.of, loaded.deps, self._updates.folder, asked, values["mode"], plans
+                Question.of, loaded.deps, self._updates.folder, action, values["mode"], plans
             )
-            if question.is_open:
-                await self._updates.say(asked["description"])
+            if question.has_no_choices:
+                await self._updates.say(action["description"])
                 return None
-            self._updates.waits(question.view)
-            decision = await self._decision(question)
+            self._updates.track(question.view)
+            decision = await self._decide(question)
             if decision is None:
                 return None
-            if decision.get("approvals") == "manual":
-                await self._session_config.forget("approvals", "auto")
+            if "approvals" in decision:  # the later of two choices counts
+                await self._config.change(approvals=None)
             decisions.append(decision)
-        return resumed(interrupt, decisions)
+        return resume_with(interrupt, decisions)
 
-    async def _decision(self, question: Question) -> dict[str, Any] | None:
-        """The decision on one call; None as in ``_ask``."""
+    async def _decide(self, question: Question) -> dict[str, Any] | None:
+        """The person's decision on one call; None as in ``_ask``."""
         asking = asyncio.ensure_future(
             self._client.request_permission(
                 session_id=self._id,
                 tool_call=question.tool_call(),
-                options=question.choices(),
+                options=question.permission_options(),
             )
         )
-        mode_set = asyncio.ensure_future(self._session_config.mode_is_set.wait())
+        mode_chosen = asyncio.ensure_future(self._config.mode_is_pending.wait())
         try:
-            await asyncio.wait({asking, mode_set}, return_when=asyncio.FIRST_COMPLETED)
-            if mode_set.done():
+            await asyncio.wait({asking, mode_chosen}, return_when=asyncio.FIRST_COMPLETED)
+            if mode_chosen.done():
                 return None
-            chosen = question.decision(await asking)
+            chosen = question.find_option(await asking)
         except ConnectionError:
-            raise Gone from None
+            raise EditorGone from None
         except (RequestError, ValidationError) as error:
             problem = f"the editor did not ask about {question.view.title!r}: {error}"
-            raise RequestError(-32603, problem) from error
+            raise RequestError(INTERNAL_ERROR, problem) from error
         finally:
             asking.cancel()
-            mode_set.cancel()
+            mode_chosen.cancel()
         if chosen is None:
-            raise Stopped
+            raise TurnDismissed
         return chosen.decision
 
 
-def resumed(interrupt: Interrupt, decisions: list[dict[str, Any]]) -> Command[Any]:
-    """The decisions as the answer to this question, and to no other."""
+def resume_with(interrupt: Interrupt, decisions: list[dict[str, Any]]) -> Command[Any]:
+    """The decisions as an answer to this question, and to no other."""
     answer = {"decisions": decisions, "question": interrupt.value["question"]}
     return Command(resume={interrupt.id: answer})

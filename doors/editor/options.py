@@ -1,18 +1,10 @@
-"""What an editor's user may choose in a session: the mode, the model, the approvals."""
+"""``Options``: what an editor's user can choose in a session: mode, model, approvals."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from acp.schema import (
-    AvailableCommand,
-    AvailableCommandInput,
-    SessionConfigOptionSelect,
-    SessionConfigSelectOption,
-    SessionMode,
-    SessionModeState,
-    UnstructuredCommandInput,
-)
+from acp import schema
 
 from modes.catalog import Catalog
 from modes.errors import InvalidInputError
@@ -26,17 +18,17 @@ APPROVALS = {
 
 _COMMAND = re.compile(r"\s*/(\S+)[^\S\n]*\n?")
 Modes = tuple[tuple[str, str, str], ...]
-"""Slug, name and description of each."""
+"""Slug, name and description of each mode."""
 
 
-def modes_of(catalog: Catalog) -> Modes:
-    """Those of a catalog."""
-    return tuple((slug, catalog[slug].name, about(catalog[slug])) for slug in catalog)
+def list_modes(catalog: Catalog) -> Modes:
+    """The modes of a catalog."""
+    return tuple((slug, catalog[slug].name, _describe(catalog[slug])) for slug in catalog)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What there is to choose, and what is chosen; two that are equal look the same."""
+    """The modes and models there are, and what is chosen."""
 
     modes: Modes
     models: tuple[str, ...]
@@ -49,12 +41,18 @@ class Options:
         """What is chosen, without what there is to choose from."""
         return self.mode, self.model, self.approvals
 
-    def check(self, option: str, value: object) -> str:
-        """The value, if it is one to choose; raises ``InvalidInputError``, naming those there are.
+    @property
+    def mode_name(self) -> str:
+        """The name of the chosen mode."""
+        return next(name for slug, name, _ in self.modes if slug == self.mode)
 
-        Of another type, or of an option that there is not, it is none either.
-        """
-        known = self._values()
+    def check(self, option: str, value: object) -> str:
+        """The value, if it is one of the option's; raises ``InvalidInputError`` naming those."""
+        known = {
+            "mode": [slug for slug, _, _ in self.modes],
+            "model": list(self.models),
+            "approvals": [value.value for value in APPROVALS],
+        }
         if option not in known:
             raise InvalidInputError(
                 f"there is no option {option[:100]!r}; the options are: {', '.join(known)}"
@@ -65,81 +63,62 @@ class Options:
             )
         return value
 
-    def _values(self) -> dict[str, list[str]]:
-        return {
-            "mode": [slug for slug, _, _ in self.modes],
-            "model": list(self.models),
-            "approvals": [value.value for value in APPROVALS],
-        }
-
-    def mode_state(self) -> SessionModeState:
-        """As ``modes`` in an answer: for editors that know no options yet."""
-        return SessionModeState(
+    def mode_state(self) -> schema.SessionModeState:
+        """The modes for editors that do not know config options yet."""
+        return schema.SessionModeState(
             current_mode_id=self.mode,
             available_modes=[
-                SessionMode(id=slug, name=name, description=text) for slug, name, text in self.modes
+                schema.SessionMode(id=slug, name=name, description=text)
+                for slug, name, text in self.modes
             ],
         )
 
-    def config(self) -> list[SessionConfigOptionSelect]:
-        """The full list, as an answer and an update carry it."""
-        approvals = ((value.value, *words) for value, words in APPROVALS.items())
+    def config_options(self) -> list[schema.SessionConfigOptionSelect]:
+        """The complete list, which every response and update has to carry."""
+        models = [(name, name, "") for name in self.models]
+        approvals = [(value.value, *words) for value, words in APPROVALS.items()]
         return [
-            SessionConfigOptionSelect(
-                type="select",
-                id="mode",
-                name="Mode",
-                description="What the agent may do, and how it goes about it",
-                category="mode",
-                current_value=self.mode,
-                options=_values(self.modes),
-            ),
-            SessionConfigOptionSelect(
-                type="select",
-                id="model",
-                name="Model",
-                description="For modes that name none of their own",
-                category="model",
-                current_value=self.model,
-                options=_values((name, name, "") for name in self.models),
-            ),
-            SessionConfigOptionSelect(
-                type="select",
-                id="approvals",
-                name="Approvals",
-                description="What runs without asking",
-                current_value=self.approvals,
-                options=_values(approvals),
-            ),
+            _select("mode", "What the agent may do, and how it works", self.mode, self.modes),
+            _select("model", "For modes that name none of their own", self.model, models),
+            _select("approvals", "What runs without asking", self.approvals, approvals),
         ]
 
-    def commands(self) -> list[AvailableCommand]:
+    def commands(self) -> list[schema.AvailableCommand]:
         """The slash commands: one for each mode."""
-        hint = UnstructuredCommandInput(hint="what to do there (or nothing, to switch only)")
+        hint = schema.UnstructuredCommandInput(hint="what to do there (or nothing, to switch only)")
         return [
-            AvailableCommand(
+            schema.AvailableCommand(
                 name=slug,
                 description=f"Switch to {name} mode. {text}".strip(),
-                input=AvailableCommandInput(hint),
+                input=schema.AvailableCommandInput(hint),
             )
             for slug, name, text in self.modes
         ]
 
-    def command(self, text: str) -> tuple[str, str] | None:
-        """The mode of a slash command, and what stands behind it; None for any other text."""
+    def parse_command(self, text: str) -> tuple[str, str] | None:
+        """The mode of a slash command and the text behind it; None for any other text."""
         found = _COMMAND.match(text)
-        if found is None or found[1] not in self._values()["mode"]:
+        if found is None or found[1] not in [slug for slug, _, _ in self.modes]:
             return None
         return found[1], text[found.end() :]
 
 
-def about(mode: Mode) -> str:
-    """What a mode is for, in a line."""
+def _describe(mode: Mode) -> str:
     return " ".join((mode.description or mode.when_to_use).split())
 
 
-def _values(triples: Iterable[tuple[str, str, str]]) -> list[SessionConfigSelectOption]:
-    return [
-        SessionConfigSelectOption(value=value, name=name, description=text or None)
-        for value, name, text in triples
-    ]
+def _select(
+    id: str, description: str, current: str, values: Iterable[tuple[str, str, str]]
+) -> schema.SessionConfigOptionSelect:
+    return schema.SessionConfigOptionSelect(
+        type="select",
+        id=id,
+        name=id.capitalize(),
+        description=description,
+        category=id if id in ("mode", "model") else None,
+        current_value=current,
+        options=[
+            schema.SessionConfigSelectOption(value=value, name=name, description=text or None)
+            for value, name, text in values
+        ],
+    )

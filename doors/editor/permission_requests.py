@@ -1,21 +1,15 @@
-"""The questions to a person: what an editor asks, and which decision an answer is."""
+"""``Question``: what an editor asks a person, and which decision each option stands for."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from acp.schema import (
-    AllowedOutcome,
-    PermissionOption,
-    PermissionOptionKind,
-    RequestPermissionResponse,
-    ToolCallUpdate,
-)
+from acp import schema
 from langchain_core.messages import ToolCall
 
 from doors.editor.content import as_output
-from doors.editor.diffs import Content
-from doors.editor.folder import Folder
+from doors.editor.diffs import ShownContent
+from doors.editor.files import Folder
 from doors.editor.tool_calls import ToolCallView
 from graph.approvals.requests import ActionRequest
 from graph.approvals.suggestions import suggestions
@@ -35,16 +29,16 @@ class Option:
 
     id: str
     name: str
-    kind: PermissionOptionKind
+    kind: schema.PermissionOptionKind
     decision: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Question:
-    """One call that needs a person."""
+    """A question about one call; the last of its options is the safest."""
 
     view: ToolCallView
-    content: tuple[Content, ...]
+    content: tuple[ShownContent, ...]
     options: tuple[Option, ...]
 
     @classmethod
@@ -52,118 +46,96 @@ class Question:
         cls,
         deps: AgentDeps,
         folder: Folder,
-        asked: ActionRequest,
+        action: ActionRequest,
         mode: str,
-        plans: tuple[Content, ...],
+        plans: tuple[ShownContent, ...],
     ) -> "Question":
-        """What is asked in ``mode``; ``plans`` are what it has written so far. Blocks."""
-        call = ToolCall(name=asked["name"], args=asked["args"], id=asked["id"])
-        view = ToolCallView.at_once(deps, folder, call, is_due=True)
-        # What the model says is shown as it is: a picture in it, say, would be fetched.
-        told = as_output(asked["description"])
+        """The question to ask in ``mode``, which has written ``plans``. Blocks."""
+        call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
+        view = ToolCallView.of_blocking(deps, folder, call, is_due=True)
+        # The model's words are shown literally: in Markdown a picture would be fetched.
+        description = as_output(action["description"])
         if view.effect.switches_mode:
-            content = (told, *plans)
-            options = (*_switch(), *_others(deps, asked, mode), _reject("No, stay"))
-        elif view.effect.takes_answer:
-            content = (told,)
-            options = (*_answers(asked), _in_the_chat())
-        else:
-            content = (*(view.preview or (as_output(_call(asked, view)),)), told)
-            options = (*_tool(asked, view), _reject("Reject"))
-        return cls(view, content, options)
+            options = tuple(_offer_modes(deps, action, mode))
+            return cls(view, (description, *plans), options)
+        if view.effect.takes_answer:
+            return cls(view, (description,), tuple(_offer_answers(action)))
+        arguments = view.preview or (_show_arguments(action, view),)
+        return cls(view, (*arguments, description), tuple(_offer_approval(action, view)))
 
     @property
-    def is_open(self) -> bool:
-        """Whether there is nothing to choose from: it can only be answered in words."""
+    def has_no_choices(self) -> bool:
+        """Whether it can only be answered in the chat."""
         return len(self.options) == 1
 
-    def tool_call(self) -> ToolCallUpdate:
-        """The card to ask on."""
+    def tool_call(self) -> schema.ToolCallUpdate:
+        """The call as the question shows it."""
         return self.view.question(list(self.content))
 
-    def choices(self) -> list[PermissionOption]:
-        """The options, the safest last."""
+    def permission_options(self) -> list[schema.PermissionOption]:
+        """The options as the protocol has them."""
         return [
-            PermissionOption(option_id=one.id, name=one.name, kind=one.kind) for one in self.options
+            schema.PermissionOption(option_id=one.id, name=one.name, kind=one.kind)
+            for one in self.options
         ]
 
-    def decision(self, response: RequestPermissionResponse) -> Option | None:
-        """What was chosen; None where nothing was that was offered."""
+    def find_option(self, response: schema.RequestPermissionResponse) -> Option | None:
+        """The chosen option; None if the dialog was closed, or for one that was not offered."""
         outcome = response.outcome
-        if not isinstance(outcome, AllowedOutcome):
+        if not isinstance(outcome, schema.AllowedOutcome):
             return None
         return next((one for one in self.options if one.id == outcome.option_id), None)
 
 
-def plans_of(deps: AgentDeps, written: list[str]) -> tuple[Content, ...]:
+def show_plans(deps: AgentDeps, written: list[str]) -> tuple[ShownContent, ...]:
     """The Markdown files that a mode has written, for whoever decides on leaving it. Blocks."""
-    found = []
+    shown = []
     for path in written:
         if path.endswith(".md"):
             try:
                 text = deps.toolbox.workspace.read(path, MAX_PLAN, is_real=True)
             except ToolFailedError as error:
-                found.append(as_output(f"{path} is not shown: {error}"))
+                shown.append(as_output(f"{path} is not shown: {error}"))
             else:
-                found.append(as_output(f"{path}:\n\n{text}"))
-    return tuple(found)
+                shown.append(as_output(f"{path}:\n\n{text}"))
+    return tuple(shown)
 
 
-def _reject(name: str) -> Option:
-    return Option("reject", name, "reject_once", {"type": "reject"})
+def _show_arguments(action: ActionRequest, view: ToolCallView) -> ShownContent:
+    """All that will run, of which the title shows only the beginning."""
+    if view.effect.runs_programs:
+        return as_output("\n".join(str(value) for value in action["args"].values()))
+    return as_output("\n".join(f"{name}: {value}" for name, value in action["args"].items()))
 
 
-def _switch() -> Iterator[Option]:
-    yield Option(
-        "auto", "Yes, and auto-accept", "allow_always", {"type": "approve", "approvals": "auto"}
-    )
-    yield Option(
-        "manual",
-        "Yes, and approve each action",
-        "allow_once",
-        {"type": "approve", "approvals": "manual"},
-    )
-
-
-def _others(deps: AgentDeps, asked: ActionRequest, mode: str) -> Iterator[Option]:
-    """Other modes to go to; not those whose model cannot be had."""
-    left = [slug for slug in deps.catalog if slug not in (mode, asked["args"].get("mode_slug"))]
-    for slug in left[:MAX_TARGETS]:
+def _offer_modes(deps: AgentDeps, action: ActionRequest, mode: str) -> Iterator[Option]:
+    auto, manual = ({"type": "approve", "approvals": policy} for policy in ("auto", "manual"))
+    yield Option("auto", "Yes, and auto-accept", "allow_always", auto)
+    yield Option("manual", "Yes, and approve each action", "allow_once", manual)
+    others = [slug for slug in deps.catalog if slug not in (mode, action["args"].get("mode_slug"))]
+    for slug in others[:MAX_TARGETS]:
         target = deps.catalog[slug]
         if deps.models.problem(target.model) is None:
-            args: dict[str, Any] = {**asked["args"], "mode_slug": slug}
-            action = {"name": asked["name"], "args": args}
-            decision = {"type": "edit", "edited_action": action}
-            yield Option(f"to-{slug}", f"Yes, but to {target.name} mode", "allow_once", decision)
+            args: dict[str, Any] = {**action["args"], "mode_slug": slug}
+            edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
+            yield Option(f"to-{slug}", f"Yes, but to {target.name} mode", "allow_once", edited)
+    yield Option("reject", "No, stay", "reject_once", {"type": "reject"})
 
 
-def _tool(asked: ActionRequest, view: ToolCallView) -> Iterator[Option]:
-    yield Option("once", "Allow once", "allow_once", {"type": "approve"})
-    if "remember" in asked:
-        yield Option(
-            "always",
-            f"Always in this session: {plain(view.title, MAX_LABEL)}",
-            "allow_always",
-            {"type": "approve", "remember": True},
-        )
-
-
-def _answers(asked: ActionRequest) -> Iterator[Option]:
-    """The words are the model's, so they stand behind ours."""
-    found = list(suggestions(asked["args"]).items())[:MAX_ANSWERS]
-    for number, (label, slug) in enumerate(found):
-        what = f"Switch to {slug} mode, and answer" if slug else "Answer"
-        name = f"{what}: {plain(label.removesuffix(f' (switch to {slug})'), MAX_LABEL)}"
+def _offer_answers(action: ActionRequest) -> Iterator[Option]:
+    """The labels are the model's, so each begins with words of ours."""
+    answers = list(suggestions(action["args"]).items())[:MAX_ANSWERS]
+    for number, (label, slug) in enumerate(answers):
+        does = f"Switch to {slug} mode, and answer" if slug else "Answer"
+        name = f"{does}: {plain(label.removesuffix(f' (switch to {slug})'), MAX_LABEL)}"
         decision = {"type": "respond", "message": label}
         yield Option(f"answer-{number}", name, "allow_once", decision)
+    yield Option("chat", "Answer in the chat", "reject_once", None)
 
 
-def _call(asked: ActionRequest, view: ToolCallView) -> str:
-    """All that will run, of which a title shows the beginning."""
-    if view.effect.runs_programs:
-        return "\n".join(str(value) for value in asked["args"].values())
-    return "\n".join(f"{name}: {value}" for name, value in asked["args"].items())
-
-
-def _in_the_chat() -> Option:
-    return Option("chat", "Answer in the chat", "reject_once", None)
+def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Option]:
+    yield Option("once", "Allow once", "allow_once", {"type": "approve"})
+    if "remember" in action:
+        name = f"Always in this session: {plain(view.title, MAX_LABEL)}"
+        yield Option("always", name, "allow_always", {"type": "approve", "remember": True})
+    yield Option("reject", "Reject", "reject_once", {"type": "reject"})

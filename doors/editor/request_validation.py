@@ -1,41 +1,100 @@
-"""``refusal``: requests of which the SDK would drop a part without a word."""
+"""Which messages are passed on to the SDK, which would misread some and drop parts of others."""
 
+import json
 from typing import Any
 
+from acp import RequestError
 from pydantic import TypeAdapter, ValidationError
 
 from doors.editor.content import PromptBlock
 from modes.plain_text import plain
 
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+
 _OPENING = ("session/new", "session/load", "session/resume")
 _BLOCK = TypeAdapter[PromptBlock](PromptBlock)
 
 
-def refusal(method: str, params: dict[str, Any]) -> str | None:
-    """Why the request is not taken as it is; None where nothing would be lost.
+def find_fault(message: Any, line: bytes) -> RequestError | None:
+    """Why the message, parsed from ``line``, is not passed on; None for a valid one."""
+    problem = _find_invalid_part(message) or _find_invalid_text(message, line)
+    if problem is not None:
+        return RequestError(INVALID_REQUEST, problem)
+    if "method" not in message:
+        return None
+    problem = _find_unsupported_param(message["method"], message.get("params") or {})
+    return None if problem is None else RequestError(INVALID_PARAMS, problem)
 
-    In a list the SDK leaves out what it cannot parse: an MCP server that is to widen the
-    session, say, or half of a message.
+
+def is_response(message: Any) -> bool:
+    """Whether it answers a request of ours, well or badly; nobody answers an answer."""
+    return isinstance(message, dict) and "method" not in message and "id" in message
+
+
+def normalize(message: dict[str, Any]) -> dict[str, Any]:
+    """Remove what would mislead the SDK.
+
+    It spreads ``_meta`` over the checked parameters, by name. In a response it looks for a
+    result first, also beside an error, and takes ``"error": null`` for a failure.
     """
+    if "method" not in message:
+        message.pop("error" if message.get("error") is None else "result", None)
+    elif (params := message.get("params")) is not None:
+        params.pop("_meta", None)
+        params.pop("field_meta", None)  # the SDK accepts its Python name as well
+    return message
+
+
+def _find_invalid_part(message: Any) -> str | None:
+    if not isinstance(message, dict):
+        return "a message must be an object"
+    if "method" not in message:
+        has_id = isinstance(message.get("id"), int)
+        has_answer = "result" in message or isinstance(message.get("error"), dict)
+        return None if has_id and has_answer else "a message must have a method or be a response"
+    if not isinstance(message["method"], str):
+        return "a method must be a string"
+    if not isinstance(message.get("params"), dict | None):
+        return "params must be an object"
+    if not isinstance(message.get("id"), str | int | None):
+        return "an id must be a string or a number"
+    return None
+
+
+def _find_invalid_text(message: Any, line: bytes) -> str | None:
+    if b"\\u" not in line:
+        return None
+    try:
+        json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "a text contains a lone surrogate"
+    except RecursionError:
+        return "a message is nested too deeply"
+    return None
+
+
+def _find_unsupported_param(method: str, params: dict[str, Any]) -> str | None:
+    """In a list the SDK leaves out what it cannot parse: an MCP server, half of a message."""
     if method in _OPENING:
-        return _widened(params)
+        return _find_extension(params)
     blocks = params.get("prompt")
     if method == "session/prompt" and isinstance(blocks, list):
         for number, block in enumerate(blocks):
             try:
                 _BLOCK.validate_python(block)
             except ValidationError:
-                return f"prompt[{number}] is no content block of the protocol"
+                return f"prompt[{number}] is not a content block of the protocol"
     return None
 
 
-def _widened(params: dict[str, Any]) -> str | None:
-    # By the names in Python too, which the SDK takes as well.
+def _find_extension(params: dict[str, Any]) -> str | None:
+    # The SDK accepts the names in Python as well.
     if servers := params.get("mcpServers") or params.get("mcp_servers"):
         given = [*servers] if isinstance(servers, list | dict) else [servers]
         names = [one.get("name") if isinstance(one, dict) else one for one in given]
-        told = plain(", ".join(map(repr, names)))
-        return f"MCP servers are not supported yet ({told}); open the session without them"
+        shown = plain(", ".join(map(repr, names)))
+        return f"MCP servers are not supported yet ({shown}); open the session without them"
     if params.get("additionalDirectories") or params.get("additional_directories"):
         return "additional directories are not supported; cwd is the workspace"
     return None

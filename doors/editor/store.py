@@ -1,8 +1,10 @@
-"""``Sessions``: which sessions there are, in the SQLite file that holds their threads too."""
+"""The sessions of all editors, in the SQLite file that also holds their threads."""
 
 import asyncio
 import fcntl
+import re
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,15 +23,13 @@ from modes.errors import InvalidInputError
 
 T = TypeVar("T")
 PAGE = 100
-BEFORE_ALL = ("9", "")
-"""A time, and an id, behind that of every session: those are listed latest first."""
 IN_USE = 1 << 62
-"""The byte on which every process that has the file open holds a lock."""
+"""The byte that every process with the file open has locked; ``make clean-data`` looks for it."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Record:
-    """What is kept of a session beside its thread, which has the same id."""
+    """What is stored of a session beside its thread, which has the same id."""
 
     id: str
     cwd: str
@@ -39,14 +39,9 @@ class Record:
     model: str | None = None
     """Chosen by the user; None for the one in the settings."""
     mode: str | None = None
-    """Set by the user, and not yet in the thread."""
+    """Chosen by the user and not yet in the thread."""
     approvals: str | None = None
-    """As ``mode``."""
-
-    @property
-    def wishes(self) -> tuple[str | None, str | None, str | None]:
-        """What the user has chosen."""
-        return self.mode, self.model, self.approvals
+    """Like ``mode``."""
 
     @classmethod
     def new(cls, cwd: str) -> "Record":
@@ -57,32 +52,24 @@ class Record:
 _COLUMNS = [field.name for field in fields(Record)]
 _TABLE = f"""CREATE TABLE IF NOT EXISTS sessions (
     {" TEXT, ".join(_COLUMNS)} TEXT, PRIMARY KEY (id))"""
-_PLACES = ", ".join(f":{name}" for name in _COLUMNS)
+_PLACEHOLDERS = ", ".join(f":{name}" for name in _COLUMNS)
 
 
 class WholeWrites(AsyncSqliteSaver):
-    """A checkpointer that leaves no write half done: not a cancelled turn's, nor one that fails.
+    """A checkpointer that never leaves a transaction open, whether a turn is cancelled or fails.
 
-    One between a statement and its commit would keep the file locked, for every session; one
-    that another process's lock has kept waiting too long would fail all that come after it.
+    A transaction left open would lock the file for every session.
     """
 
-    def __init__(self, conn: aiosqlite.Connection, **rest: Any) -> None:
-        super().__init__(conn, **rest)
-        self._writing = set[asyncio.Task[Any]]()
+    async def _finish(self, writing: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.create_task(self._commit_or_roll_back(writing))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task})
+            raise
 
-    async def written(self) -> None:
-        """Wait for what is being written."""
-        while self._writing:
-            await asyncio.wait(self._writing)
-
-    def _whole(self, writing: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        task = asyncio.create_task(self._written_or_not(writing))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
-        return asyncio.shield(task)
-
-    async def _written_or_not(self, writing: Coroutine[Any, Any, T]) -> T:
+    async def _commit_or_roll_back(self, writing: Coroutine[Any, Any, T]) -> T:
         try:
             return await writing
         except sqlite3.Error:
@@ -98,7 +85,7 @@ class WholeWrites(AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._whole(super().aput(config, checkpoint, metadata, new_versions))
+        return await self._finish(super().aput(config, checkpoint, metadata, new_versions))
 
     @override
     async def aput_writes(
@@ -108,122 +95,80 @@ class WholeWrites(AsyncSqliteSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        await self._whole(super().aput_writes(config, writes, task_id, task_path))
+        await self._finish(super().aput_writes(config, writes, task_id, task_path))
 
 
 class Sessions:
-    """The table of sessions, and who works on which."""
+    """The table of sessions, and the locks of those that this process works on."""
 
-    def __init__(self, database: aiosqlite.Connection, claims: BinaryIO) -> None:
+    def __init__(self, database: aiosqlite.Connection, locks: BinaryIO) -> None:
         self._database = database
-        self._claims = claims
-        self._claimed: dict[str, tuple[object, int]] = {}
+        self._locks = locks
+        self._claims = Counter[str]()
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, file: Path) -> AsyncIterator["Sessions"]:
-        """Those in the file, which is made if it is not there."""
-        with Path(f"{file}.lock").open("a+b") as claims:  # noqa: ASYNC230  # once, at the start
-            fcntl.lockf(claims, fcntl.LOCK_SH, 1, IN_USE)
-            # Each statement is whole by itself: one that is cancelled leaves no lock behind.
+    async def open(cls, file: Path) -> AsyncIterator["Sessions"]:
+        """Those in the file, which is made if it does not exist."""
+        with Path(f"{file}.lock").open("a+b") as locks:  # noqa: ASYNC230  # once, at the start
+            fcntl.lockf(locks, fcntl.LOCK_SH, 1, IN_USE)
+            # Each statement is a transaction: a cancelled one leaves none open.
             async with aiosqlite.connect(file, isolation_level=None) as database:
                 await database.execute(_TABLE)
-                yield cls(database, claims)
+                yield cls(database, locks)
 
-    async def change(self, record: Record, **changes: Any) -> Record:
-        """Store the changes of a record, which may be a new one, and no more: gives it.
-
-        Another process may have changed the rest since.
-        """
-        changed = replace(record, **changes, updated=_now())
-        if await self.find(record.id) is None:
-            await self._database.execute(
-                f"INSERT INTO sessions VALUES ({_PLACES})",  # noqa: S608  # names of fields
-                asdict(changed),
-            )
-            return changed
-        assignments = ", ".join(f"{name} = :{name}" for name in (*changes, "updated"))
+    async def store(self, record: Record) -> Record:
+        """Insert or replace a record; returns it with the time."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        record = replace(record, updated=now)
         await self._database.execute(
-            f"UPDATE sessions SET {assignments} WHERE id = :id",  # noqa: S608  # names of fields
-            asdict(changed),
+            f"INSERT OR REPLACE INTO sessions VALUES ({_PLACEHOLDERS})",  # noqa: S608  # our names
+            asdict(record),
         )
-        return await self.find(record.id) or changed
+        return record
 
     async def find(self, id: str) -> Record | None:
-        """The session of this id."""
+        """The session with this id."""
         found = await self._database.execute_fetchall("SELECT * FROM sessions WHERE id = ?", (id,))
         return next((Record(*row) for row in found), None)
 
-    async def page(self, cwd: str | None, cursor: str | None) -> tuple[list[Record], str | None]:
-        """The sessions of a folder, or all, latest first; and where the next page begins.
+    async def list_page(
+        self, cwd: str | None, cursor: str | None
+    ) -> tuple[list[Record], str | None]:
+        """The sessions of a folder, or all, latest first; and the cursor of the next page.
 
-        Raises ``InvalidInputError`` for a cursor that is none of ours.
+        Raises ``InvalidInputError`` for a cursor that did not come from here.
         """
-        updated, id = BEFORE_ALL if cursor is None else _last(cursor)
+        if cursor is not None and not re.fullmatch(r"[0-9]{1,9}", cursor):
+            raise InvalidInputError(f"cursor {cursor[:100]!r} did not come from this agent")
+        start = int(cursor or 0)
         found = await self._database.execute_fetchall(
-            "SELECT * FROM sessions WHERE (:cwd IS NULL OR cwd = :cwd) "
-            "AND (updated, id) < (:updated, :id) ORDER BY updated DESC, id DESC LIMIT :limit",
-            {"cwd": cwd, "limit": PAGE + 1, "updated": updated, "id": id},
+            "SELECT * FROM sessions WHERE :cwd IS NULL OR cwd = :cwd "
+            "ORDER BY updated DESC, id LIMIT :limit OFFSET :start",
+            {"cwd": cwd, "limit": PAGE + 1, "start": start},
         )
         records = [Record(*row) for row in found]
-        last = records[PAGE - 1 : PAGE] if len(records) > PAGE else []
-        return records[:PAGE], next((f"{one.updated} {one.id}" for one in last), None)
-
-    def is_claimed_by(self, id: str, owner: object) -> bool:
-        """Whether the owner is on the session now."""
-        return id in self._claimed and self._claimed[id][0] is owner
+        return records[:PAGE], str(start + PAGE) if len(records) > PAGE else None
 
     @contextmanager
-    def claimed(self, id: str, owner: object) -> Iterator[None]:
-        """Keeps others off the session, in this process and in others.
+    def claim(self, id: str) -> Iterator[None]:
+        """Keep other processes off the session; claims of this process may overlap.
 
-        Raises ``InvalidInputError`` if one is on it. Its owner may claim it more than once.
+        Raises ``InvalidInputError`` while another process has a claim.
         """
-        holder, count = self._claimed.get(id, (owner, 0))
-        if holder is not owner:
-            raise InvalidInputError("what this session did is still ending; try again")
-        place = UUID(id).int >> 66  # a lock on one byte far out, of which nothing is left behind
-        try:
-            if not count:
-                fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
-        except OSError as error:
-            raise InvalidInputError(
-                "another process is at work on this session; close it there, or wait"
-            ) from error
-        self._claimed[id] = owner, count + 1
+        byte = UUID(id).int >> 66  # far beyond the end of the file: nothing is written
+        if not self._claims[id]:
+            try:
+                fcntl.lockf(self._locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            except OSError as error:
+                raise InvalidInputError(
+                    "another process is working on this session; close it there, or wait"
+                ) from error
+        self._claims[id] += 1
         try:
             yield
         finally:
-            count = self._claimed[id][1] - 1
-            self._claimed[id] = owner, count
-            if not count:
-                del self._claimed[id]
-                fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, place)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def is_in_use(file: Path) -> bool:
-    """Whether an editor's agent has the sessions in the file open."""
-    try:
-        with Path(f"{file}.lock").open("r+b") as claims:
-            fcntl.lockf(claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, IN_USE)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
-def _last(cursor: str) -> tuple[str, str]:
-    """The last session of the page before: however the list moves, none is told twice."""
-    updated, _, id = cursor.partition(" ")
-    try:
-        datetime.fromisoformat(updated)
-        UUID(id)
-    except ValueError:
-        told = f"cursor {cursor[:100]!r} is none of this agent's"
-        raise InvalidInputError(told) from None
-    return updated, id
+            self._claims[id] -= 1
+            if not self._claims[id]:
+                del self._claims[id]
+                fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, byte)

@@ -7,19 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from acp.schema import (
-    ToolCallLocation,
-    ToolCallProgress,
-    ToolCallStart,
-    ToolCallStatus,
-    ToolCallUpdate,
-    ToolKind,
-)
+from acp import schema
 from langchain_core.messages import ToolCall, ToolMessage
 
 from doors.editor.content import as_output, as_text
-from doors.editor.diffs import Content, diff, preview_of, text_of
-from doors.editor.folder import Folder
+from doors.editor.diffs import ShownContent, preview_edit, read_text, show_diff
+from doors.editor.files import Folder
 from graph.deps import AgentDeps
 from graph.messages.repair import call_id
 from graph.messages.untrusted import remove_marks
@@ -34,40 +27,41 @@ MAX_TITLE = 200
 
 @dataclass(frozen=True)
 class ToolCallView:
-    """What does not change about it, but for a diff that is known once it is about to run."""
+    """One call that has not ended."""
 
     id: str
     title: str
-    kind: ToolKind = "other"
+    kind: schema.ToolKind = "other"
     effect: Effect = NO_EFFECT
     files: tuple[Path, ...] = ()
     given: Any = None
     """The arguments as the model gave them."""
-    preview: tuple[Content, ...] = ()
-    """What it will do: a diff, where both texts are known."""
+    preview: tuple[ShownContent, ...] = ()
+    """What it will do: a diff, if both texts are known."""
     is_due: bool = False
-    """Whether it has yet to run, so that what it does can be told from the file."""
+    """Whether the preview was made just before the call runs, from what is in the file."""
     line: int | None = None
     """In the first of the files, from 1."""
+    is_running: bool = False
 
     @classmethod
     async def of(
         cls, deps: AgentDeps, folder: Folder, call: ToolCall, *, is_due: bool = False
     ) -> Self:
-        """Of a call; one that ``is_due`` has yet to run, so that the old text is there."""
-        return await asyncio.to_thread(cls.at_once, deps, folder, call, is_due=is_due)
+        """View a call; for one that ``is_due`` its file is read."""
+        return await asyncio.to_thread(cls.of_blocking, deps, folder, call, is_due=is_due)
 
     @classmethod
-    def at_once(
+    def of_blocking(
         cls, deps: AgentDeps, folder: Folder, call: ToolCall, *, is_due: bool = False
     ) -> Self:
-        """As ``of``; blocks."""
+        """Like ``of``, but blocks."""
         try:
             tool = deps.toolbox[call["name"]]
         except InvalidCallError:
             return cls(call_id(call), plain(call["name"], MAX_TITLE), given=call["args"])
         files = tuple[Path, ...]()
-        preview, line = tuple[Content, ...](), None
+        preview, line = tuple[ShownContent, ...](), None
         try:
             args = deps.toolbox.check(tool, call["args"])
         except InvalidCallError:
@@ -76,8 +70,8 @@ class ToolCallView:
             names = [args[name] for name in tool.spec.paths if args.get(name) is not None]
             files = tuple(map(folder.file, names))
             if tool.spec.effect.changes_files and files:
-                old = partial(text_of, deps.toolbox.workspace, names[0]) if is_due else None
-                preview, line = preview_of(args, files[0], old)
+                old = partial(read_text, deps.toolbox.workspace, names[0]) if is_due else None
+                preview, line = preview_edit(args, files[0], old)
         effect = tool.spec.effect
         return cls(
             call_id(call),
@@ -91,70 +85,77 @@ class ToolCallView:
             line,
         )
 
-    def start(self, status: ToolCallStatus = "pending") -> ToolCallStart:
-        """The first that the editor hears of it."""
-        return ToolCallStart(session_update="tool_call", **self._whole(status))
+    @property
+    def status(self) -> schema.ToolCallStatus:
+        """What a call that has not ended does."""
+        return "in_progress" if self.is_running else "pending"
 
-    def progress(self, status: ToolCallStatus) -> ToolCallProgress:
+    def start(self) -> schema.ToolCallStart:
+        """The first update about it."""
+        return schema.ToolCallStart(session_update="tool_call", **self._describe())
+
+    def progress(self) -> schema.ToolCallProgress:
         """All that is known of it, again."""
-        return ToolCallProgress(session_update="tool_call_update", **self._whole(status))
+        return schema.ToolCallProgress(session_update="tool_call_update", **self._describe())
 
-    def question(self, content: list[Content]) -> ToolCallUpdate:
-        """What a permission is asked for."""
-        return ToolCallUpdate(**self._whole("pending") | {"content": content})
+    def question(self, content: list[ShownContent]) -> schema.ToolCallUpdate:
+        """What a permission request carries."""
+        return schema.ToolCallUpdate(**self._describe() | {"content": content})
 
-    def ended(self, message: ToolMessage) -> ToolCallProgress:
-        """How it ended, and what came of it."""
-        return ToolCallProgress(
+    def ended(self, message: ToolMessage) -> schema.ToolCallProgress:
+        """The update with its result."""
+        return schema.ToolCallProgress(
             session_update="tool_call_update",
             tool_call_id=self.id,
-            status="failed" if message.status == "error" else "completed",
-            content=self.result(message),
+            status=_status_of(message),
+            content=self._show_result(message),
         )
 
-    def failed(self, why: str, output: str = "") -> ToolCallProgress:
-        """It does not run, or not to its end."""
-        return ToolCallProgress(
+    def failed(self, why: str, output: str = "") -> schema.ToolCallProgress:
+        """The update for a call that does not run, or not to its end."""
+        return schema.ToolCallProgress(
             session_update="tool_call_update",
             tool_call_id=self.id,
             status="failed",
             content=[*([as_output(output)] if output else []), as_text(why)],
         )
 
-    def retold(self, message: ToolMessage) -> ToolCallStart:
-        """It has ended long ago, and the editor has not heard of it."""
+    def replayed(self, message: ToolMessage) -> schema.ToolCallStart:
+        """The one update about a call of the past."""
+        view = self
         match message.artifact:
             case {"line": int(line)}:
                 view = replace(self, line=line)
-            case _:
-                view = self
-        start = view.start("failed" if message.status == "error" else "completed")
-        return start.model_copy(update={"content": view.result(message)})
+        ended = {"status": _status_of(message), "content": view._show_result(message)}
+        return view.start().model_copy(update=ended)
 
-    def result(self, message: ToolMessage) -> list[Content]:
-        """The content of an answer."""
+    def _show_result(self, message: ToolMessage) -> list[ShownContent]:
         text = remove_marks(message.text)
         if message.status != "error":
             match message.artifact, self.given:
                 case {"replaced": str() | None as old}, {"content": str(new)} if self.files:
-                    return list(diff(self.files[0], old, new))
+                    return list(show_diff(self.files[0], old, new))
             if self.preview:
                 return list(self.preview)
         return [as_output(text) if self.effect.result_is_data else as_text(text)]
 
-    def _whole(self, status: ToolCallStatus) -> dict[str, Any]:
+    def _describe(self) -> dict[str, Any]:
         return {
             "tool_call_id": self.id,
             "title": self.title,
             "kind": self.kind,
-            "status": status,
+            "status": self.status,
             "locations": [
-                ToolCallLocation(path=str(file), line=None if number else self.line)
+                schema.ToolCallLocation(path=str(file), line=None if number else self.line)
                 for number, file in enumerate(self.files)
             ],
             "raw_input": self.given,
             "content": list(self.preview) or None,
         }
+
+
+def _status_of(message: ToolMessage) -> schema.ToolCallStatus:
+    return "failed" if message.status == "error" else "completed"
 
 
 def _title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:

@@ -240,7 +240,7 @@ async def test_a_session_that_is_not_opened_is_not_open(tmp_path: Path, workspac
     async with editing(tmp_path) as editor:
         id = await begun(editor, workspace)
     async with editing(tmp_path) as editor:
-        with pytest.raises(RequestError, match="the session is of the folder"):
+        with pytest.raises(RequestError, match="the session belongs to the folder"):
             await reopened(editor, tmp_path, id)
         with pytest.raises(RequestError, match="no session"):
             await editor.say(id, "hello")

@@ -94,7 +94,7 @@ async def test_an_editor_that_stops_reading_is_not_waited_for(
 
 IN_USE = """
 import sys, pathlib
-from doors.editor.store import is_in_use
+from doors.commands.clean_data import _is_in_use as is_in_use
 sys.exit(is_in_use(pathlib.Path(sys.argv[1])))
 """
 OPENING: dict[str, dict[str, Any]] = {
@@ -117,7 +117,7 @@ async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> 
     file.parent.mkdir()
     (place.root / "link").symlink_to("data")
     toolbox = AgentLoader(place.settings(workspace=place.root, sessions=file)).deps().toolbox
-    async with Sessions.opened(file):
+    async with Sessions.open(file):
         (place.root / "hard").hardlink_to(f"{file}.lock")
         for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock", "hard"):
             for name, args in OPENING.items():

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from doors.editor.transport import Wire
+from doors.editor.transport import PipeTransport
 from tests.doors.editor.editor import environment
 from tests.doors.editor.process import AgentProcess, agent_process
 from tests.doors.editor.schema import check
@@ -147,7 +147,7 @@ async def test_what_is_beside_the_parameters_does_not_replace_them(
 async def test_an_answer_that_is_none_fails_what_was_asked(answer: bytes) -> None:
     reader = asyncio.StreamReader()
     reader.feed_data(answer + b"\n")
-    message = await Wire(reader, cast("asyncio.StreamWriter", None)).receive()
+    message = await PipeTransport(reader, cast("asyncio.StreamWriter", None)).receive()
     assert message is not None
     assert message["id"] == 7
     assert "error" in message
@@ -157,7 +157,7 @@ async def test_an_answer_that_is_none_fails_what_was_asked(answer: bytes) -> Non
 async def test_an_answer_without_an_error_is_one() -> None:
     reader = asyncio.StreamReader()
     reader.feed_data(b'{"id": 7, "error": null, "result": {}}\n')
-    message = await Wire(reader, cast("asyncio.StreamWriter", None)).receive()
+    message = await PipeTransport(reader, cast("asyncio.StreamWriter", None)).receive()
     assert message == {"id": 7, "result": {}}
 
 
@@ -209,7 +209,7 @@ def test_help_and_unknown_options(option: str, code: int, said: str) -> None:
 
 
 def test_make_acp_says_what_to_put_in_an_editor(tmp_path: Path) -> None:
-    done = prefork.run("doors.commands", "acp", env=environment(tmp_path, {}))
+    done = prefork.run("doors.editor.main", "--print-settings", env=environment(tmp_path, {}))
     assert f"command    {COMMAND}\n" in done.stdout
     for found in done.stdout.split("\n{")[1:]:
         snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
