@@ -13,7 +13,7 @@ from pathlib import Path
 from graph.settings import ROOT
 
 STEPS = {
-    "tables and diagrams": ("doors.commands.readme",),
+    "tables and diagrams": ("doors.commands", "readme"),
     "snapshots": ("pytest", "-q", "tests/project/test_snapshots.py", "--update-snapshots"),
     "recordings": ("pytest", "-q", "-m", "cassette", "--record"),
 }
