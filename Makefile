@@ -36,7 +36,7 @@ diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file
 test: $(READY) ## run the tests, with no network; T=pattern for some of them
 	@$(if $(T),,echo "All tests: about two minutes on two cores; make test T=pattern runs some of them")
 	@$(if $(T),files=$$({ grep -rlF --include='test_*.py' -e "$$T" tests; \
-	  find tests -path "*$$T*" -name 'test_*.py'; } | sort -u); $(PYTEST) -k "$$T" $$files,$(PYTEST))
+	  find tests -path "*$$T*" -name 'test_*.py'; } | sort -u); $(BIN)/pytest -k "$$T" $$files,$(PYTEST))
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
 	@$(BIN)/python -m tests.harness.record
