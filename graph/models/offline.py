@@ -1,14 +1,12 @@
-"""The offline model: deterministic, no network, no language model.
+"""``OfflineModel``: a deterministic stand-in for a language model, without a network.
 
-It sees what a model sees, the messages and the tools bound, and works out from
-them where it is: the last user message is the program, the calls since then are
-the steps that it has taken.
+It sees what a model sees, the messages and the tools that are bound. The last user message is
+its program, and the calls since then are the steps that it has taken.
 """
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -21,7 +19,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -31,7 +29,11 @@ from graph.messages.repair import VOID
 from graph.messages.untrusted import remove_marks
 from graph.models.offline_commands import HELP, Call, Step, parse
 
-SHORT = 200
+MAX_RESULT = 200
+"""Characters of a tool's result in the report."""
+_NOT_POSSIBLE = "refused: this mode has no tool for it."
+_MODE = re.compile(r"^- ([\w-]+): (.*)", re.MULTILINE)
+"""A mode and when to use it, in the description of ``switch_mode``."""
 
 
 class OfflineModel(BaseChatModel):
@@ -48,7 +50,7 @@ class OfflineModel(BaseChatModel):
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind tools; a ``tool_choice`` that forces one is refused, for the program chooses."""
         if tool_choice not in (None, "auto"):
-            raise ValueError(f"tool_choice={tool_choice!r}: the offline model has no use for it")
+            raise ValueError(f"tool_choice={tool_choice!r}: the offline model cannot be forced")
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 
     @override
@@ -59,7 +61,7 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=respond(messages, _names(kwargs)))])
+        return ChatResult(generations=[ChatGeneration(message=_respond(messages, kwargs))])
 
     @override
     async def _agenerate(
@@ -72,19 +74,6 @@ class OfflineModel(BaseChatModel):
         return self._generate(messages, **kwargs)
 
     @override
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        for chunk in _chunks(respond(messages, _names(kwargs))):
-            if run_manager is not None:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
-
-    @override
     async def _astream(
         self,
         messages: list[BaseMessage],
@@ -92,133 +81,134 @@ class OfflineModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in _chunks(respond(messages, _names(kwargs))):
-            if run_manager is not None:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
+        for chunk in _split(_respond(messages, kwargs)):
+            yield ChatGenerationChunk(message=chunk)
 
 
-def _names(kwargs: dict[str, Any]) -> frozenset[str]:
-    return frozenset(tool["function"]["name"] for tool in kwargs.get("tools", ()))
+def _respond(messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> AIMessage:
+    functions = [tool["function"] for tool in kwargs.get("tools", ())]
+    return respond(messages, {one["name"]: one.get("description", "") for one in functions})
 
 
-def respond(messages: Sequence[BaseMessage], bound: frozenset[str]) -> AIMessage:
-    """The next message of the conversation, given the names of the tools bound."""
+def respond(messages: Sequence[BaseMessage], tools: Mapping[str, str]) -> AIMessage:
+    """The next message of the conversation; ``tools`` are the descriptions of those bound."""
     start = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=None)
     steps = parse(messages[start].text) if start is not None else []
     if start is None or not steps:
-        return _message(messages, HELP, ())
+        return _build_message(messages, HELP, [])
     progress = _Progress(steps)
     progress.replay(messages[start + 1 :])
-    calls = progress.next_calls(bound)
-    return _message(messages, "" if calls else progress.report(), calls)
+    calls = progress.next_calls(tools)
+    return _build_message(messages, "" if calls else progress.report(), calls)
 
 
-@dataclass
 class _Progress:
-    """How far the program has come, by the messages since."""
+    """How far the program has come, by the messages since the user wrote it."""
 
-    steps: list[Step]
-    position: int = 0
-    asked: set[int] = field(default_factory=set)
-    """Steps for whose sake a switch was asked for."""
-    refused: set[int] = field(default_factory=set)
-    """Steps that another mode can take, as the refusal said."""
-    results: list[str] = field(default_factory=list)
+    def __init__(self, steps: list[Step]) -> None:
+        self._left = list(steps)
+        self._results: list[str] = []
+        # Of the step that is next:
+        self._has_asked = False
+        """Whether a switch was asked for."""
+        self._is_refused = False
+        """Whether it was refused here, although the tool is bound."""
 
     def replay(self, messages: Sequence[BaseMessage]) -> None:
-        answers = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
+        results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         for message in messages:
             if isinstance(message, AIMessage) and message.tool_calls:
-                found = [answers.get(str(call["id"])) for call in message.tool_calls]
-                if found and all(answer is not None and answer.text == VOID for answer in found):
-                    continue  # as if it had not been asked for
-                calls = tuple(Call(call["name"], call["args"]) for call in message.tool_calls)
-                self._take(calls, [answer for answer in found if answer is not None])
+                ids = [str(call["id"]) for call in message.tool_calls]
+                found = [results[id] for id in ids if id in results]
+                if len(found) == len(ids) and all(result.text == VOID for result in found):
+                    continue  # as if the calls had not been made
+                self._take([(call["name"], call["args"]) for call in message.tool_calls], found)
 
-    def _take(self, calls: tuple[Call, ...], answers: list[ToolMessage]) -> None:
-        while self.position < len(self.steps):
-            step = self.steps[self.position]
-            outcome = " ".join(map(_short, answers))
-            if calls == step.calls:
-                is_partly_there = any(" tools but for " in answer.text for answer in answers)
-                if is_partly_there and self.position not in self.asked:
-                    self.refused.add(self.position)
+    def _take(self, calls: list[Call], results: list[ToolMessage]) -> None:
+        while self._left:
+            outcome = " ".join(map(_summarize, results))
+            if calls == list(self._left[0].calls):
+                is_partly_allowed = any(" tools but for " in result.text for result in results)
+                if is_partly_allowed and not self._has_asked:
+                    self._is_refused = True
                 else:
                     self._close(outcome)
                 return
-            if calls[0].name == "switch_mode" and self.position not in self.asked:
-                self.asked.add(self.position)
-                if any(answer.status == "error" for answer in answers):
+            if calls[0][0] == "switch_mode" and not self._has_asked:
+                self._has_asked = True
+                if any(result.status == "error" for result in results):
                     self._close(outcome)
                 return
             self._close(_NOT_POSSIBLE)
 
     def _close(self, result: str) -> None:
-        self.results.append(f"- {self.steps[self.position].line}: {result}")
-        self.position += 1
+        self._results.append(f"- {self._left.pop(0).line}: {result}")
+        self._has_asked = self._is_refused = False
 
-    def next_calls(self, bound: frozenset[str]) -> tuple[Call, ...]:
-        while self.position < len(self.steps):
-            step = self.steps[self.position]
-            is_refused = self.position in self.refused - self.asked
-            missing = [one.name for one in step.calls if is_refused or one.name not in bound]
+    def next_calls(self, tools: Mapping[str, str]) -> list[Call]:
+        while self._left:
+            step = self._left[0]
+            is_refused = self._is_refused and not self._has_asked
+            missing = [name for name, _ in step.calls if is_refused or name not in tools]
             if not missing:
-                return step.calls
-            if "switch_mode" in bound and self.position not in self.asked:
-                why = f"{step.line!r} needs {missing[0]}."
-                return (Call("switch_mode", {"mode_slug": step.target_mode, "reason": why}),)
+                return list(step.calls)
+            mode = _choose_mode(tools.get("switch_mode", ""), step.keywords)
+            if mode is not None and not self._has_asked:
+                reason = f"{step.line!r} needs {missing[0]}."
+                return [("switch_mode", {"mode_slug": mode, "reason": reason})]
             self._close(_NOT_POSSIBLE)
-        return ()
+        return []
 
     def report(self) -> str:
-        return "\n".join(["Here is how it went:", *self.results])
+        return "\n".join(["Here is how it went:", *self._results])
 
 
-_NOT_POSSIBLE = "refused: this mode has no tool for it."
+def _choose_mode(description: str, keywords: Sequence[str]) -> str | None:
+    """The mode whose description has the most of ``keywords``; None if no mode has any."""
+    counts = {
+        slug: sum(f" {word}" in f" {purpose.lower()}" for word in keywords)
+        for slug, purpose in _MODE.findall(description)
+    }
+    best = max(counts, key=lambda slug: counts[slug], default=None)
+    return best if best is not None and counts[best] else None
 
 
-def _short(answer: ToolMessage) -> str:
-    text = " ".join(remove_marks(answer.text).split())
-    text = text if len(text) <= SHORT else f"{text[:SHORT]}..."
-    return f"refused: {text}" if answer.status == "error" else text
+def _summarize(result: ToolMessage) -> str:
+    text = " ".join(remove_marks(result.text).split())
+    text = text if len(text) <= MAX_RESULT else f"{text[:MAX_RESULT]}..."
+    return f"refused: {text}" if result.status == "error" else text
 
 
-def _message(messages: Sequence[BaseMessage], text: str, calls: tuple[Call, ...]) -> AIMessage:
+def _build_message(messages: Sequence[BaseMessage], text: str, calls: Sequence[Call]) -> AIMessage:
     # Ids must differ within a thread, and be the same when it is replayed.
     number = sum(isinstance(message, AIMessage) for message in messages)
+    # Tokens are counted as words: there is no tokenizer.
+    read = sum(len(message.text.split()) for message in messages)
+    written = len(text.split()) + sum(len(str(args).split()) for _, args in calls)
     return AIMessage(
         text,
         tool_calls=[
-            {"name": call.name, "args": call.args, "id": f"offline_{number}_{index}"}
-            for index, call in enumerate(calls)
+            tool_call(name=name, args=args, id=f"offline_{number}_{index}")
+            for index, (name, args) in enumerate(calls)
         ],
-        usage_metadata=_usage(messages, text, calls),
+        usage_metadata=UsageMetadata(
+            input_tokens=read, output_tokens=written, total_tokens=read + written
+        ),
         response_metadata={"model_name": "offline"},
     )
 
 
-def _usage(messages: Sequence[BaseMessage], text: str, calls: tuple[Call, ...]) -> UsageMetadata:
-    """Tokens as words: what a tokenizer would say is not known here."""
-    given = sum(len(message.text.split()) for message in messages)
-    answered = len(text.split()) + sum(len(str(call.args).split()) for call in calls)
-    return UsageMetadata(input_tokens=given, output_tokens=answered, total_tokens=given + answered)
-
-
-def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
+def _split(message: AIMessage) -> Iterator[AIMessageChunk]:
     """The message in pieces: word by word, call by call, the usage last."""
     for word in re.findall(r"\s*\S+\s*$|\s*\S+", message.text):
-        yield ChatGenerationChunk(message=AIMessageChunk(content=word))
+        yield AIMessageChunk(content=word)
     for index, call in enumerate(message.tool_calls):
-        piece = tool_call_chunk(
-            name=call["name"], args=json.dumps(call["args"]), id=call["id"], index=index
-        )
-        yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[piece]))
-    yield ChatGenerationChunk(
-        message=AIMessageChunk(
-            content="",
-            usage_metadata=message.usage_metadata,
-            response_metadata=message.response_metadata,
-            chunk_position="last",
-        )
+        args = json.dumps(call["args"])
+        piece = tool_call_chunk(name=call["name"], args=args, id=call["id"], index=index)
+        yield AIMessageChunk(content="", tool_call_chunks=[piece])
+    yield AIMessageChunk(
+        content="",
+        usage_metadata=message.usage_metadata,
+        response_metadata=message.response_metadata,
+        chunk_position="last",
     )

@@ -18,52 +18,82 @@ so that everything works without a key. One command a line; " & " joins several 
 For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-5-5 with \
 ANTHROPIC_API_KEY, and start again; .env.example says more."""
 
-
-@dataclass(frozen=True)
-class Call:
-    """A tool call to make."""
-
-    name: str
-    args: dict[str, Any]
+Call = tuple[str, dict[str, Any]]
+"""A tool's name and its arguments."""
+_EDITS = ("write_file", "edit_file")
+_KEYWORDS = {
+    **dict.fromkeys(_EDITS, ("write", "chang", "file")),
+    "execute_command": ("run", "command"),
+}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One line, and the calls it asks for in one message."""
+    """One line, and the calls that it makes in one message."""
 
     line: str
     calls: tuple[Call, ...]
 
     @property
-    def target_mode(self) -> str:
-        """The mode to ask for where a tool is missing."""
-        paths = [call.args["path"] for call in self.calls if call.name in _EDITS]
-        is_markdown = paths and all(path.endswith(".md") for path in paths)
-        return "architect" if is_markdown and len(paths) == len(self.calls) else "code"
+    def keywords(self) -> list[str]:
+        """Beginnings of words by which to recognize a mode that can take the step."""
+        is_markdown = all(
+            name in _EDITS and args["path"].endswith(".md") for name, args in self.calls
+        )
+        if is_markdown:
+            return ["write", "markdown"]
+        names = [name for name, _ in self.calls]
+        return [word for name in names for word in _KEYWORDS.get(name, name.split("_"))]
 
 
-_EDITS = ("write_file", "edit_file")
+def parse(text: str) -> list[Step]:
+    """The steps in ``text``; none if any line is not a command, so that nothing is half done."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    steps = [Step(line, tuple(_parse_line(line))) for line in lines]
+    return steps if all(step.calls for step in steps) else []
+
+
+def _parse_line(line: str) -> list[Call]:
+    """The calls of one line; none if a part of it is not a command."""
+    # " & " joins commands only if a command follows it; else it belongs to the text.
+    parts: list[str] = []
+    for piece in line.split(" & "):
+        if parts and _parse_command(piece) is None:
+            parts[-1] += f" & {piece}"
+        else:
+            parts.append(piece)
+    calls = [_parse_command(part) for part in parts]
+    return [call for call in calls if call is not None] if all(calls) else []
+
+
+def _parse_command(command: str) -> Call | None:
+    for pattern, build in _COMMANDS:
+        if match := pattern.fullmatch(command.strip()):
+            return build(match.groupdict())
+    return None
+
+
 _Build = Callable[[dict[str, str]], Call]
 
 
-def _tool(name: str, **fixed: Any) -> _Build:
-    return lambda given: Call(name, {**fixed, **{k: v for k, v in given.items() if v is not None}})
+def _tool(name: str) -> _Build:
+    return lambda given: (name, {k: v for k, v in given.items() if v is not None})
 
 
 def _write(given: dict[str, str]) -> Call:
     text = given["content"].replace("\\n", "\n")
-    return Call("write_file", {"path": given["path"].strip(), "content": text})
+    return "write_file", {"path": given["path"].strip(), "content": text}
 
 
 def _switch(given: dict[str, str]) -> Call:
     reason = given["reason"] or "You told me to."
-    return Call("switch_mode", {"mode_slug": given["mode_slug"], "reason": reason})
+    return "switch_mode", {"mode_slug": given["mode_slug"], "reason": reason}
 
 
 def _todo(given: dict[str, str]) -> Call:
     items = [item.strip() for item in given["items"].split(";")]
     todos = [{"content": item, "status": "pending"} for item in items if item]
-    return Call("update_todo_list", {"todos": todos})
+    return "update_todo_list", {"todos": todos}
 
 
 _COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
@@ -84,30 +114,3 @@ _COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
         (r"done: *(?P<result>\S.*)", _tool("attempt_completion")),
     )
 )
-
-
-def parse(text: str) -> list[Step]:
-    """The steps in ``text``; none where a line is no command, so nothing is half done."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    steps = [Step(line, tuple(_calls(line))) for line in lines]
-    return steps if all(step.calls for step in steps) else []
-
-
-def _calls(line: str) -> list[Call]:
-    """The calls of one line; none where a part of it is no command."""
-    # " & " joins commands only where a command follows it; else it belongs to the text.
-    parts: list[str] = []
-    for piece in line.split(" & "):
-        if parts and _call(piece) is None:
-            parts[-1] += f" & {piece}"
-        else:
-            parts.append(piece)
-    calls = [_call(part) for part in parts]
-    return [call for call in calls if call is not None] if all(calls) else []
-
-
-def _call(command: str) -> Call | None:
-    for pattern, build in _COMMANDS:
-        if match := pattern.fullmatch(command.strip()):
-            return build(match.groupdict())
-    return None

@@ -81,7 +81,7 @@ def failure(failed: Failure, _: str, body: dict[str, Any], ids: Ids) -> tuple[in
 
 def asked(body: dict[str, Any]) -> Asked:
     """The request, in LangChain's words."""
-    tools = frozenset(tool["name"] for tool in body.get("tools", ()))
+    tools = {tool["name"]: tool["description"] for tool in body.get("tools", ())}
     return Asked(list(_messages(body["messages"])), tools)
 
 

@@ -112,7 +112,8 @@ def failure(failed: Failure, key: str, body: dict[str, Any], _: Ids) -> tuple[in
 
 def asked(body: dict[str, Any]) -> Asked:
     """The request, in LangChain's words."""
-    tools = frozenset(tool["function"]["name"] for tool in body.get("tools", ()))
+    functions = [tool["function"] for tool in body.get("tools", ())]
+    tools = {function["name"]: function["description"] for function in functions}
     return Asked([_message(message) for message in body["messages"]], tools)
 
 

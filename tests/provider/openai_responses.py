@@ -39,9 +39,8 @@ def failure(failed: Failure, key: str, body: Json, ids: Ids) -> tuple[int, Json]
 
 def asked(body: Json) -> Asked:
     """The request, in LangChain's words."""
-    return Asked(
-        list(_messages(body["input"])), frozenset(t["name"] for t in body.get("tools", ()))
-    )
+    tools = {tool["name"]: tool["description"] for tool in body.get("tools", ())}
+    return Asked(list(_messages(body["input"])), tools)
 
 
 def _messages(items: list[Json]) -> Iterator[BaseMessage]:

@@ -1,6 +1,6 @@
 """What the scripted provider answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from string import ascii_letters, digits
@@ -71,7 +71,8 @@ class Asked:
     """A request, as far as an answer may depend on it."""
 
     messages: Sequence[BaseMessage]
-    tools: frozenset[str]
+    tools: Mapping[str, str]
+    """The descriptions, by name."""
 
 
 Driver = Callable[[Asked], Step]
