@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from langchain_core.messages import SystemMessage
 
-from graph.messages.origin import origin_of_answers
+from graph.messages.provider_form import get_model_origin
 from graph.models.bound_model import BoundModel
 from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
@@ -111,7 +111,7 @@ class AgentDeps:
         # Over the Responses API a model would else have to give every argument there is.
         is_lenient = getattr(model, "use_responses_api", False)
         bound = model.bind_tools(tools, strict=False) if is_lenient else model.bind_tools(tools)
-        origin = origin_of_answers(model, name.partition(":")[0])
+        origin = get_model_origin(model, name.partition(":")[0])
         service = self.models.service(mode.model)
         return BoundModel(mode.slug, SystemMessage(prompt), bound, name, origin, service)
 

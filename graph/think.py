@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, digest_question, judge_all, plan_batches
 from graph.deps import AgentDeps
-from graph.models.retry import call_model
+from graph.models.bound_model import call_model
 from graph.routing import Node, reconcile_mode
 from graph.state import Asked, State
 from modes.machine import Event

@@ -1,7 +1,7 @@
-"""What the history may hold, whoever wrote it: models, clients, tools.
+"""The messages of a thread's history, whoever wrote them: models, clients, tools.
 
-Guarantees that a provider takes every history that is sent: each call has one answer in its place,
-ids are unique, text is whole. Imports nothing else of ``graph``; everything else may import it.
+Guarantees that any provider takes the history that it is sent: each call has one result in its
+place, ids are unique, text is whole. Imports nothing else of ``graph``; all of it may import this.
 """
 
 __all__ = (  # modules; what is not here is the package's own
@@ -9,8 +9,7 @@ __all__ = (  # modules; what is not here is the package's own
     "from_client",
     "from_model",
     "normal_form",
-    "origin",
+    "provider_form",
     "repair",
-    "streamed_calls",
     "untrusted",
 )

@@ -1,6 +1,6 @@
-"""``accept_messages``: what a client may say, as every provider takes it.
+"""``accept_messages``: a client's messages in a form that every provider takes.
 
-What a provider refuses would stay in the history, and be refused for ever.
+A message that a provider refuses would stay in the history, and every later request would fail.
 """
 
 import re
@@ -24,15 +24,13 @@ from tools.arguments import find_unserializable
 
 
 def accept_messages(given: Any) -> list[AnyMessage]:
-    """User and assistant messages. Results of tools are dropped: only a tool has results.
+    """The user's and the assistant's messages; results of tools are dropped.
 
-    A chat UI that lets the user type over a waiting approval sends a made-up
-    result along; ``intake`` puts the true one in its place.
+    A chat UI that lets the user type while an approval waits sends a made-up result along;
+    ``intake`` supplies the true one. Raises ``InvalidInputError`` for any other message.
     """
     kept: list[AnyMessage] = []
-    for message in _converted(given):
-        if found := find_unserializable(message.content):
-            raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {found}")
+    for message in _convert(given):
         if isinstance(message, HumanMessage):
             kept.append(_user_message(message))
         elif isinstance(message, AIMessage):
@@ -45,22 +43,20 @@ def accept_messages(given: Any) -> list[AnyMessage]:
 
 
 def check_history(given: Any) -> None:
-    """Whether a host may write it into a history: what it keeps, and what takes messages out.
+    """Raise ``InvalidInputError`` for messages that a host may not write into a history.
 
-    Raises ``InvalidInputError``.
+    It may write those that can be kept, and those that remove others.
     """
     match given:
         case Overwrite(value=value) | {"__overwrite__": value}:
             given = [] if value is None else value
-    for message in _converted(given):
-        if found := find_unserializable(message.content):
-            raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {found}")
+    for message in _convert(given):
         if not isinstance(message, RemoveMessage):
             check_kept(message)
 
 
 def check_kept(message: BaseMessage) -> None:
-    """Raises ``InvalidInputError`` for a message that providers refuse in a history."""
+    """Raise ``InvalidInputError`` for a message that providers refuse in a history."""
     if isinstance(message, HumanMessage):
         _user_message(message)
     elif not isinstance(message, AIMessage | ToolMessage):
@@ -69,19 +65,23 @@ def check_kept(message: BaseMessage) -> None:
         raise InvalidInputError(f"a call without an id in the message {message.id!r}")
 
 
-def _converted(given: Any) -> list[BaseMessage]:
+def _convert(given: Any) -> list[BaseMessage]:
     try:
-        return convert_to_messages(given if isinstance(given, list) else [given])
+        messages = convert_to_messages(given if isinstance(given, list) else [given])
     except (ValueError, TypeError, NotImplementedError, LookupError) as error:
         raise InvalidInputError(
             f"messages {repr(given)[:300]} are not messages: {error}"
         ) from error
+    for message in messages:
+        if found := find_unserializable(message.content):
+            raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {found}")
+    return messages
 
 
 def _assistant_message(message: AIMessage) -> AIMessage:
-    """Its words and its calls: thoughts, say, a provider takes from itself alone.
+    """Its text and its calls only: a provider takes thinking, for instance, from itself alone.
 
-    The calls get new ids: those that a client names may be in the thread already.
+    The calls get new ids: the client's may be in the thread already.
     """
     calls = [{**call, "id": None} for call in message.tool_calls]
     unread = [{**call, "id": None} for call in message.invalid_tool_calls]
@@ -94,40 +94,37 @@ _IMAGE = re.compile(r"https?://\S+|data:image/(?:png|jpeg|gif|webp);base64,(?P<d
 
 
 def _user_message(message: HumanMessage) -> HumanMessage:
-    """Built anew: a provider refuses a field that it does not know."""
+    """The message built anew, without fields that a provider may not know."""
     content = message.content
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    taken: list[str | dict[Any, Any]]
-    taken = [one for block in blocks if (one := _block(block)) is not None]
-    if not taken:
+    kept: list[str | dict[Any, Any]]
+    kept = [one for block in blocks if (one := _convert_block(block)) is not None]
+    if not kept:
         raise InvalidInputError("the user's message is empty")
-    return HumanMessage(content if isinstance(content, str) else taken, id=message.id)
+    return HumanMessage(content if isinstance(content, str) else kept, id=message.id)
 
 
-def _block(block: str | dict[str, Any]) -> dict[str, Any] | None:
-    """A block as every provider takes it; None for empty text.
-
-    Raises ``InvalidInputError`` for any other, naming it.
-    """
+def _convert_block(block: str | dict[str, Any]) -> dict[str, Any] | None:
+    """A text or image block in the form that every provider takes; None for empty text."""
     match block:
         case str(text) | {"type": "text", "text": str(text)}:
             return {"type": "text", "text": text} if text.strip() else None
         case {"type": "image_url", "image_url": {"url": str(url)}}:
-            return _image(url)
+            return _image_block(url)
         case {"type": "image", "url": str(url)}:
-            return _image(url)
+            return _image_block(url)
         case {"type": "image"}:
             data = block.get("base64", block.get("data"))
             kind = block.get("mime_type", block.get("mimeType"))
             if isinstance(data, str) and isinstance(kind, str):
-                return _image(f"data:{kind};base64,{data}")
+                return _image_block(f"data:{kind};base64,{data}")
     raise InvalidInputError(
         f"a user's message takes no block {str(block)[:200]!r}; it takes text, and image_url or "
         "image with a url or with base64 and mime_type"
     )
 
 
-def _image(url: str) -> dict[str, Any]:
+def _image_block(url: str) -> dict[str, Any]:
     found = _IMAGE.fullmatch(url)
     try:
         if found is not None and found["data"] is not None:
@@ -136,6 +133,7 @@ def _image(url: str) -> dict[str, Any]:
         found = None
     if found is None:
         raise InvalidInputError(
-            f"an image is at http(s)://, or data:image/(png|jpeg|gif|webp);base64, not {url[:60]!r}"
+            "an image's URL starts with http(s)://, or with data:image/(png|jpeg|gif|webp);base64,"
+            f" and not with {url[:60]!r}"
         )
     return {"type": "image_url", "image_url": {"url": url}}

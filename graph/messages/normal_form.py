@@ -1,84 +1,71 @@
-"""An answer in the form that the history keeps, and the history in the form that is sent.
+"""``normalize``: an assistant's message in the form that the history keeps.
 
-Every provider takes both, whoever answered before.
+Any provider can be sent that form, whoever wrote the message.
 """
 
+import json
 import re
 from collections.abc import Collection, Sequence
-from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    HumanMessage,
-    InvalidToolCall,
-    ToolCall,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 
-from graph.messages.call_blocks import Block, Came, is_call, put_calls_in_place
-from graph.messages.origin import CHAT_COMPLETIONS, RESPONSES, RESPONSES_UNREASONED, origin_of
-from graph.messages.repair import call_id
 from tools.arguments import BROKEN, find_unserializable
 
 AnyCall = ToolCall | InvalidToolCall
+Block = str | dict[str, Any]
+Content = str | list[Block]
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID = re.compile(r"[!-~]+")
-_IDS = {
-    "anthropic": re.compile(r"[a-zA-Z0-9_-]+"),
-    RESPONSES: re.compile(r".{1,64}"),
-    RESPONSES_UNREASONED: re.compile(r".{1,64}"),
-    CHAT_COMPLETIONS: re.compile(r"[a-zA-Z0-9_-]{1,40}"),
-}
-"""Which ids of other providers' calls a provider takes; any where it is not said."""
+_CALL_BLOCKS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "input_json_delta"})
+_RESPONSES_CALL = "function_call"
 
 
 def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessage:
-    """``message`` with an id of its own for each call: an answer finds its call by it.
+    """``message`` with calls that can be stored, answered, and sent back to any provider.
 
-    ``taken`` are ids that earlier calls have.
+    Each call has an id of its own, which is not one of ``taken``. Sound ids stay as they came:
+    some servers keep something in them. A call whose arguments are not JSON, or hold what no
+    checkpoint can, becomes one that no tool accepts, for providers want it answered too.
 
-    A call whose arguments are no JSON, or hold what no checkpoint can, becomes one
-    that no tool accepts: a provider wants it answered too. Names are what every provider
-    takes back; ids stay as they came, for some servers keep something in them. The calls
-    stand in ``tool_calls``; a copy in ``content`` is there only where a provider wants it in
-    its place, and says the same: it would go out as it came, broken or not.
+    Calls are kept in ``tool_calls``. Only the Responses API needs a copy in ``content``, in its
+    place among the reasoning; it is made to agree with the call.
     """
     seen = set(taken)
-    calls: list[ToolCall] = []
-    came: list[str | None] = []
     unread = [
         mark_broken(call, explain_bad_json(call["args"])) for call in message.invalid_tool_calls
     ]
+    came: list[tuple[str | None, ToolCall]] = []
+    """The calls, each with the id that it came with."""
     for call in (*message.tool_calls, *unread):
         id: str | None = call["id"]
         if not id or id in seen or not is_sound_id(id):
             id = f"call_{uuid4().hex}"
         seen.add(id)
-        came.append(call["id"])
         found = find_unserializable(call["args"])
         args = {BROKEN: f"its arguments hold {found}"} if found else call["args"]
-        calls.append(ToolCall(name=_name(call), args=args, id=id, type="tool_call"))
-    content = _content(message.content, list(zip(came, calls, strict=True)))
+        kept = ToolCall(name=_clean_name(call["name"]), args=args, id=id, type="tool_call")
+        came.append((call["id"], kept))
+    calls = [call for _, call in came]
+    content = _clean_content(message.content, came)
     if calls == message.tool_calls and content == message.content:
         return message
     update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
     if message.response_metadata.get("output_version") == "v1":
-        # LangChain's own blocks, which its clients read as those of the provider without it.
-        kept = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
-        update |= {"content": _content(message.text), "response_metadata": kept}
+        # These blocks are LangChain's own, which its clients do not send back as such.
+        metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
+        update |= {"content": clean_text(message.text), "response_metadata": metadata}
     return message.model_copy(update=update)
 
 
 def is_sound_id(id: str) -> bool:
-    """Whether the history keeps the id of a call as it came."""
+    """Whether the history keeps a call's id as it came."""
     return _ID.fullmatch(id) is not None
 
 
 def mark_broken(call: AnyCall, why: str) -> ToolCall:
-    """The call with arguments that no tool takes; its answer says why."""
+    """The call with arguments that no tool accepts; its result will say why."""
     return ToolCall(name=call["name"] or "", args={BROKEN: why}, id=call["id"], type="tool_call")
 
 
@@ -87,92 +74,89 @@ def explain_bad_json(args: object) -> str:
     return f"its arguments are no JSON object: {str(args)[:200]!r}"
 
 
-def _name(call: ToolCall) -> str:
-    """A name that a provider takes back; one that was made anew is that of no tool."""
-    name = call["name"]
-    return name if _NAME.fullmatch(name) else f"unknown_{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:50]}"
+def clean_text(text: str) -> str:
+    """``text`` with whole characters; empty if it is only spaces, which Anthropic refuses."""
+    return _join_halves(text) if text.strip() else ""
 
 
-Content = str | list[Block]
-
-
-def _content(content: Content, calls: Sequence[Came] = ()) -> Content:
-    """The content without its calls, and as plain text where nothing else is in it.
-
-    Where more is in it, what was reasoned say, those of the Responses API stay in their place.
-    Text of nothing but spaces is none: Anthropic refuses it. ``calls`` have the ids that they
-    came with.
-    """
-    if isinstance(content, str):
-        return _paired(content) if content.strip() else ""
-    blocks = [
-        block for block in content if not (isinstance(block, dict) and block.get("type") in _CALLS)
-    ]
-    others = [block for block in blocks if not is_call(block)]
-    texts = [
-        block if isinstance(block, str) else block["text"] for block in others if _is_text(block)
-    ]
-    if len(texts) == len(others):
-        return _content("".join(texts))
-    return [_paired_in(block) for block in put_calls_in_place(blocks, calls)]
-
-
-def _is_text(block: Block) -> bool:
-    """Whether it is text, and nothing that its provider wants to hear again beside it."""
-    if isinstance(block, str):
-        return True
-    return block.get("type") == "text" and not block.get("citations") and not block.get("phase")
-
-
-def _paired(text: str) -> str:
-    """``text`` whose characters are whole: two chunks of a stream may hold half of one each."""
+def _join_halves(text: str) -> str:
+    """``text`` with whole characters: two chunks of a stream may hold half of one each."""
     if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _paired_in(block: str | dict[str, Any]) -> str | dict[str, Any]:
-    if isinstance(block, str):
-        return _paired(block)
-    return {key: _paired(one) if isinstance(one, str) else one for key, one in block.items()}
+def _clean_name(name: str) -> str:
+    """A name that providers take back; one that has to be changed becomes that of no tool."""
+    return name if _NAME.fullmatch(name) else f"unknown_{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:50]}"
 
 
-_CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "input_json_delta"})
+def _clean_content(content: Content, came: Sequence[tuple[str | None, ToolCall]]) -> Content:
+    """The content without its calls; plain text if nothing else is left.
 
-
-def prepare_for_provider(messages: Sequence[AnyMessage], origin: str) -> list[AnyMessage]:
-    """The history for a model with answers of ``origin``: one that it takes, whoever answered.
-
-    Anthropic wants the user first. What is no text in an answer, thoughts say, goes back to
-    where it came from, and nowhere else; so do ids that are not taken everywhere.
+    Otherwise, beside reasoning for instance, the calls of the Responses API stay in place.
     """
-    sent = list(messages)
-    taken = _IDS.get(origin)
-    renamed: dict[str, str] = {}
-    for index, message in enumerate(messages):
-        if isinstance(message, AIMessage):
-            may_differ = taken is not None or type(message.content) is list
-            if may_differ and origin_of(message) != origin:
-                sent[index] = _readable(message, taken, renamed)
-        elif renamed and isinstance(message, ToolMessage) and message.tool_call_id in renamed:
-            id = renamed[message.tool_call_id]
-            sent[index] = message.model_copy(update={"tool_call_id": id})
-    if not isinstance(messages[0], HumanMessage):
-        sent.insert(0, HumanMessage("(The user is here.)"))
-    return sent
+    if isinstance(content, str):
+        return clean_text(content)
+    blocks = [block for block in content if _type_of(block) not in _CALL_BLOCKS]
+    others = [block for block in blocks if _type_of(block) != _RESPONSES_CALL]
+    if all(map(_is_text, others)):
+        texts = [block if isinstance(block, str) else block["text"] for block in others]
+        return clean_text("".join(texts))
+    return [_clean_block(block) for block in _update_calls(blocks, came)]
 
 
-def _readable(
-    message: AIMessage, taken: re.Pattern[str] | None, renamed: dict[str, str]
-) -> AIMessage:
-    """An answer for another than who gave it; adds to ``renamed`` the ids that are not taken."""
-    update: dict[str, Any] = {}
-    if isinstance(message.content, list):
-        update["content"] = _content(message.text)
-    calls = message.tool_calls
-    if taken is not None and (odd := [id for id in map(call_id, calls) if not taken.fullmatch(id)]):
-        renamed.update({id: f"call_{sha256(id.encode()).hexdigest()[:32]}" for id in odd})
-        update["tool_calls"] = [
-            ToolCall(**{**call, "id": renamed.get(call_id(call), call["id"])}) for call in calls
-        ]
-    return message.model_copy(update=update) if update else message
+def _update_calls(
+    blocks: Sequence[Block], came: Sequence[tuple[str | None, ToolCall]]
+) -> list[Block]:
+    """The blocks with each call of the Responses API as it is now.
+
+    Reasoning must be followed by what came of it, or the request is refused; so reasoning that
+    was cut off, with nothing behind it, is left out.
+    """
+    left = list(came)
+    placed: list[Block] = []
+    for block in blocks:
+        if not isinstance(block, dict) or _type_of(block) != _RESPONSES_CALL:
+            placed.append(block)
+        elif found := next((one for one in left if one[0] == block.get("call_id")), None):
+            left.remove(found)
+            placed.append(_build_call_block(block, found[1]))
+    while placed and not left and _type_of(placed[-1]) == "reasoning":
+        placed.pop()
+    return placed
+
+
+def _build_call_block(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+    """The call, with its arguments to the letter if they are still the same.
+
+    Without the block's own id: nothing is stored under it.
+    """
+    arguments = block.get("arguments")
+    try:
+        is_same = isinstance(arguments, str) and json.loads(arguments) == call["args"]
+    except (ValueError, RecursionError):
+        is_same = False
+    return {
+        "type": _RESPONSES_CALL,
+        "call_id": call["id"],
+        "name": call["name"],
+        "arguments": arguments if is_same else json.dumps(call["args"], ensure_ascii=False),
+    }
+
+
+def _type_of(block: Block) -> object:
+    return block.get("type") if isinstance(block, dict) else None
+
+
+def _is_text(block: Block) -> bool:
+    """Whether it is text, without anything beside it that its provider wants back."""
+    if isinstance(block, str):
+        return True
+    return block.get("type") == "text" and not block.get("citations") and not block.get("phase")
+
+
+def _clean_block(block: Block) -> Block:
+    if isinstance(block, str):
+        return _join_halves(block)
+    return {key: _join_halves(one) if isinstance(one, str) else one for key, one in block.items()}

@@ -1,10 +1,9 @@
-"""The history: which calls are open, and its repair.
+"""``repair``: a history with one result for each tool call, which is what providers insist on.
 
-Providers refuse a history in which a tool call has no answer, or more than one,
-or one that does not stand directly behind the message that made the call.
+The result has to follow directly on the message that made the call.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
@@ -20,17 +19,17 @@ UNKNOWN = (
 
 
 def not_run(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:
-    """The answer to a call that did not run."""
+    """The result of a call that did not run."""
     return ToolMessage(text, tool_call_id=call_id(call), name=call["name"], status="error")
 
 
 def call_id(call: ToolCall) -> str:
-    """The id of a call of a message in normal form."""
+    """The id of a call; in normal form each has one."""
     return str(call["id"])
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
-    """The calls of the last assistant message that have no answer yet, in order."""
+    """The calls of the last assistant message that have no result yet, in order."""
     answered = set[str]()
     for message in reversed(messages):
         if isinstance(message, AIMessage):
@@ -55,35 +54,30 @@ def is_only_call(messages: Sequence[AnyMessage]) -> bool:
 def repair(
     messages: Sequence[AnyMessage], running: Collection[str] = (), text: str = NOT_RUN
 ) -> list[AnyMessage]:
-    """The history with exactly one answer to each call, directly behind it.
+    """The history with exactly one result for each call, directly behind it.
 
-    A call without an answer gets ``text``; ``running`` names the calls that were
-    under way when the run was cut off.
+    A call without a result gets ``text``, or a warning if it was under way when the run was cut
+    off: ``running`` holds the ids of those.
     """
-    return list(_repaired(messages, running, text))
-
-
-def _repaired(
-    messages: Sequence[AnyMessage], running: Collection[str], text: str
-) -> Iterator[AnyMessage]:
+    repaired: list[AnyMessage] = []
     for index, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue
-        yield message
+        repaired.append(message)
         if isinstance(message, AIMessage) and message.tool_calls:
-            answers = _answers(messages[index + 1 :])
+            results = _collect_results(messages[index + 1 :])
             for call in message.tool_calls:
-                yield answers.get(call_id(call)) or not_run(
-                    call, UNKNOWN if call_id(call) in running else text
-                )
+                why = UNKNOWN if call_id(call) in running else text
+                repaired.append(results.get(call_id(call)) or not_run(call, why))
+    return repaired
 
 
-def _answers(following: Sequence[AnyMessage]) -> dict[str, ToolMessage]:
-    """The first answer to each id, up to the next assistant message that calls tools."""
-    answers: dict[str, ToolMessage] = {}
+def _collect_results(following: Sequence[AnyMessage]) -> dict[str, ToolMessage]:
+    """The first result for each id, up to the next assistant message that calls tools."""
+    results: dict[str, ToolMessage] = {}
     for message in following:
         if isinstance(message, AIMessage) and message.tool_calls:
             break
         if isinstance(message, ToolMessage):
-            answers.setdefault(message.tool_call_id, message)
-    return answers
+            results.setdefault(message.tool_call_id, message)
+    return results

@@ -1,6 +1,6 @@
-"""What files, commands and tools say reaches the model marked as data, with its source.
+"""Marks around what files, commands and tools say, so that the model takes it as data.
 
-A mark gates nothing: it tells a model apart what the user says and what a file says.
+A mark enforces nothing: it lets a model tell what a file says from what the user says.
 """
 
 import json
@@ -12,9 +12,9 @@ _MARKED = re.compile(r"<data-([0-9a-f]{12}) source=[^\n]*>\n(.*)\n</data-\1>", r
 
 
 def mark_as_data(text: str, source: str, call_id: str) -> str:
-    """``text`` between marks that it cannot hold itself: they depend on all of it.
+    """``text`` between marks that it cannot forge, because they depend on all of it.
 
-    The same call with the same result is marked the same, so that it can be replayed.
+    The same call with the same result gets the same marks, so that it can be replayed.
     """
     name = f"data-{sha256(f'{call_id}{text}'.encode()).hexdigest()[:12]}"
     return f"<{name} source={json.dumps(source[:MAX_SOURCE])}>\n{text}\n</{name}>"

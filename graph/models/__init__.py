@@ -1,17 +1,16 @@
-"""Chat models: which there are, how they are asked, and what is said when they fail.
+"""Chat models: loading them by name, asking them, and explaining their failures.
 
-Guarantees that a model is asked a bounded number of times, and that no key stands in an error.
-Imports ``graph.messages`` and ``graph.replay``; ``graph.deps``, ``graph.think`` and ``doors``
-import it.
+Guarantees that a model is asked a bounded number of times, for a bounded time, and that no error
+holds a key. Imports ``graph.messages`` and ``graph.replay``; ``graph.deps``, ``graph.think``,
+``graph.configuration`` and ``doors.commands`` may import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
+    "anthropic",
     "bound_model",
     "loading",
     "offline",
-    "optional_fields",
     "provider_errors",
     "providers",
-    "retry",
     "secrets",
 )

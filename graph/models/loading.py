@@ -1,30 +1,30 @@
-"""``load_model``: a chat model from its name."""
+"""``load_model``: a chat model from its name; ``Models``: those of all modes."""
 
 from difflib import get_close_matches
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
+from graph.models.anthropic import Service
 from graph.models.offline import OfflineModel
-from graph.models.optional_fields import Service
-from graph.models.providers import PROVIDERS
+from graph.models.providers import PROVIDERS, get_limits
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from modes.plain_text import plain
 
 
 class Models:
-    """The chat models of the modes, by name; each made once."""
+    """The chat models by name, each loaded once."""
 
     def __init__(self, default: str | BaseChatModel) -> None:
-        """``default`` is for a mode that names none; raises ``ConfigurationError``."""
+        """``default`` is for modes that name no model; raises ``ConfigurationError``."""
         self.default = default if isinstance(default, str) else default._llm_type
         model = load_model(default) if isinstance(default, str) else default
         self._models: dict[str, BaseChatModel] = {self.default: model}
         self._services: dict[str, Service] = {}
 
     def problem(self, name: str | None) -> str | None:
-        """Why the model cannot be had; None where it can."""
+        """Why the model cannot be loaded; None if it can."""
         try:
             self[name]
         except ConfigurationError as error:
@@ -32,7 +32,7 @@ class Models:
         return None
 
     def service(self, name: str | None) -> Service:
-        """What is known of the service behind the model; the same one each time."""
+        """What is known of the service behind the model; always the same object."""
         return self._services.setdefault(name or self.default, Service(name or self.default))
 
     def __getitem__(self, name: str | None) -> BaseChatModel:
@@ -58,19 +58,22 @@ def load_model(name: str) -> BaseChatModel:
             "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.6'"
         )
     if provider == "replay":
-        return _replayed(name, model)
+        return _load_replay(name, model)
     known = PROVIDERS.get(provider)
-    if known is not None and (problems := known.problems()):
+    if known is not None and (problems := known.list_problems()):
         raise ConfigurationError(f"the model {name!r} needs {'; and '.join(problems)}")
     try:
-        arguments = known.arguments(model) if known is not None else {}
+        arguments = known.get_arguments(model) if known is not None else {}
         chat_model = init_chat_model(model, model_provider=provider, **arguments)
+        # Only now it is known which class it is, and how that calls its limits.
+        if limits := get_limits(type(chat_model)):
+            chat_model = init_chat_model(model, model_provider=provider, **arguments, **limits)
     except ImportError as error:
         raise ConfigurationError(
             f"the model {name!r} needs a package that is not installed; add it to pyproject.toml "
             f"as an extra, and run `make lock`: {plain(str(error)).partition('. ')[0]}"
         ) from error
-    except Exception as error:  # each provider's client has its own
+    except Exception as error:  # each integration raises its own
         like = get_close_matches(provider, PROVIDERS, 1)
         hint = f" (did you mean {like[0]!r}?)" if like and like[0] != provider else ""
         problem = plain(str(error))
@@ -79,7 +82,7 @@ def load_model(name: str) -> BaseChatModel:
     return chat_model
 
 
-def _replayed(name: str, path: str) -> BaseChatModel:
+def _load_replay(name: str, path: str) -> BaseChatModel:
     try:
         from graph.replay.replay_model import replay_model  # noqa: PLC0415  # vcrpy is an extra
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""``provider_error``: why a model did not answer, in words that say what to do."""
+"""``provider_error``: why a model did not answer, and what a person can do about it."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from modes.plain_text import plain
 
 TRIES = 3
 LONGEST_WAIT = 60.0
-"""Seconds; a provider that asks for more is not asked again."""
+"""Seconds; a provider that asks to wait longer is not asked again."""
 MAX_DETAIL = 600
 _TOO_LONG = re.compile(
     r"context.?(?:length|window|size)|prompt is too long|too many tokens|request_too_large"
@@ -36,32 +36,32 @@ _UNCLASSIFIED: dict[str, type[ModelError]] = {
         ("ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"),
         ModelConnectionError,
     ),
-    "ReadTimeout": ModelTimeoutError,
+    **dict.fromkeys(("ReadTimeout", "TimeoutError"), ModelTimeoutError),
 }
-"""What clients without errors of LangChain's raise, Ollama's say, by the name of the class."""
+"""Errors of clients that do not use LangChain's classes, such as Ollama's, by class name."""
 
 
 def is_worth_another_try(error: Exception) -> bool:
-    """Whether the same request may be answered a little later."""
+    """Whether the same request may succeed a little later."""
     if isinstance(error, ModelError):
         return error.is_retryable and getattr(error, "code", None) != "insufficient_quota"
     return type(error).__name__ in _UNCLASSIFIED
 
 
 def read_retry_after(error: Exception) -> float | None:
-    """What ``retry-after`` says, where it says seconds."""
+    """The seconds in ``retry-after``; None if it does not hold a number."""
     headers = getattr(getattr(error, "response", None), "headers", {})
     try:
         found = float(headers.get("retry-after", ""))
     except ValueError:
         return None
-    return max(found, 0) if found == found else None  # noqa: PLR0124  # "nan" is none
+    return max(found, 0) if found == found else None  # noqa: PLR0124  # nan
 
 
 def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool) -> ProviderError:
-    """What a person can do about ``error``, the last one that the client of ``model`` raised.
+    """Explain ``error``, the last one that the client of ``model`` raised.
 
-    The text holds what the provider said, and no key. ``has_begun``: some of the answer came.
+    Includes what the provider said, with keys masked. ``has_begun``: a part of the answer came.
     """
     for cause in _causes(error):
         if isinstance(cause, ModeshiftError):
@@ -73,7 +73,7 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
 
 
 def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
-    """What to do, as the beginning of a text that ends with what was said."""
+    """What to do, as the beginning of a text that ends with the provider's own words."""
     if _is_too_long(error):
         return (
             "the conversation is longer than it can read; start a new thread, go on from an "
@@ -88,23 +88,23 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
     kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None)
     kind = kind or _UNCLASSIFIED.get(type(error).__name__)
     if kind is None and getattr(error, "code", None) == "model_not_found":
-        kind = ModelNotFoundError  # over the Responses API a 400
+        kind = ModelNotFoundError  # the Responses API answers 400
     if kind is None:
         return f"at {address}: " if address else ""
     wait = read_retry_after(error)
     return _ADVICE[kind].format(
         key=key,
         server=address or (provider and provider.default_address) or "the provider",
-        where=f", and whether {variable}={address} ends as the server wants" if address else "",
+        where=f", and whether {variable}={address} ends as the server expects" if address else "",
         wait=f"; it asks to wait {wait:g} s" if wait else "",
     )
 
 
-# A timeout is a kind of connection error to some clients, and comes first.
+# A timeout is first, because to some clients it is a kind of connection error.
 _ADVICE: dict[type[Exception], str] = {
     ModelAuthenticationError: "the provider does not accept {key}; set it and start again: ",
     ModelPermissionDeniedError: "the provider does not let {key} use it: ",
-    ModelNotFoundError: "the provider does not know it; see whether MODEL is right{where}: ",
+    ModelNotFoundError: "the provider does not know it; check that MODEL is right{where}: ",
     ModelRateLimitError: "too many requests, or no quota left{wait}: ",
     ModelTimeoutError: "no answer in time: ",
     ModelAPIError: "the provider failed; send a message to try again: ",
@@ -117,7 +117,7 @@ def _is_too_long(error: Exception) -> bool:
         return True
     if getattr(error, "code", None) == "context_length_exceeded":
         return True
-    # An error in the middle of a stream has the status of the stream.
+    # An error in the middle of a stream has the stream's status.
     may_be = getattr(error, "status_code", 400) in (200, 400, 413)
     return may_be and _TOO_LONG.search(str(error)) is not None
 
@@ -132,7 +132,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _said(error: Exception) -> str:
-    """The provider's own words where they can be told from what its client puts around them."""
+    """The provider's own words, without what its client puts around them if that is possible."""
     body: Any = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     message = inner.get("message") if isinstance(inner, dict) else None

@@ -2,15 +2,33 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-TIMEOUT = 600.0
-"""Seconds without a byte before a request is given up; Anthropic's client has no bound itself."""
+from langchain_core.language_models import BaseChatModel
+
+TIME_LIMIT = 600.0
+"""Seconds without a byte before a request is given up, with every provider."""
+_LIMITS: dict[str, float] = {
+    "max_retries": 0,  # graph/models/bound_model.py decides how often a model is asked
+    **dict.fromkeys(("timeout", "request_timeout", "default_request_timeout"), TIME_LIMIT),
+    # LangChain's default ends a stream of OpenAI's after two minutes of silent reasoning.
+    "stream_chunk_timeout": TIME_LIMIT,
+}
+"""What the fields of integrations are called that set a limit, and the values."""
+
+
+def get_limits(integration: type[BaseChatModel]) -> dict[str, Any]:
+    """The arguments that make a client not retry, and give up after the time limit."""
+    return {
+        field.alias or name: _LIMITS[name]
+        for name, field in integration.model_fields.items()
+        if name in _LIMITS
+    }
 
 
 @dataclass(frozen=True)
@@ -19,16 +37,14 @@ class Provider:
 
     extra: str
     key: str | None = None
-    """The variable with the key; None where there is none."""
+    """The variable that holds the key; None if there is no key."""
     addresses: tuple[str, ...] = ()
     """The variables that send its requests to another server, the usual one last."""
     default_address: str = ""
     needs_key_elsewhere: bool = True
-    """Whether a server at another address needs a key, too."""
+    """Whether a server at another address needs a key too."""
     parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """For ``init_chat_model``."""
-    by_model: Callable[[str, str | None], Mapping[str, Any]] = lambda _, __: {}
-    """More of them, from the model and ``address``."""
+    """More arguments for ``init_chat_model``."""
 
     @property
     def example(self) -> str:
@@ -44,7 +60,7 @@ class Provider:
         """The server that the environment names instead of the provider's own."""
         return next((found for name in self.addresses if (found := os.environ.get(name))), None)
 
-    def problems(self) -> list[str]:
+    def list_problems(self) -> list[str]:
         """What is missing or malformed, each as the end of "it needs ..."."""
         found = []
         if find_spec(self.package.replace("-", "_")) is None:
@@ -53,15 +69,14 @@ class Provider:
                 f"(remove .venv and start again, or: .venv/bin/uv pip install {self.package})"
             )
         key = os.environ.get(self.key or "", "")
-        if self.key and not key and not self._is_keyless():
-            other = (
-                ""
-                if self.needs_key_elsewhere
-                else (f", or {self.addresses[-1]} for a server that wants no key")
+        may_lack_key = not self.needs_key_elsewhere
+        if self.key and not key and not (may_lack_key and self.address() is not None):
+            other = f", or {self.addresses[-1]} for a server that needs no key"
+            found.append(
+                f"{self.key} (set it in .env or in the environment{other if may_lack_key else ''})"
             )
-            found.append(f"{self.key} (set it in .env or in the environment{other})")
         if not (key.isascii() and key.isprintable() and key == key.strip()):
-            found.append(f"{self.key} without spaces, line breaks or other signs around it")
+            found.append(f"{self.key} without spaces, line breaks or special characters")
         for name in self.addresses:
             value = os.environ.get(name, "")
             if "@" in value or "?" in value:
@@ -70,19 +85,18 @@ class Provider:
                 found.append(f"{name} to be a URL such as {self.example}, not {value!r}")
         return found
 
-    def arguments(self, model: str) -> dict[str, Any]:
-        """For ``init_chat_model``, beside the name."""
-        given = {**self.parameters, **self.by_model(model, self.address())}
+    def get_arguments(self, model: str) -> dict[str, Any]:
+        """The arguments for ``init_chat_model``, beside the model's name."""
+        given = dict(self.parameters)
+        if self.extra == "openai":
+            given |= choose_openai_api(model, self.address())
         if self.key and not os.environ.get(self.key):
-            given["api_key"] = "none"  # the client wants one, the server does not
+            given["api_key"] = "none"  # the client insists on one, the server does not
         return given
-
-    def _is_keyless(self) -> bool:
-        return not self.needs_key_elsewhere and self.address() is not None
 
 
 def _is_address(value: str, *, bare: bool) -> bool:
-    """Whether it names a server; ``bare``: ``host:port`` will do."""
+    """Whether ``value`` names a server; with ``bare``, ``host:port`` is enough."""
     if not value:
         return True
     try:
@@ -96,48 +110,39 @@ def _is_address(value: str, *, bare: bool) -> bool:
 _NO_REASONING = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-)|.*-chat\b")
 
 
-def openai_api(model: str, address: str | None) -> dict[str, Any]:
-    """Which of OpenAI's two APIs ``model`` is asked over, for ``init_chat_model``.
+def choose_openai_api(model: str, address: str | None) -> dict[str, Any]:
+    """The arguments that choose which of OpenAI's two APIs ``model`` is asked through.
 
-    At OpenAI the Responses API: its newest models take no tools over Chat Completions. Nothing
-    is stored there, so what a model has reasoned comes encrypted, and goes back with the
-    history. Anywhere else Chat Completions, which every server speaks, and whatever the model
-    is called: LangChain would go by its name.
+    At OpenAI it is the Responses API: the newest models take no tools through Chat Completions.
+    Nothing is stored there, so reasoning comes encrypted and goes back with the history. At any
+    other address it is Chat Completions, which every server speaks; LangChain would decide by the
+    model's name.
     """
     host = urlsplit(address or "https://api.openai.com").hostname or ""
     if host != "api.openai.com" and not host.endswith(".api.openai.com"):
         return {"use_responses_api": False}
     given: dict[str, Any] = {"use_responses_api": True, "store": False}
-    if not _NO_REASONING.match(model):  # they answer 400
+    if not _NO_REASONING.match(model):  # these refuse to include it
         given["include"] = ["reasoning.encrypted_content"]
     return given
 
 
-# How often it is tried is for graph/models/retry.py to say.
-_CLIENT = MappingProxyType({"max_retries": 0, "timeout": TIMEOUT})
-
 PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider(
-        "anthropic",
-        "ANTHROPIC_API_KEY",
-        ("ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"),
-        parameters=_CLIENT,
+        "anthropic", "ANTHROPIC_API_KEY", ("ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL")
     ),
-    # The base URL of a local server (vLLM, llama.cpp, Ollama), which wants no key, or of a
-    # service such as OpenRouter, which says so itself if the key is missing.
+    # The base URL may be that of a local server (vLLM, llama.cpp, Ollama), which needs no key, or
+    # of a service such as OpenRouter, which says so itself if the key is missing.
     "openai": Provider(
         "openai",
         "OPENAI_API_KEY",
         ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
         needs_key_elsewhere=False,
-        # LangChain would give a stream up where no word comes for two minutes of reasoning.
-        parameters=MappingProxyType({**_CLIENT, "stream_chunk_timeout": TIMEOUT}),
-        by_model=openai_api,
     ),
     "ollama": Provider(
         "ollama",
         addresses=("OLLAMA_HOST",),
         default_address="http://127.0.0.1:11434",
-        parameters=MappingProxyType({"client_kwargs": {"timeout": TIMEOUT}}),
+        parameters=MappingProxyType({"client_kwargs": {"timeout": TIME_LIMIT}}),
     ),
 }

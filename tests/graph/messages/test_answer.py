@@ -9,8 +9,7 @@ from langchain_core.exceptions import ModelTimeoutError
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from graph.messages.from_model import CUT_OFF, REFUSED, check_answer
-from graph.messages.normal_form import prepare_for_provider
-from graph.messages.streamed_calls import StreamedCalls
+from graph.messages.provider_form import prepare_for_provider
 from graph.models.provider_errors import is_worth_another_try, provider_error
 from graph.replay.cassette import load_cassette
 from graph.replay.dialogue import read_dialogue
@@ -22,9 +21,7 @@ CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "too
 
 
 def read(metadata: dict[str, Any], text: str = "", *calls: Any) -> AIMessage:
-    return check_answer(
-        AIMessage(text, tool_calls=list(calls), response_metadata=metadata), StreamedCalls()
-    )
+    return check_answer(AIMessage(text, tool_calls=list(calls), response_metadata=metadata))
 
 
 @pytest.mark.parametrize(
@@ -84,11 +81,11 @@ def test_answers_without_an_end(provider: str) -> None:
 def test_ids_are_its_own() -> None:
     earlier: list[AnyMessage] = [HumanMessage("hello"), AIMessage("", tool_calls=[CALL], id="m")]
     answer = AIMessage("", tool_calls=[CALL, {**CALL, "id": None}], id="m")
-    after = check_answer(answer, StreamedCalls(), earlier)
+    after = check_answer(answer, earlier=earlier)
     assert after.id != "m"
     assert len({"1", *(call["id"] for call in after.tool_calls)}) == 3
     other = AIMessage("", tool_calls=[{**CALL, "id": "2"}], id="n")
-    assert check_answer(other, StreamedCalls(), earlier) == other
+    assert check_answer(other, earlier=earlier) == other
 
 
 @pytest.mark.parametrize(
@@ -102,7 +99,7 @@ def test_ids_are_its_own() -> None:
     ],
 )
 def test_what_is_kept_of_the_words(content: Any, after: Any) -> None:
-    message = check_answer(AIMessage(content, tool_calls=[CALL]), StreamedCalls())
+    message = check_answer(AIMessage(content, tool_calls=[CALL]))
     expected = [{"type": "thinking", "thinking": "\U0001f600"}] if after is None else after
     assert message.content == expected
 
@@ -138,7 +135,7 @@ def block(id: str, arguments: str = '{"path": "a"}') -> Any:
 def test_calls_stay_where_they_were_beside_thoughts(content: Any, kinds: str | None) -> None:
     """What was reasoned comes before what came of it, or the service refuses it."""
     calls = [{**CALL, "id": "2"}, {**CALL, "id": "3"}]
-    after = check_answer(AIMessage(content, tool_calls=calls), StreamedCalls())
+    after = check_answer(AIMessage(content, tool_calls=calls))
     assert after.tool_calls == calls
     if kinds is None:
         assert after.content == "So."
@@ -160,7 +157,7 @@ def test_a_call_is_the_same_in_both_places(ids: tuple[str, str]) -> None:
         invalid_tool_calls=[unread],
     )
     earlier: list[AnyMessage] = [AIMessage("", tool_calls=[CALL])]
-    after = check_answer(answer, StreamedCalls(), earlier)
+    after = check_answer(answer, earlier=earlier)
     whole, cut = after.tool_calls
     assert len({"1", whole["id"], cut["id"]}) == 3
     assert blocks(after)[1:] == [
@@ -184,7 +181,7 @@ def test_an_answer_of_thoughts_that_ends_at_the_limit() -> None:
     answer = AIMessage(
         [THOUGHT, block("2"), THOUGHT], tool_calls=[call], response_metadata=metadata
     )
-    after = check_answer(answer, StreamedCalls())
+    after = check_answer(answer)
     assert list(after.tool_calls[0]["args"]) == [BROKEN]
     assert [one["type"] for one in blocks(after)] == ["reasoning", "function_call"]
     assert BROKEN in blocks(after)[1]["arguments"]

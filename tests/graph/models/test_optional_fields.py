@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from graph.models.optional_fields import OptionalFields
+from graph.models.anthropic import OptionalFields
 from modes.errors import ProviderError
 from modes.policy import Approvals
 from tests.graph.models.test_providers import use
@@ -67,7 +67,7 @@ def thoughts(provider: ScriptedProvider) -> list[list[str]]:
 def test_who_is_sent_what(name: str, caches: bool, drops: bool) -> None:
     fields = OptionalFields.of(name)
     thoughts = "of this mode" if drops else "all"
-    assert (fields.caches, fields.drops, fields.thoughts) == (caches, drops, thoughts)
+    assert (fields.caches, fields.drops, fields.thinking) == (caches, drops, thoughts)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ async def test_a_service_that_refuses_the_header(
     assert all(body["cache_control"] == CACHE for body in rest)
     assert thoughts(provider) == [[], [], [], ["code"], ["code"] * 2, [], []]
     (told,) = caplog.messages
-    assert "refuses block_binding, or thoughts of an earlier mode" in told
+    assert "refuses block_binding, or thinking of an earlier mode" in told
 
 
 @pytest.mark.parametrize("unknown", [BETA, None])

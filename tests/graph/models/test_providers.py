@@ -210,7 +210,7 @@ async def test_other_words_for_too_long(start: Any, text: str) -> None:
 @of_chat_too
 async def test_an_unknown_model(start: Any, name: str) -> None:
     where = [] if name == "openai" else ["BASE_URL=http"]
-    texts = [repr(MODELS[name]), "see whether MODEL is right", *where]
+    texts = [repr(MODELS[name]), "check that MODEL is right", *where]
     await fails(start([Failure("model")]), *texts)
 
 

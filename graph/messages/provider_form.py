@@ -1,0 +1,86 @@
+"""``prepare_for_provider``: the history in a form that a provider takes, whoever answered before.
+
+An answer's origin is the provider or API whose form it is in. That one takes it back as it came;
+for others, what only its origin can read is left out.
+"""
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+
+from graph.messages.normal_form import clean_text
+from graph.messages.repair import call_id
+
+RESPONSES = "openai"
+"""OpenAI's Responses API, with a model that reasons."""
+RESPONSES_UNREASONED = "openai-unreasoned"
+"""The same with a model that does not reason, and refuses the reasoning of others."""
+CHAT_COMPLETIONS = "openai-chat"
+"""Any server that speaks OpenAI's Chat Completions."""
+_IDS = {
+    "anthropic": re.compile(r"[a-zA-Z0-9_-]+"),
+    RESPONSES: re.compile(r".{1,64}"),
+    RESPONSES_UNREASONED: re.compile(r".{1,64}"),
+    CHAT_COMPLETIONS: re.compile(r"[a-zA-Z0-9_-]{1,40}"),
+}
+"""Which call ids of other origins a provider takes; any if it is not listed."""
+
+
+def get_model_origin(model: BaseChatModel, provider: str) -> str:
+    """The origin of the answers that the model of ``provider`` will give."""
+    if provider != "openai":
+        return provider
+    if not getattr(model, "use_responses_api", False):
+        return CHAT_COMPLETIONS
+    return RESPONSES if getattr(model, "include", None) else RESPONSES_UNREASONED
+
+
+def prepare_for_provider(messages: Sequence[AnyMessage], origin: str) -> list[AnyMessage]:
+    """The history for a model whose answers are of ``origin``.
+
+    What is not text in an answer, such as thinking, goes back to its own origin only; so do call
+    ids that are not taken everywhere. The user comes first, as Anthropic wants it.
+    """
+    sent = list(messages)
+    taken = _IDS.get(origin)
+    renamed: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            may_differ = taken is not None or type(message.content) is list
+            if may_differ and _get_origin(message) != origin:
+                sent[index] = _translate(message, taken, renamed)
+        elif renamed and isinstance(message, ToolMessage) and message.tool_call_id in renamed:
+            id = renamed[message.tool_call_id]
+            sent[index] = message.model_copy(update={"tool_call_id": id})
+    if not isinstance(messages[0], HumanMessage):
+        sent.insert(0, HumanMessage("(The user is here.)"))
+    return sent
+
+
+def _get_origin(message: AIMessage) -> str | None:
+    """The origin of an answer; None if no provider gave it."""
+    metadata = message.response_metadata
+    provider: str | None = metadata.get("model_provider")
+    if provider == "openai" and metadata.get("object") != "response":
+        return CHAT_COMPLETIONS
+    return provider
+
+
+def _translate(
+    message: AIMessage, taken: re.Pattern[str] | None, renamed: dict[str, str]
+) -> AIMessage:
+    """An answer of another origin; adds to ``renamed`` the call ids that are not taken."""
+    update: dict[str, Any] = {}
+    if isinstance(message.content, list):
+        update["content"] = clean_text(message.text)
+    calls = message.tool_calls
+    if taken is not None and (odd := [id for id in map(call_id, calls) if not taken.fullmatch(id)]):
+        renamed.update({id: f"call_{sha256(id.encode()).hexdigest()[:32]}" for id in odd})
+        update["tool_calls"] = [
+            ToolCall(**{**call, "id": renamed.get(call_id(call), call["id"])}) for call in calls
+        ]
+    return message.model_copy(update=update) if update else message
