@@ -133,7 +133,6 @@ def _image_block(url: str) -> dict[str, Any]:
         found = None
     if found is None:
         raise InvalidInputError(
-            "an image's URL starts with http(s)://, or with data:image/(png|jpeg|gif|webp);base64,"
-            f" and not with {url[:60]!r}"
+            f"an image is at http(s)://, or data:image/(png|jpeg|gif|webp);base64, not {url[:60]!r}"
         )
     return {"type": "image_url", "image_url": {"url": url}}

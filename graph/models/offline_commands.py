@@ -21,10 +21,8 @@ ANTHROPIC_API_KEY, and start again; .env.example says more."""
 Call = tuple[str, dict[str, Any]]
 """A tool's name and its arguments."""
 _EDITS = ("write_file", "edit_file")
-_KEYWORDS = {
-    **dict.fromkeys(_EDITS, ("write", "chang", "file")),
-    "execute_command": ("run", "command"),
-}
+_KEYWORDS = ("write", "chang", "file", "run", "command")
+_MARKDOWN_KEYWORDS = ("write", "plan", "markdown")
 
 
 @dataclass(frozen=True)
@@ -35,15 +33,12 @@ class Step:
     calls: tuple[Call, ...]
 
     @property
-    def keywords(self) -> list[str]:
+    def keywords(self) -> tuple[str, ...]:
         """Beginnings of words by which to recognize a mode that can take the step."""
         is_markdown = all(
             name in _EDITS and args["path"].endswith(".md") for name, args in self.calls
         )
-        if is_markdown:
-            return ["write", "markdown"]
-        names = [name for name, _ in self.calls]
-        return [word for name in names for word in _KEYWORDS.get(name, name.split("_"))]
+        return _MARKDOWN_KEYWORDS if is_markdown else _KEYWORDS
 
 
 def parse(text: str) -> list[Step]:
