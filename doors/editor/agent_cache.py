@@ -1,7 +1,6 @@
 """``AgentCache``: one agent per folder and model, rebuilt when the files behind it change."""
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,12 @@ from langgraph.graph import END
 from langgraph.types import StateSnapshot
 
 from doors.editor.options import Modes, list_modes
-from graph.agent import Agent, build_agent
-from graph.configuration.loading import AgentLoader
-from graph.deps import AgentDeps, StartedCalls
+from graph.agent import Agent
+from graph.configuration import cache
+from graph.deps import AgentDeps
 from graph.settings import Settings
 from modes.machine import Phase
 from tools.workspace.client_files import buffers
-
-log = logging.getLogger("modeshift")
 
 
 @dataclass(frozen=True)
@@ -61,29 +58,18 @@ class AgentCache:
 
     def __init__(self, settings: Settings, saver: BaseCheckpointSaver[str]) -> None:
         self.settings = settings
-        self._saver = saver
-        self._cached: dict[tuple[Path, str], tuple[AgentLoader, LoadedAgent]] = {}
-        self._lock = asyncio.Lock()
-        self._started_calls = StartedCalls()
+        self._agents = cache.AgentCache(settings, saver)
+        self._loaded: dict[tuple[Path, str], LoadedAgent] = {}
 
     async def get(self, cwd: Path, model: str) -> LoadedAgent:
         """The agent for the folder as its files are now; raises ``UserError``."""
-        async with self._lock:
-            return await asyncio.to_thread(self._load, cwd, model)
+        return await asyncio.to_thread(self._get, cwd, model)
 
-    def _load(self, cwd: Path, model: str) -> LoadedAgent:
+    def _get(self, cwd: Path, model: str) -> LoadedAgent:
         buffers.set(None)  # what a person trusts is what is on disk, not what an editor has open
-        if (cached := self._cached.get((cwd, model))) is not None:
-            loader, loaded = cached
-            if not loader.is_outdated():
-                return loaded
-        else:
-            settings = self.settings.model_copy(update={"workspace": cwd, "model": model})
-            loader = AgentLoader(settings, self._started_calls)
-        deps = loader.deps()
-        agent = build_agent(deps, self._saver, self.settings.max_steps)
-        loaded = LoadedAgent(deps, agent, list_modes(deps.catalog))
-        self._cached[cwd, model] = loader, loaded
-        for notice in deps.notices:
-            log.warning(notice)
+        cached = self._agents.get(cwd, model)
+        loaded = self._loaded.get((cwd, model))
+        if loaded is None or loaded.agent is not cached.agent:
+            modes = list_modes(cached.deps.catalog)
+            loaded = self._loaded[cwd, model] = LoadedAgent(cached.deps, cached.agent, modes)
         return loaded

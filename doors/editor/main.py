@@ -25,7 +25,7 @@ from doors.editor.agent import EditorAgent
 from doors.editor.agent_cache import AgentCache
 from doors.editor.store import Sessions, WholeWrites
 from doors.editor.transport import connect_pipes, take_standard_streams
-from graph.configuration.private import make_private
+from graph.configuration.user_files import make_private
 from graph.models.loading import load_model
 from graph.settings import Settings, load_settings
 from modes.errors import ConfigurationError, UserError

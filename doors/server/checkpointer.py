@@ -9,7 +9,7 @@ from pathlib import Path
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.server.logs import shorten_log
-from graph.configuration.private import make_private
+from graph.configuration.user_files import make_private
 from graph.settings import Settings, load_settings
 
 

@@ -1,4 +1,4 @@
-"""Where modes, rules, trust and settings' files come from, and the agent that is made of them.
+"""The user's and the project's files, and the agent that is built from them.
 
 Guarantees that a file of a workspace counts only once a person has trusted it, and that a file that
 does not load changes nothing. Imports the rest of ``graph``; only ``doors`` imports it.
@@ -7,8 +7,8 @@ does not load changes nothing. Imports the rest of ``graph``; only ``doors`` imp
 __all__ = (  # modules; what is not here is the package's own
     "cache",
     "loading",
-    "private",
     "project_files",
     "sources",
     "trust",
+    "user_files",
 )

@@ -1,48 +1,75 @@
-"""The graph that the server serves, as the modes' files are now."""
+"""``AgentCache``: agents that are rebuilt when a file changes that they were made from."""
 
 import asyncio
 import logging
+from functools import cache
+from pathlib import Path
 from threading import Lock
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from graph.agent import Agent, build_agent
 from graph.configuration.loading import AgentLoader
-from graph.settings import load_settings
+from graph.deps import AgentDeps, StartedCalls
+from graph.settings import Settings, load_settings
 
 log = logging.getLogger("modeshift")
 
 
-class _Served:
-    """Makes the agent at its first use, and anew when a file changes that it was made from."""
+class CachedAgent(NamedTuple):
+    """An agent, and what its nodes share."""
 
-    def __init__(self) -> None:
+    agent: Agent
+    deps: AgentDeps
+    loader: AgentLoader
+
+
+class AgentCache:
+    """One agent for each workspace and model; one cache to a process, for any thread."""
+
+    def __init__(self, settings: Settings, saver: BaseCheckpointSaver[Any] | None = None) -> None:
+        self.settings = settings
+        self._saver = saver
+        self._cached: dict[tuple[Path, str], CachedAgent] = {}
         self._lock = Lock()  # or the first requests would make one each
-        self._loader: AgentLoader | None = None
-        self._agent: Agent | None = None
+        # Shared by all: a conversation may go from one model to another.
+        self._started_calls = StartedCalls()
 
-    def agent(self) -> Agent:
+    def get(self, workspace: Path, model: str) -> CachedAgent:
+        """The agent for the files as they are now. Blocks; raises ``UserError``."""
+        key = (workspace, model)
         with self._lock:
-            if self._agent is None or self._loader is None:
-                # doors/server/single_resume.py names the question where the user need not.
-                self._settings = load_settings().model_copy(update={"bound_answers": True})
-                self._loader = AgentLoader(self._settings)
-                self._agent = self._build(self._loader)
-            elif self._loader.is_outdated():
-                self._agent = self._build(self._loader)
-            return self._agent
+            cached = self._cached.get(key)
+            if cached is not None and not cached.loader.is_outdated():
+                return cached
+            if cached is None:
+                chosen = {"workspace": workspace, "model": model}
+                loader = AgentLoader(self.settings.model_copy(update=chosen), self._started_calls)
+            else:
+                loader = cached.loader
+            deps = loader.deps()
+            for notice in deps.notices:
+                log.warning(notice)
+            agent = build_agent(deps, self._saver, self.settings.max_steps)
+            self._cached[key] = CachedAgent(agent, deps, loader)
+            return self._cached[key]
 
-    def _build(self, loader: AgentLoader) -> Agent:
-        deps = loader.deps()
-        for notice in deps.notices:
-            log.warning(notice)
-        return build_agent(deps, max_steps=self._settings.max_steps)
 
-
-_served = _Served()
+@cache
+def _served() -> AgentCache:
+    # doors/server/single_resume.py names the question where the user need not.
+    return AgentCache(load_settings().model_copy(update={"bound_answers": True}))
 
 
 async def agent() -> Agent:
     """The graph ``agent`` of ``langgraph.json``; the server asks for it at every run.
 
-    To a thread, because reading files is forbidden in its event loop.
+    In a thread, because reading files is forbidden in its event loop.
     """
-    return await asyncio.to_thread(_served.agent)
+
+    def get() -> Agent:
+        served = _served()
+        return served.get(served.settings.workspace, served.settings.model).agent
+
+    return await asyncio.to_thread(get)

@@ -1,4 +1,4 @@
-"""``AgentLoader``: makes harnesses from the settings and from the modes' files as they are."""
+"""``AgentLoader``: makes ``AgentDeps`` from the settings and the modes' files as they are."""
 
 import logging
 from dataclasses import replace
@@ -34,13 +34,13 @@ def build_commands(settings: Settings) -> Commands:
 
 
 class AgentLoader:
-    """One to a folder and a model: these, and the record of what has begun, outlive a reload."""
+    """For one workspace and model. Loads again and again; what last loaded holds until then."""
 
-    def __init__(self, settings: Settings, once: StartedCalls | None = None) -> None:
-        """Raises ``ConfigurationError``; blocks, as the methods do.
+    def __init__(self, settings: Settings, started_calls: StartedCalls | None = None) -> None:
+        """Makes the default workspace; one that the user names must exist.
 
-        Makes the default workspace; one that the user names must exist. A process that has
-        several of these has one ``once``: a thread may go from one to another.
+        A process that has several loaders gives them one ``started_calls``. Blocks, as the methods
+        do; raises ``ConfigurationError``.
         """
         if settings.workspace == DEFAULT_WORKSPACE:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
@@ -48,7 +48,7 @@ class AgentLoader:
         self._workspace = Workspace(settings.workspace, settings.databases)
         self._commands = build_commands(settings)
         self._models = Models(settings.model)
-        self._started_calls = once or StartedCalls()
+        self._started_calls = started_calls or StartedCalls()
         self._loaded: Loaded | None = None
         self._has_failed = False
         self._sources = Sources(settings, self._workspace)
@@ -56,26 +56,25 @@ class AgentLoader:
     def deps(self) -> AgentDeps:
         """What the nodes share, from the modes' files as they are now; raises ``UserError``."""
         loaded = self._loaded = self._load()
-        problems = [
-            f"{mode.origin.file}: mode {mode.slug!r} cannot be used: {problem}"
-            for mode in map(loaded.catalog.__getitem__, loaded.catalog)
-            if (problem := self._models.problem(mode.model))
-        ]
+        notices = [*loaded.notices]
+        for slug in loaded.catalog:
+            mode = loaded.catalog[slug]
+            if problem := self._models.problem(mode.model):
+                notices.append(f"{mode.origin.file}: mode {slug!r} cannot be used: {problem}")
+        if ROOT.is_relative_to(self._workspace.root):
+            notices.append(
+                "the workspace holds this very clone: the agent can edit its own code and gates"
+            )
         return AgentDeps(
             loaded.catalog,
             build_toolbox(self._workspace, loaded.catalog, self._commands),
             self._models,
             self._settings.approvals,
             loaded.project.rules,
-            (*loaded.notices, *problems, *self._own_code()),
+            tuple(notices),
             self._settings.bound_answers,
             self._started_calls,
         )
-
-    def _own_code(self) -> list[str]:
-        if not ROOT.is_relative_to(self._workspace.root):
-            return []
-        return ["the workspace holds this very clone: the agent can edit its own code and gates"]
 
     def _load(self) -> Loaded:
         try:
@@ -83,7 +82,7 @@ class AgentLoader:
         except Exception as error:
             if self._loaded is None:
                 raise
-            # Whatever happens to the files, in the middle of a checkout say: the threads go on
+            # Whatever happens to the files, in the middle of a checkout say: the threads continue
             # under what held before, and every one of them is told.
             log.exception("the modes' files could not be read again")
             self._has_failed = True
@@ -95,4 +94,4 @@ class AgentLoader:
 
     def is_outdated(self) -> bool:
         """Whether a file that ``deps`` was last made from may have changed."""
-        return self._has_failed or self._sources.changed()
+        return self._has_failed or self._sources.have_changed()

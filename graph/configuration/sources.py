@@ -1,8 +1,8 @@
 """``Sources``: where modes, rules and permissions come from, read again when they change.
 
 Built-in (``modes/*.yaml`` of the clone) < global (the user's configuration folder) <
-project (the workspace, if it is trusted). A file that does not load is as it was when
-it last did, or not there; the notices say so.
+project (the workspace, if it is trusted). Of a file that does not load, what last loaded
+holds, or nothing; the notices say so.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -34,7 +34,7 @@ PERMISSIONS = "permissions.yaml"
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the sources hold."""
+    """What the sources hold now."""
 
     catalog: Catalog
     project: ProjectFiles
@@ -44,7 +44,7 @@ class Loaded:
 
 
 class Sources:
-    """The sources of one process; remembers what last held."""
+    """The sources for one workspace; mutable, as they remember what last held."""
 
     def __init__(self, settings: Settings, workspace: Workspace) -> None:
         self._settings = settings
@@ -55,6 +55,7 @@ class Sources:
         self._project = ProjectFiles()
         self._default: str | None = None
         self._watch = Watch()
+        self._notices: list[str] = []
 
     def load(self) -> Loaded:
         """Read everything.
@@ -64,20 +65,20 @@ class Sources:
         forbid something.
         """
         watch = Watch()
-        notices: list[str] = []
-        user_rules = self._user_rules(notices)
+        self._notices = []
+        user_rules = self._read_permissions()
         found = read_project(self._workspace)
-        self._project, told = self._trusted(found)
-        notices += told
-        modes = list(self._all_modes(notices))
+        self._project = self._select_trusted(found)
+        modes = list(self._read_modes())
         watch.keep((*self._own_paths(), *found.watched))
         self._watch = watch
-        default = self._default_mode([mode.slug for mode in modes], notices)
-        catalog = layered(modes, default, (*user_rules, *self._own_files()))
-        notices += _about_rules(self._project, catalog)
-        return Loaded(catalog, self._project, tuple(plain(notice, 1000) for notice in notices))
+        default = self._choose_default([mode.slug for mode in modes])
+        catalog = layered(modes, default, (*user_rules, *self._protect_own_files()))
+        self._notices += _check_rules(self._project, catalog)
+        notices = tuple(plain(notice, 1000) for notice in self._notices)
+        return Loaded(catalog, self._project, notices)
 
-    def changed(self) -> bool:
+    def have_changed(self) -> bool:
         """Whether a file may have changed since ``load``."""
         return self._watch.has_changed()
 
@@ -91,8 +92,8 @@ class Sources:
             yield self._settings.config_folder / name
         yield self._settings.trust_file
 
-    def _own_files(self) -> list[UserRules]:
-        """Where the workspace holds them: what tells the agent what it may do, and its memory."""
+    def _protect_own_files(self) -> list[UserRules]:
+        """No edits of what tells the agent what it may do, where the workspace holds such files."""
         settings, root = self._settings, self._workspace.root
         files = (
             settings.config_folder,
@@ -106,19 +107,19 @@ class Sources:
         edits = [spec.name for spec in self._specs if spec.effect.changes_files]
         return [UserRules(dict.fromkeys(edits, denied), "the agent's own files")] if inside else []
 
-    def _default_mode(self, slugs: list[str], notices: list[str]) -> str:
+    def _choose_default(self, slugs: list[str]) -> str:
         wanted = self._settings.default_mode
         if wanted in slugs:
             self._default = wanted
             return wanted
         problem = f"DEFAULT_MODE {wanted!r} is unknown; the modes are: {', '.join(slugs)}"
         if self._default is None:
-            raise ConfigurationError("; ".join([problem, *notices]))
+            raise ConfigurationError("; ".join([problem, *self._notices]))
         fallback = "ask" if "ask" in slugs else slugs[0]
-        notices.append(f"{problem}; new threads start in {fallback!r}")
+        self._notices.append(f"{problem}; new threads start in {fallback!r}")
         return fallback
 
-    def _user_rules(self, notices: list[str]) -> list[UserRules]:
+    def _read_permissions(self) -> list[UserRules]:
         file = self._settings.config_folder / PERMISSIONS
         try:
             text = read_user_file(file)
@@ -129,54 +130,55 @@ class Sources:
         except ModeFileError as error:
             if self._permissions is None:
                 raise
-            notices.append(f"{error}; the permissions from before hold")
+            self._notices.append(f"{error}; the permissions from before hold")
         return [UserRules(self._permissions, str(file))] if self._permissions else []
 
-    def _trusted(self, found: ProjectFiles) -> tuple[ProjectFiles, list[str]]:
-        """The project's files that hold, and what to tell about them."""
+    def _select_trusted(self, found: ProjectFiles) -> ProjectFiles:
+        """Those of the project's files that hold."""
         problems = [f"{name}: left out: {problem}" for name, problem in found.problems.items()]
         if not found or self._settings.trust_workspace:
-            return found, problems
+            self._notices += problems
+            return found
         root = self._workspace.root
         how = f"look at them, then: make trust WORKSPACE={root}"
         try:
             trusted = TrustFile(self._settings.trust_file).trusted(root)
         except ConfigurationError as error:
-            return ProjectFiles(), [str(error)]
+            self._notices.append(str(error))
+            return ProjectFiles()
         if trusted is None:
             names = ", ".join(list(found.digests)[:10])
-            return ProjectFiles(), [
+            self._notices.append(
                 f"{root} has modes or rules of its own, which are ignored until you trust "
                 f"them ({names}); {how}"
-            ]
+            )
+            return ProjectFiles()
         changed = find_differences(trusted, found.digests)
         if not changed:
-            return found, problems
+            self._notices += problems
+            return found
         now = "what you trusted holds" if self._project else "they are ignored"
-        return self._project, [
+        self._notices.append(
             f"modes or rules in {root} are not as you trusted them "
             f"({', '.join(changed[:10])}); {now} until you do again; {how}"
-        ]
+        )
+        return self._project
 
-    def _all_modes(self, notices: list[str]) -> Iterator[Mode]:
+    def _read_modes(self) -> Iterator[Mode]:
         """The modes of all files, the weaker first."""
         folder = self._settings.modes_folder
         for file in sorted(folder.glob("*.yaml")):
             origin = Origin(Level.BUILT_IN, f"{folder.name}/{file.name}")
-            for mode in self._modes_of(origin, file, parse_mode, notices):
+            for mode in self._modes_of(origin, file, parse_mode):
                 yield with_prompt(mode, folder)
         for name in GLOBAL_FILES:
             file = self._settings.config_folder / name
-            yield from self._modes_of(Origin(Level.GLOBAL, str(file)), file, parse_modes, notices)
+            yield from self._modes_of(Origin(Level.GLOBAL, str(file)), file, parse_modes)
         for name, text in self._project.modes.items():
-            yield from self._modes_of(Origin(Level.PROJECT, name), text, parse_modes, notices)
+            yield from self._modes_of(Origin(Level.PROJECT, name), text, parse_modes)
 
     def _modes_of(
-        self,
-        origin: Origin,
-        content: Path | str,
-        parse: Callable[[str, str], ModesFile],
-        notices: list[str],
+        self, origin: Origin, content: Path | str, parse: Callable[[str, str], ModesFile]
     ) -> tuple[Mode, ...]:
         key = f"{origin.level}: {origin.file}"
         try:
@@ -191,9 +193,9 @@ class Sources:
             before = self._modes.get(key, ())
             state = "its modes from before hold" if before else "the file is left out"
             rules = "" if before else ", what it denies too"
-            notices.append(f"{error}; {state}{rules}")
+            self._notices.append(f"{error}; {state}{rules}")
             return before
-        notices += parsed.warnings
+        self._notices += parsed.warnings
         self._modes[key] = modes
         return modes
 
@@ -221,7 +223,7 @@ def _naming(where: str) -> Iterator[None]:
         raise ModeFileError(f"{where}: {error}") from error
 
 
-def _about_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:
+def _check_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:
     for slug in project.slugs_with_rules:
         if slug not in catalog:
             yield f"rules for mode {slug!r} in the workspace, but there is no such mode"
