@@ -33,10 +33,10 @@ diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file
 	@$(BIN)/python -m doors.commands diagram
 
 # With T only the files that have it in their text or name are collected; all, if none has.
-test: $(READY) ## run the tests, with no network; T=pattern for some of them
+test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all
 	@$(if $(T),,echo "All tests: about two minutes on two cores; make test T=pattern runs some of them")
 	@$(if $(T),files=$$({ grep -rlF --include='test_*.py' -e "$$T" tests; \
-	  find tests -path "*$$T*" -name 'test_*.py'; } | sort -u); $(BIN)/pytest -k "$$T" $$files,$(PYTEST))
+	  find tests -path "*$$T*" -name 'test_*.py'; } | sort -u); $(BIN)/pytest -k "$$T" $$files,$(PYTEST) -m "not slow")
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
 	@$(BIN)/python -m tests.harness.record

@@ -1,0 +1,94 @@
+"""A clone with changes of its own merges a later version of the engine without a conflict."""
+
+import os
+from pathlib import Path
+
+from tests.harness import prefork
+from tests.harness.clone import change, copy_project, git
+
+TOOL = '''"""The tools of this clone."""
+
+from tools.deps import ToolDeps
+from tools.tool import Tool
+
+
+def roll_dice() -> str:
+    """Roll a die."""
+    return "4"
+
+
+def dice_tools(deps: ToolDeps) -> list[Tool]:
+    """One tool."""
+    return [Tool.of(roll_dice, "read")]
+'''
+MODE = """\
+slug: gambler
+name: Gambler
+roleDefinition: You play dice.
+groups: [read, dice]
+"""
+
+
+def commit(folder: Path, text: str) -> None:
+    for command in (("add", "-A"), ("commit", "-qm", text)):
+        done = git(folder, *command)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def make_own_changes(clone: Path) -> None:
+    """The typical ones: a mode, its prompt, a tool, words of the frame, another name."""
+    (clone / "modes/gambler.yaml").write_text(MODE)
+    (clone / "prompts/gambler.md").write_text("# In Gambler mode\n\nRoll often.\n")
+    (clone / "tools/dice.py").write_text(TOOL)
+    last = '    (IN_EVERY_MODE, "tools.conversation'
+    change(clone / "tools/__init__.py", last, '    ("dice", "tools.dice:dice_tools"),\n' + last)
+    with (clone / "prompts/_base.md").open("a") as base:
+        base.write("\nBe lucky.\n")
+    change(clone / "pyproject.toml", 'name = "modeshift"', 'name = "luckshift"')
+
+
+def change_the_engine(upstream: Path) -> int:
+    """A change at the end of every module of the engine's packages."""
+    files = [
+        file
+        for top in ("modes", "tools", "graph", "doors")
+        for file in (upstream / top).rglob("*.py")
+        if file.parent.parent != upstream or top in ("modes", "doors")
+    ]
+    for file in files:
+        with file.open("a") as module:
+            module.write("\n\ndef added_by_upstream() -> None:\n    ...\n")
+    return len(files)
+
+
+def test_own_changes_survive_an_upgrade(tmp_path: Path) -> None:
+    upstream, clone = tmp_path / "upstream", tmp_path / "clone"
+    upstream.mkdir()
+    copy_project(upstream, wanted=lambda name: not name.startswith(("tests/", "cassettes/")))
+    assert git(upstream, "init", "-q", "-b", "main").returncode == 0
+    commit(upstream, "The first version")
+    assert git(tmp_path, "clone", "-q", str(upstream), str(clone)).returncode == 0
+    make_own_changes(clone)
+    commit(clone, "Our own")
+    assert change_the_engine(upstream) > 50
+    commit(upstream, "A later version")
+
+    merged = git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    assert merged.returncode == 0, merged.stdout + merged.stderr
+    assert "added_by_upstream" in (clone / "graph/approvals/judging.py").read_text()
+    environment = {
+        **os.environ,
+        "MODES_FOLDER": str(clone / "modes"),
+        "CONFIG_FOLDER": str(tmp_path),
+    }
+    shown = prefork.run(
+        "doors.commands", "modes", "--mode", "gambler", "--prompt", env=environment, cwd=clone
+    )
+    assert shown.returncode == 0, shown.stderr
+    for text in (
+        "built-in: modes/gambler.yaml",
+        "roll_dice              allow",
+        "Roll often.",
+        "Be lucky.",
+    ):
+        assert text in shown.stdout
