@@ -30,7 +30,7 @@ PARTS = {
         'modeshift-acp = "doors.editor.main:main"\n',
         (
             "tests/doors/commands/test_reports.py",
-            "tests/doors/server/test_server.py::test_it_says_what_it_serves",
+            "tests/graph/test_turns.py",
         ),
     ),
     "sandbox": Part(
