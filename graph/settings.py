@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from modes.catalog import BUILT_IN, prompts_of
 from modes.errors import ConfigurationError
 from modes.policy import Approvals
+from modes.rules.urls import parse_authority
 
 ROOT = Path(__file__).parent.parent
 ENV_FILE = ROOT / ".env"
@@ -58,6 +59,9 @@ class Settings(BaseSettings):
     command_secrets: bool = Field(
         default=False,
         description="`true`: commands may read `.env`, keys and the like in the workspace",
+    )
+    network_hosts: str = Field(
+        "", description="hosts that network tools may reach though they are not public, with commas"
     )
     command_memory: int = Field(
         4096, ge=64, description="MiB that a command may use, with all its processes"
@@ -125,6 +129,16 @@ class Settings(BaseSettings):
             if not is_web or origin != f"{parsed.scheme}://{parsed.netloc}":
                 raise ValueError(f"{origin!r} is not of the form scheme://host[:port]")
         return given
+
+    @field_validator("network_hosts")
+    @classmethod
+    def _are_hosts(cls, given: str) -> str:
+        return ",".join(map(parse_authority, _split(given)))
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        """``network_hosts``, one by one."""
+        return _split(self.network_hosts)
 
     @property
     def choices(self) -> tuple[str, ...]:

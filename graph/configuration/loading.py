@@ -67,7 +67,9 @@ class AgentLoader:
             )
         return AgentDeps(
             loaded.catalog,
-            build_toolbox(self._workspace, loaded.catalog, self._commands),
+            build_toolbox(
+                self._workspace, loaded.catalog, self._commands, self._settings.allowed_hosts
+            ),
             self._models,
             self._settings.approvals,
             loaded.project.rules,

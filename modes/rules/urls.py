@@ -13,7 +13,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 MAX_CHARACTERS = 2000
 PORTS = {"http": 80, "https": 443}
-_NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -33,14 +34,33 @@ class Url:
     query: str
 
     @property
+    def is_address(self) -> bool:
+        """Whether the host is an IP address and no name."""
+        return ":" in self.host or _is_number(self.host)
+
+    @property
+    def bracketed_host(self) -> str:
+        """The host as it stands in a URL."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def authority(self) -> str:
+        """The host, and the port where it is not the scheme's own."""
+        is_default = self.port == PORTS[self.scheme]
+        return self.bracketed_host if is_default else f"{self.bracketed_host}:{self.port}"
+
+    @property
     def origin(self) -> str:
-        """Scheme, host, and the port where it is not the scheme's own."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}"
+        """Scheme and authority."""
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def target(self) -> str:
+        """Path and query, which a request asks for."""
+        return f"{self.path}{self.query}"
 
     def __str__(self) -> str:
-        return f"{self.origin}{self.path}{self.query}"
+        return f"{self.origin}{self.target}"
 
 
 def parse_url(text: str) -> Url:
@@ -64,23 +84,35 @@ def parse_url(text: str) -> Url:
     query = f"?{_escape(parts.query)}" if parts.query else ""
     return Url(
         parts.scheme,
-        parse_host(parts.hostname or ""),
+        _parse_host(parts.hostname or "", is_ipv6="[" in parts.netloc),
         PORTS[parts.scheme] if port is None else port,
         _without_dots(_escape(parts.path) or "/"),
         query,
     )
 
 
-def parse_host(host: str) -> str:
-    """A host in its one spelling; raises ``ValueError``."""
-    if ":" in host:
+def parse_authority(text: str) -> str:
+    """``host`` or ``host:port`` in its one spelling; raises ``ValueError``."""
+    url = parse_url(f"http://{text}")
+    if set(text) & set("/?#"):
+        raise ValueError(f"{text!r} is not of the form host or host:port")
+    return url.authority
+
+
+def _parse_host(host: str, *, is_ipv6: bool) -> str:
+    if is_ipv6:
         return str(IPv6Address(host)) if "%" not in host else _refuse(host)
     name = host.lower().removesuffix(".")
     if not name.isascii() or _NAME.fullmatch(name) is None:
         _refuse(host)
-    if _NUMBER.fullmatch(name.rpartition(".")[2]):
+    if _is_number(name):
         return str(IPv4Address(name))  # four decimal numbers, or ValueError
     return name
+
+
+def _is_number(name: str) -> bool:
+    """Whether clients take the name for an IPv4 address, in one of its spellings."""
+    return _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
 
 
 def _refuse(host: str) -> str:
