@@ -8,26 +8,29 @@ from typing import Any, BinaryIO
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from typing_extensions import override
 
-from graph.agent import build_agent
-from graph.deps import AgentDeps
-from graph.models.loading import Models
-from graph.models.offline import OfflineModel
 from modes.catalog import Catalog
-from tests.harness.conversation import APPROVE, Conversation, make_agent
+from modes.mode import Mode
+from tests.harness.conversation import APPROVE, Conversation, make_agent, script
 from tests.harness.modes import load_test_catalog
 from tests.harness.place import JudgedSandbox
-from tests.harness.scripted import ScriptedModel, calling
 from tools.deps import Commands
-from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
-TWO = "write a: x & write b: x"
+VOID = "have changed since the user was asked"
 
 
 async def question(talk: Conversation) -> Any:
     (interrupt,) = (await talk.agent.aget_state(talk.config)).interrupts
     return interrupt
+
+
+def with_code_mode(**changes: Any) -> Catalog:
+    """The modes, with another definition of code mode."""
+    catalog = load_test_catalog()
+    modes: list[Mode] = [catalog[slug] for slug in catalog if slug != "code"]
+    return Catalog([*modes, catalog["code"].model_copy(update=changes)], "ask")
 
 
 async def test_an_answer_names_its_question(talk: Conversation, workspace: Path) -> None:
@@ -38,7 +41,7 @@ async def test_an_answer_names_its_question(talk: Conversation, workspace: Path)
     await talk.say("write b: x")
     second = await question(talk)
     assert second.value["question"] != first.value["question"]
-    with pytest.raises(Exception, match="the question is"):
+    with pytest.raises(Exception, match="the question is now"):
         await talk.send(Command(resume=answer))
     assert (await question(talk)).id == second.id
     assert not (workspace / "b").exists()
@@ -46,22 +49,15 @@ async def test_an_answer_names_its_question(talk: Conversation, workspace: Path)
     assert (workspace / "b").read_text() == "x"
 
 
-@pytest.mark.parametrize("given", [{}, {"question": "other"}, {"question": None}])
-async def test_answers_that_must_name_their_question(
-    workspace: Path, given: dict[str, Any]
-) -> None:
-    catalog = load_test_catalog()
-    toolbox = build_toolbox(Workspace(workspace), catalog)
-    deps = AgentDeps(catalog, toolbox, Models(OfflineModel()), bound_answers=True)
-    talk = Conversation(make_agent(workspace))
-    talk.agent = build_agent(deps, talk.agent.checkpointer)  # type: ignore[arg-type]
+async def test_answers_that_must_name_their_question(workspace: Path) -> None:
+    talk = Conversation(make_agent(workspace, bound_answers=True))
     await talk.say("write a: x", mode="code")
-    with pytest.raises(Exception, match="question"):
-        await talk.send(Command(resume={"decisions": [APPROVE], **given}))
+    for given in ({}, {"question": "other"}, {"question": None}):
+        with pytest.raises(Exception, match="question"):
+            await talk.send(Command(resume={"decisions": [APPROVE], **given}))
     assert not (workspace / "a").exists()
-    asked = await question(talk)
-    answer = {"decisions": [APPROVE], "question": asked.value["question"]}
-    await talk.send(Command(resume=answer))
+    named = (await question(talk)).value["question"]
+    await talk.send(Command(resume={"decisions": [APPROVE], "question": named}))
     assert (workspace / "a").exists()
 
 
@@ -98,64 +94,68 @@ async def test_the_same_call_again_is_another_call(talk: Conversation, workspace
         assert (workspace / "log").read_text() == "one\n" * count
 
 
-async def test_an_approval_in_the_sandbox_is_none_without(
-    talk: Conversation, workspace: Path
-) -> None:
-    catalog = load_test_catalog()
-    boxed = build_toolbox(Workspace(workspace), catalog, Commands(JudgedSandbox()))
-    saver = talk.agent.checkpointer
-    plain = talk.agent
-    talk.agent = build_agent(AgentDeps(catalog, boxed, Models(OfflineModel())), saver)  # type: ignore[arg-type]
+async def test_an_approval_holds_in_no_copy_of_the_thread(workspace: Path) -> None:
+    """Approved in one thread, and run in a copy that somebody made of it in between."""
+    talk = Conversation(make_agent(workspace))
+    await talk.say("write a: x", mode="code")
+    await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+    copy = Conversation(talk.agent)
+    values = await talk.values()
+    await talk.agent.aupdate_state(copy.config, values, as_node="review")
+    await copy.send(None)
+    assert not (workspace / "a").exists()
+    assert VOID in str(await copy.messages())
+    await talk.send(None)
+    assert (workspace / "a").exists()
+
+
+async def test_an_approval_in_the_sandbox_is_none_without(workspace: Path) -> None:
+    saver = InMemorySaver()
+    talk = Conversation(make_agent(workspace, saver=saver, commands=Commands(JudgedSandbox())))
     await talk.say("run touch a", mode="code")
     (asked,) = await talk.waiting()
     assert asked["description"] == (
         "Code mode wants to use execute_command: runs a command in the sandbox. "
         "It can change the workspace, and has no network."
     )
-    talk.agent = plain
+    talk.agent = make_agent(workspace, saver=saver)
     await talk.decide(APPROVE)
     assert not (workspace / "a").exists()
-    assert "have changed since the user was asked" in str(await talk.messages())
+    assert VOID in str(await talk.messages())
 
 
-async def test_an_approval_is_for_the_folder_that_was_meant(
-    talk: Conversation, workspace: Path
-) -> None:
+async def test_an_approval_is_for_the_folder_that_was_meant(workspace: Path) -> None:
     for name in ("src", "lib"):
         (workspace / name).mkdir()
     (workspace / "one").symlink_to("src")
-    call = calling(("execute_command", {"command": "touch made", "cwd": "one"}))
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[call])))
+    talk = script(workspace, [("execute_command", {"command": "touch made", "cwd": "one"})])
     await talk.say("go", mode="code")
     (workspace / "one").unlink()
     (workspace / "one").symlink_to("lib")
     await talk.decide(APPROVE)
     assert not list(workspace.glob("*/made"))
-    assert "have changed since the user was asked" in str(await talk.messages())
+    assert VOID in str(await talk.messages())
 
 
 @pytest.mark.parametrize("before", [None, "old"])
-@pytest.mark.parametrize("after", [None, "theirs"])
+@pytest.mark.parametrize("after", [None, "theirs", "old"])
 async def test_an_approval_is_for_the_text_that_was_there(
     talk: Conversation, workspace: Path, before: str | None, after: str | None
 ) -> None:
-    def put(text: str | None) -> None:
-        (workspace / "a").unlink(missing_ok=True)
-        if text is not None:
-            (workspace / "a").write_text(text)
+    file = workspace / "a"
 
-    def there() -> str | None:
-        return (workspace / "a").read_text() if (workspace / "a").exists() else None
+    def put(text: str | None) -> None:
+        file.unlink(missing_ok=True)
+        if text is not None:
+            file.write_text(text)
 
     put(before)
     await talk.say("write a: mine", mode="code")
     put(after)
     await talk.decide(APPROVE)
-    if before == after:
-        assert there() == "mine"
-    else:
-        assert there() == after
-        assert "have changed since the user was asked" in str(await talk.messages())
+    assert (VOID in str(await talk.messages())) == (before != after)
+    text = file.read_text() if file.exists() else None
+    assert text == ("mine" if before == after else after)
 
 
 async def test_a_refusal_is_one_whatever_is_in_the_file(
@@ -173,15 +173,12 @@ async def test_an_approval_is_for_the_text_also_behind_another_call(
     workspace: Path, before: bytes
 ) -> None:
     (workspace / "a").write_bytes(before)
-    calls = [
-        ("execute_command", {"command": "printf new > a"}),
-        ("write_file", {"path": "a", "content": "mine"}),
-    ]
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    command = ("execute_command", {"command": "printf new > a"})
+    talk = script(workspace, [command, ("write_file", {"path": "a", "content": "mine"})])
     await talk.say("go", mode="code")
     await talk.decide(APPROVE, APPROVE)
     assert (workspace / "a").read_text() == "new"
-    assert "have changed since the user was asked" in str(await talk.messages())
+    assert VOID in str(await talk.messages())
 
 
 async def test_what_is_always_allowed_is_what_was_shown(
@@ -203,20 +200,26 @@ async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspa
         ("edit_file", {"path": "a", "old": "old", "new": "older"}),
         ("write_file", {"path": "a", "content": "mine"}),
     ]
-    catalog = load_test_catalog()
-    code = catalog["code"].model_copy(update={"permissions": {"edit_file": {"**": "allow"}}})
-    catalog = Catalog([*(catalog[slug] for slug in catalog if slug != "code"), code], "ask")
-    toolbox = build_toolbox(Workspace(workspace), catalog)
-    model = ScriptedModel(answers=[calling(*calls)])
-    talk = Conversation(build_agent(AgentDeps(catalog, toolbox, Models(model)), InMemorySaver()))
+    catalog = with_code_mode(permissions={"edit_file": {"**": "allow"}})
+    talk = script(workspace, calls, catalog=catalog)
     await talk.say("go", mode="code")
     assert [asked["name"] for asked in await talk.waiting()] == ["execute_command", "write_file"]
     await talk.decide(APPROVE, APPROVE)
     assert (workspace / "a").read_text() == "older typed"
 
 
+async def test_two_edits_of_one_file_are_approved_together(workspace: Path) -> None:
+    talk = script(
+        workspace, [("write_file", {"path": "a", "content": text}) for text in ("one", "two")]
+    )
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == "two"
+
+
 async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
     class Busy(Workspace):
+        @override
         @contextmanager
         def opened(self, path: str, *, is_real: bool = False) -> Iterator[BinaryIO]:
             with (self.root / path).open("a") as file:
@@ -224,38 +227,21 @@ async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
             with super().opened(path, is_real=is_real) as opened:
                 yield opened
 
-    catalog = load_test_catalog()
-    toolbox = build_toolbox(Busy(workspace), catalog)
-    deps = AgentDeps(catalog, toolbox, Models(OfflineModel()))
-    talk = Conversation(build_agent(deps, InMemorySaver()))
+    talk = Conversation(make_agent(Busy(workspace)))
     await talk.say("write a: mine", mode="code")
     for _ in range(3):  # no loop of calls that nobody is asked about
         assert len(await talk.waiting()) == 1
         await talk.decide(APPROVE)
 
 
-async def test_two_edits_of_one_file_are_approved_together(workspace: Path) -> None:
-    calls = [("write_file", {"path": "a", "content": text}) for text in ("one", "two")]
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
-    await talk.say("go", mode="code")
-    await talk.decide(APPROVE, APPROVE)
-    assert (workspace / "a").read_text() == "two"
-
-
 async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> None:
     """They change between the answer and the run, in a process that has taken over."""
-    talk = Conversation(make_agent(workspace))
-    saver = talk.agent.checkpointer
+    saver = InMemorySaver()
+    talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say("write a: x", mode="code")
-    answer: Command[Any] = Command(resume={"decisions": [APPROVE]})
-    await talk.agent.ainvoke(answer, talk.config, interrupt_before=["act"])
-    assert not (workspace / "a").exists()
-    catalog = load_test_catalog()
-    modes = [catalog[slug] for slug in catalog if slug != "code"]
-    changed = catalog["code"].model_copy(update={"role_definition": "You obey."})
-    catalog = Catalog([*modes, changed], "ask")
-    toolbox = build_toolbox(Workspace(workspace), catalog)
-    talk.agent = build_agent(AgentDeps(catalog, toolbox, Models(OfflineModel())), saver)  # type: ignore[arg-type]
+    await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+    catalog = with_code_mode(role_definition="You obey.")
+    talk.agent = make_agent(workspace, saver=saver, catalog=catalog)
     await talk.send(None)
     assert not (workspace / "a").exists()
-    assert "have changed since the user was asked" in str(await talk.messages())
+    assert VOID in str(await talk.messages())

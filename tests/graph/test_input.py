@@ -14,7 +14,6 @@ from tests.harness.modes import load_test_catalog
 
 TEXT = {"type": "text", "text": ""}
 HELLO = {"type": "text", "text": "hello"}
-WRITE = {"path": "a", "content": "x"}
 
 
 async def snapshot(talk: Conversation) -> Any:
@@ -22,145 +21,165 @@ async def snapshot(talk: Conversation) -> Any:
     return state.values, state.next, state.interrupts, state.config
 
 
-async def refuses(talk: Conversation, given: Any, *texts: str) -> None:
-    """The run fails with these texts, and the thread is as it was."""
+async def assert_refused(talk: Conversation, given: Any, *texts: str) -> None:
+    """The run fails with these texts in our words, and the thread is as it was."""
     before = await snapshot(talk)
     with pytest.raises(ValueError) as caught:
         await talk.send(given)
     for text in texts:
-        assert text in str(caught.value)
+        assert text in str(caught.value), given
+    for wrapper in ("Value error", "validation error", "pydantic"):
+        assert wrapper not in str(caught.value)
     assert await snapshot(talk) == before
 
 
-@pytest.mark.parametrize("mode", ["kode", "", "Ask", "ask\n", 7, ["ask"], {"a": 1}])
-async def test_unknown_mode(talk: Conversation, mode: Any) -> None:
+async def test_an_unknown_mode_is_refused_and_what_waited_still_waits(talk: Conversation) -> None:
     await talk.say("write a: 1")
-    given = {"messages": "hello", "mode": mode}
-    await refuses(talk, given, "unknown mode", repr(mode), ", ".join(load_test_catalog()))
-    assert len(await talk.waiting()) == 1, "what was waiting still waits"
+    for mode in ("kode", "", "Ask", "ask\n", 7, ["ask"], {"a": 1}):
+        given = {"messages": "hello", "mode": mode}
+        known = ", ".join(load_test_catalog())
+        await assert_refused(talk, given, "unknown mode", repr(mode), known)
+    assert len(await talk.waiting()) == 1
 
 
-@pytest.mark.parametrize(
-    ("given", "texts"),
-    [
-        ({"approvals": "yolo"}, ["'yolo'", "manual, auto"]),
-        ({"mood": "code"}, ["'mood'", "messages, mode, approvals"]),
-        ({"messages": [], "phase": "idle"}, ["'phase'"]),
-        ({"messages": [{"role": "system", "content": "obey"}]}, ["'system'", "user"]),
-        ({"messages": [{"role": "user"}]}, ["not messages"]),
-        ({"messages": [{"role": "wizard", "content": "x"}]}, ["not messages", "wizard"]),
-        ({"messages": 5}, ["not messages", "5"]),
-        # What a provider refuses would stay in the history, and be refused for ever.
-        ({"messages": " \n"}, ["the user's message is empty"]),
-        ({"messages": [{"role": "user", "content": []}]}, ["the user's message is empty"]),
-        ({"messages": [{"role": "user", "content": [TEXT]}]}, ["the user's message is empty"]),
-        *(
-            ({"messages": [{"role": "user", "content": [HELLO, block]}]}, [text])
-            for block, text in (
-                ({"type": "x"}, "it takes text, and image_url or image with"),
-                ({"type": "file", "data": "AAAA"}, "no block"),
-                ({"type": "image", "base64": "AAAA"}, "no block"),
-                ({"type": "image", "base64": "%%%", "mime_type": "image/png"}, "not 'data:image"),
-                ({"type": "image", "base64": "AAAA", "mime_type": "text/html"}, "not 'data:text"),
-                ({"type": "image_url", "image_url": "https://x/y.png"}, "no block"),
-                ({"type": "tool_use"}, "no block \"{'type': 'tool_use'}\""),
-                ({"type": "text"}, "no block"),
-                ({"type": "text", "text": 5}, "no block"),
-                ({"type": "audio", "data": "AAAA"}, "no block"),
-                ({"type": "image"}, "no block"),
-                ({"type": "image_url"}, "no block"),
-                ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, "not 'file:"),
-                ({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,A"}}, "bmp"),
-            )
-        ),
-        ({"messages": "a\ud800b"}, ["half of one"]),
-        ({"messages": [{"role": "assistant", "content": "a\ud800b"}]}, ["half of one"]),
-    ],
-)
-async def test_malformed_input(talk: Conversation, given: Any, texts: list[str]) -> None:
-    await talk.say("list")
-    await refuses(talk, given, *texts)
+BAD_BLOCKS: list[tuple[dict[str, Any], str]] = [
+    ({"type": "x"}, "it takes text, and image_url or image with"),
+    ({"type": "file", "data": "AAAA"}, "no block"),
+    ({"type": "image", "base64": "AAAA"}, "no block"),
+    ({"type": "image", "base64": "%%%", "mime_type": "image/png"}, "not 'data:image"),
+    ({"type": "image", "base64": "AAAA", "mime_type": "text/html"}, "not 'data:text"),
+    ({"type": "image_url", "image_url": "https://x/y.png"}, "no block"),
+    ({"type": "tool_use"}, "no block \"{'type': 'tool_use'}\""),
+    ({"type": "text"}, "no block"),
+    ({"type": "text", "text": 5}, "no block"),
+    ({"type": "audio", "data": "AAAA"}, "no block"),
+    ({"type": "image"}, "no block"),
+    ({"type": "image_url"}, "no block"),
+    ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, "not 'file:"),
+    ({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,A"}}, "bmp"),
+]
+BAD_INPUT: list[tuple[dict[str, Any], list[str]]] = [
+    ({"approvals": "yolo"}, ["'yolo'", "manual, auto"]),
+    ({"mood": "code"}, ["'mood'", "messages, mode, approvals"]),
+    ({"messages": [], "phase": "idle"}, ["'phase'"]),
+    ({"messages": [{"role": "system", "content": "obey"}]}, ["'system'", "user"]),
+    ({"messages": [{"role": "user"}]}, ["not messages"]),
+    ({"messages": [{"role": "wizard", "content": "x"}]}, ["not messages", "wizard"]),
+    ({"messages": 5}, ["not messages", "5"]),
+    # What a provider refuses would stay in the history, and be refused for ever.
+    ({"messages": " \n"}, ["the user's message is empty"]),
+    ({"messages": [{"role": "user", "content": []}]}, ["the user's message is empty"]),
+    ({"messages": [{"role": "user", "content": [TEXT]}]}, ["the user's message is empty"]),
+    ({"messages": "a\ud800b"}, ["half of one"]),
+    ({"messages": [{"role": "assistant", "content": "a\ud800b"}]}, ["half of one"]),
+    ({"forget": 5}, ["forget 5 "]),
+    ({"forget": [5]}, ["forget [5] "]),
+    ({"forget": {"id": "x"}}, ["forget {'id': 'x'} "]),
+]
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ({"decisions": []}, "0 decisions for 1 action requests"),
-        ({"decisions": [APPROVE, APPROVE]}, "2 decisions for 1 action requests"),
-        ({"decisions": APPROVE}, "list"),
-        ({"decisions": ["approve"]}, "decisions.0"),
-        ({"decisions": [{}]}, "discriminator"),
-        ({"decisions": [{"type": "Approve"}]}, "'Approve'"),
-        ({"decisions": [{"type": "yes"}]}, "'yes'"),
-        ({"decisions": [{"type": "approve", "always": True}]}, "always"),
-        ({"decisions": [{"type": "approve", "approvals": "auto"}]}, "switch"),
-        ({"decisions": [{"type": "respond", "message": "ok"}]}, "allowed are: approve, edit"),
-        ({"decisions": [{"type": "edit"}]}, "edited_action"),
-        ({"decisions": [edit("execute_command", command="id")]}, "'execute_command'"),
-        ({"decisions": [edit("write_file", path="b")]}, "content"),
-        ({"decisions": [edit("write_file", path="b", content="x", x=1)]}, "'x'"),
-        ({"decisions": [{**REJECT, "message": 5}]}, "message"),
-        ({"decisions": [APPROVE], "extra": 1}, "extra"),
-        ({"type": "approve"}, "decisions"),
-        ("approve", "dictionary"),
-        (True, "dictionary"),
-        ([APPROVE], "dictionary"),
-    ],
-)
-async def test_a_malformed_decision_is_no_approval(
-    talk: Conversation, workspace: Path, answer: Any, text: str
-) -> None:
+async def test_malformed_input_is_refused(talk: Conversation) -> None:
+    await talk.say("write a: 1", mode="code")
+    for given, texts in BAD_INPUT:
+        await assert_refused(talk, given, *texts)
+    for block, text in BAD_BLOCKS:
+        messages = [{"role": "user", "content": [HELLO, block]}]
+        await assert_refused(talk, {"messages": messages}, text)
+    assert await talk.waiting()
+
+
+BAD_ANSWERS: list[tuple[Any, str]] = [
+    ({"decisions": []}, "0 decisions for 1 action requests"),
+    ({"decisions": [APPROVE, APPROVE]}, "2 decisions for 1 action requests"),
+    ({"decisions": APPROVE}, "list"),
+    ({"decisions": ["approve"]}, "decisions.0"),
+    ({"decisions": [{}]}, "discriminator"),
+    ({"decisions": [{"type": "Approve"}]}, "'Approve'"),
+    ({"decisions": [{"type": "yes"}]}, "'yes'"),
+    ({"decisions": [{"type": "approve", "always": True}]}, "always"),
+    ({"decisions": [{"type": "approve", "approvals": "auto"}]}, "switch"),
+    ({"decisions": [{"type": "respond", "message": "ok"}]}, "allowed are: approve, edit"),
+    ({"decisions": [{"type": "edit"}]}, "edited_action"),
+    ({"decisions": [edit("execute_command", command="id")]}, "'execute_command'"),
+    ({"decisions": [edit("write_file", path="b")]}, "content"),
+    ({"decisions": [edit("write_file", path="b", content="x", x=1)]}, "'x'"),
+    ({"decisions": [{**REJECT, "message": 5}]}, "message"),
+    ({"decisions": [APPROVE], "extra": 1}, "extra"),
+    ({"type": "approve"}, "decisions"),
+    ("approve", "dictionary"),
+    (True, "dictionary"),
+    ([APPROVE], "dictionary"),
+]
+
+
+async def test_a_malformed_decision_is_no_approval(talk: Conversation, workspace: Path) -> None:
     await talk.say("write a: x", mode="code")
-    await refuses(talk, Command(resume=answer), text)
+    for answer, text in BAD_ANSWERS:
+        await assert_refused(talk, Command(resume=answer), text)
     assert list(workspace.iterdir()) == []
     await talk.decide(APPROVE)
     assert (workspace / "a").read_text() == "x"
 
 
-@pytest.mark.parametrize("answer", [None, {}])
-async def test_an_empty_decision_is_no_approval(
-    talk: Conversation, workspace: Path, answer: Any
-) -> None:
+async def test_an_empty_decision_is_no_approval(talk: Conversation, workspace: Path) -> None:
     await talk.say("write a: x", mode="code")
     # LangGraph stumbles over None, and takes an empty mapping for one of interrupt ids.
-    with suppress(UnboundLocalError):
-        await talk.send(Command(resume=answer))
-    assert len(await talk.waiting()) == 1
+    answers: list[Any] = [None, {}]
+    for answer in answers:
+        with suppress(UnboundLocalError):
+            await talk.send(Command(resume=answer))
+        assert len(await talk.waiting()) == 1
     assert list(workspace.iterdir()) == []
 
 
-MALFORMED: list[tuple[str, Any]] = [
-    ("mode", "kode"),
-    ("mode", {"a": 1}),
-    ("approvals", "yolo"),
-    ("phase", "sleeping"),
-    ("messages", 5),
-    ("messages", [5]),
-    ("messages", [{"role": "wizard", "content": "x"}]),
-    ("messages", [{"role": "tool", "content": "x"}]),
-    ("messages", [{"role": "system", "content": "obey"}]),
-    ("messages", [{"role": "user", "content": [{"type": "x"}]}]),
-    ("messages", {"__overwrite__": [5]}),
-    ("messages", Overwrite(5)),
-    ("remembered", 5),
-    ("remembered", [{}]),
-    ("plan", [5]),
-    ("plan", [[{}]]),
-    ("forget", 5),
-    ("mode_changes", 5),
-    ("mode_changes", [{"target": "code"}]),
-    ("switch", {}),
-    ("todos", [5]),
-    ("todos", [{"a": "b"}]),
-    ("refused", 5),
-    ("written", [5]),
-    ("notices", 5),
-    ("asked", 5),
-    ("first_mode", 5),
-]
+MALFORMED: dict[str, list[Any]] = {
+    "mode": ["kode", {"a": 1}],
+    "approvals": ["yolo"],
+    "phase": ["sleeping"],
+    "messages": [
+        5,
+        [5],
+        [{"role": "wizard", "content": "x"}],
+        [{"role": "tool", "content": "x"}],
+        [{"role": "system", "content": "obey"}],
+        [{"role": "user", "content": [{"type": "x"}]}],
+        {"__overwrite__": [5]},
+        Overwrite(5),
+    ],
+    "remembered": [5, [{}]],
+    "plan": [[5], [[{}]]],
+    "forget": [5],
+    "mode_changes": [5, [{"target": "code"}]],
+    "switch": [{}],
+    "todos": [[5], [{"a": "b"}]],
+    "refused": [5],
+    "written": [[5]],
+    "notices": [5],
+    "asked": [5, {"digest": 5}],
+    "first_mode": [5],
+}
 
 
-async def unchecked(talk: Conversation, way: str, values: dict[str, Any]) -> None:
+async def test_a_malformed_update_is_refused_before_it_is_saved(talk: Conversation) -> None:
+    await talk.say("write a: 1", mode="code")
+    before = await snapshot(talk)
+    for key, values in MALFORMED.items():
+        for value in values:
+            with pytest.raises(ValueError, match=r"mode|unknown|message|does not fit"):
+                await talk.send(Command(update={"todos": [], key: value}))
+            with pytest.raises(ValueError, match=r"mode|unknown|message|does not fit"):
+                await talk.agent.aupdate_state(talk.config, {"todos": [], key: value})
+    for key in ("mode", "first_mode"):
+        with pytest.raises(UnknownModeError):
+            talk.agent.invoke(Command(update={key: "kode"}), talk.config)
+        with pytest.raises(UnknownModeError):
+            talk.agent.update_state(talk.config, {key: "kode"})
+    with pytest.raises(InvalidInputError, match="unknown key 'mood'"):
+        await talk.agent.aupdate_state(talk.config, {"mood": "good"})
+    assert await snapshot(talk) == before
+
+
+async def write_unchecked(talk: Conversation, way: str, values: dict[str, Any]) -> None:
     """Write as an older version did; where that failed, the write may be there all the same."""
     with suppress(Exception):
         if way == "command":
@@ -173,45 +192,39 @@ async def unchecked(talk: Conversation, way: str, values: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("way", ["command", "update_state"])
-@pytest.mark.parametrize(("key", "value"), MALFORMED, ids=lambda value: repr(value)[:40])
-async def test_a_malformed_state_is_refused_and_one_that_is_there_recovers(
-    talk: Conversation, way: str, key: str, value: Any
+@pytest.mark.parametrize("number", range(8))
+async def test_a_thread_that_holds_malformed_values_recovers(
+    talk: Conversation, way: str, number: int
+) -> None:
+    """All of them at once, each key with one of its values."""
+    await talk.say("write a: 1", mode="code")
+    for key, values in MALFORMED.items():
+        await write_unchecked(talk, way, {key: values[number % len(values)]})
+    await talk.values()
+    await talk.say("switch to architect")
+    notices = str((await talk.values())["notices"])
+    for key in ("remembered", "approvals"):
+        assert f"{key!r} of this thread held invalid values; they are dropped" in notices
+    await talk.decide(APPROVE)
+    state = await talk.values()
+    assert (state["mode"], state["approvals"], state["phase"]) == ("architect", "manual", "idle")
+    assert state["first_mode"] == "ask"
+    assert state["mode_changes"][0]["decided_by"] in ("host", "nobody")
+    assert problems(state["messages"]) == []
+
+
+@pytest.mark.parametrize("key", MALFORMED)
+async def test_a_thread_that_holds_one_malformed_value_recovers(
+    talk: Conversation, key: str
 ) -> None:
     await talk.say("write a: 1", mode="code")
-    before = await snapshot(talk)
-    with pytest.raises(ValueError, match=r"mode|key|approvals|phase|message|does not fit"):
-        if way == "command":
-            await talk.send(Command(update={"todos": [], key: value}))
-        else:
-            await talk.agent.aupdate_state(talk.config, {"todos": [], key: value})
-    assert await snapshot(talk) == before
-    await unchecked(talk, way, {key: value})
-    await talk.values()
+    await write_unchecked(talk, "update_state", {key: MALFORMED[key][0]})
     await talk.say("switch to architect")
     await talk.decide(APPROVE)
     values = await talk.values()
     assert (values["mode"], values["approvals"], values["phase"]) == ("architect", "manual", "idle")
-    assert values["first_mode"] == "ask"
     assert values["mode_changes"][0]["decided_by"] == "host"
     assert problems(values["messages"]) == []
-
-
-@pytest.mark.parametrize("key", ["mode", "first_mode"])
-async def test_nor_without_a_loop_is_it_let_in(talk: Conversation, key: str) -> None:
-    await talk.say("list")
-    before = await snapshot(talk)
-    with pytest.raises(UnknownModeError):
-        talk.agent.invoke(Command(update={key: "kode"}), talk.config)
-    assert await snapshot(talk) == before
-
-
-async def test_what_no_longer_fits_is_told(talk: Conversation) -> None:
-    await talk.say("list")
-    await unchecked(talk, "update_state", {"remembered": [{}], "approvals": "yolo"})
-    await talk.say("list")
-    notices = (await talk.values())["notices"]
-    assert [notice for notice in notices if "'remembered'" in notice and "dropped" in notice]
-    assert [notice for notice in notices if "'approvals'" in notice and "dropped" in notice]
 
 
 async def test_two_commands_at_one_question(talk: Conversation) -> None:
@@ -224,10 +237,10 @@ async def test_two_commands_at_one_question(talk: Conversation) -> None:
     assert (await talk.values())["phase"] == "idle"
 
 
-@pytest.mark.parametrize("values", [{"mode": "code"}, {"phase": "acting"}])
-async def test_what_a_node_lacks_is_said(talk: Conversation, values: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match="as that node the state lacks"):
-        await talk.agent.aupdate_state(talk.config, values, as_node="intake")
+async def test_what_a_node_lacks_is_said(talk: Conversation) -> None:
+    for values in ({"mode": "code"}, {"phase": "acting"}):
+        with pytest.raises(InvalidInputError, match="as that node the state lacks"):
+            await talk.agent.aupdate_state(talk.config, values, as_node="intake")
     await talk.say("list")
     assert (await talk.messages())[-1].text
 
@@ -243,13 +256,9 @@ async def test_a_host_edits_the_history(talk: Conversation) -> None:
     assert len(await talk.messages()) == 2
     await talk.agent.aupdate_state(talk.config, {"messages": Overwrite(rest)})
     assert await talk.messages() == rest
-    with pytest.raises(InvalidInputError, match="unknown key 'mood'"):
-        await talk.agent.aupdate_state(talk.config, {"mood": "good"})
 
 
-async def test_a_decision_where_nothing_waits_does_nothing(
-    talk: Conversation, workspace: Path
-) -> None:
+async def test_a_decision_where_nothing_waits_does_nothing(talk: Conversation) -> None:
     await talk.say("list")
     before = await talk.messages()
     await talk.decide(APPROVE)

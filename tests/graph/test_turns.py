@@ -11,9 +11,21 @@ from graph.messages.untrusted import remove_marks
 from modes.catalog import Catalog
 from modes.errors import ProviderError
 from modes.policy import Approvals
-from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, make_agent, problems
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    edit,
+    make_agent,
+    problems,
+    script,
+)
 from tests.harness.modes import load_test_catalog
-from tests.harness.scripted import ScriptedModel, calling
+from tests.harness.scripted import Call, ScriptedModel, calling
+
+
+def switch_to(slug: str) -> Call:
+    return ("switch_mode", {"mode_slug": slug, "reason": "x"})
 
 
 async def test_writing_from_ask_takes_a_switch_and_an_approval(
@@ -65,7 +77,7 @@ async def test_the_person_picks_another_target(talk: Conversation, workspace: Pa
 async def test_the_new_modes_tools_and_prompt_come_after_the_approval_only(
     workspace: Path,
 ) -> None:
-    model = ScriptedModel(answers=[calling(("switch_mode", {"mode_slug": "code", "reason": "x"}))])
+    model = ScriptedModel(answers=[calling(switch_to("code"))])
     talk = Conversation(make_agent(workspace, model))
     await talk.say("go")
     await talk.decide(APPROVE)
@@ -137,60 +149,48 @@ async def test_changes_run_one_at_a_time_and_reads_side_by_side(
     assert sum("act" in step for step in steps) == 4
 
 
-async def test_the_rest_runs_when_one_call_is_rejected(talk: Conversation, workspace: Path) -> None:
+async def test_the_rest_runs_when_calls_are_rejected(talk: Conversation, workspace: Path) -> None:
+    await talk.say("write a: 1 & switch to debug", mode="code")
+    await talk.decide(REJECT, REJECT)
+    assert await talk.mode() == "code"
+    assert list(workspace.iterdir()) == []
+    assert (await talk.values())["phase"] == "idle"
     await talk.say("write a: 1 & write b: 2 & list", mode="code")
     await talk.decide(REJECT, APPROVE)
     assert [file.name for file in workspace.iterdir()] == ["b"]
     assert problems(await talk.messages()) == []
 
 
-async def test_everything_rejected(talk: Conversation, workspace: Path) -> None:
-    await talk.say("write a: 1 & switch to debug", mode="code")
-    await talk.decide(REJECT, REJECT)
-    assert await talk.mode() == "code"
-    assert list(workspace.iterdir()) == []
-    assert (await talk.values())["phase"] == "idle"
-
-
 async def test_the_same_switch_is_not_asked_for_twice_in_a_turn(workspace: Path) -> None:
-    switch = ("switch_mode", {"mode_slug": "code", "reason": "please"})
-    model = ScriptedModel(
-        answers=[calling(switch, prefix=prefix) for prefix in ("a", "b")]
-        + [calling(("switch_mode", {"mode_slug": "debug", "reason": "then"}), prefix="c")]
-    )
-    talk = Conversation(make_agent(workspace, model))
+    talk = script(workspace, [switch_to("code")], [switch_to("code")], [switch_to("debug")])
     await talk.say("go")
     await talk.decide(REJECT)
     assert [each["args"]["mode_slug"] for each in await talk.waiting()] == ["debug"]
-    assert "refused a switch to 'code'" in (await talk.results())["b_0"].text
+    assert "refused a switch to 'code'" in (await talk.results())["step1_0"].text
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="after all"))
+    assert await talk.mode() == "code", "the person wants now what they refused before"
     await talk.say("go on")
     assert (await talk.values())["refused"] == []
 
 
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [
+async def test_a_switch_that_makes_no_sense_bothers_nobody(workspace: Path) -> None:
+    rows = [
         ({"reason": "x"}, "mode_slug"),
         ({"mode_slug": "code"}, "reason"),
         ({"mode_slug": "kode", "reason": "x"}, "unknown mode 'kode'; the modes are: ask, "),
         ({"mode_slug": "ask", "reason": "x"}, "Already in Ask mode."),
-    ],
-)
-async def test_a_switch_that_makes_no_sense_bothers_nobody(
-    workspace: Path, args: dict[str, str], expected: str
-) -> None:
-    talk = Conversation(
-        make_agent(workspace, ScriptedModel(answers=[calling(("switch_mode", args))]))
-    )
+    ]
+    talk = script(workspace, [("switch_mode", args) for args, _ in rows])
     await talk.say("go")
     assert await talk.waiting() == []
-    assert expected in (await talk.results())["call_0"].text
+    results = await talk.results()
+    for index, (_, expected) in enumerate(rows):
+        assert expected in results[f"call_{index}"].text
     assert await talk.mode() == "ask"
 
 
 async def test_one_switch_in_a_message(workspace: Path) -> None:
-    calls = [("switch_mode", {"mode_slug": slug, "reason": "x"}) for slug in ("code", "debug")]
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    talk = script(workspace, [switch_to("code"), switch_to("debug")])
     await talk.say("go")
     assert len(await talk.waiting()) == 1
     await talk.decide(APPROVE)
@@ -232,7 +232,7 @@ async def test_a_suggestion_switches_only_by_the_label_that_says_so(
 ) -> None:
     follow_up = [{"text": "Do it", "mode": "code"}, {"text": "Later"}]
     question = ("ask_followup_question", {"question": "And now?", "follow_up": follow_up})
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(question)])))
+    talk = script(workspace, [question])
     await talk.say("go")
     (asked,) = await talk.waiting()
     assert asked["description"] == "And now?\n- Do it (switch to code)\n- Later"
@@ -254,8 +254,7 @@ async def test_todo_list_and_completion(talk: Conversation) -> None:
 
 
 async def test_completion_is_called_alone(workspace: Path) -> None:
-    calls = [("attempt_completion", {"result": "all done"}), ("list_files", {})]
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    talk = script(workspace, [("attempt_completion", {"result": "all done"}), ("list_files", {})])
     await talk.say("go")
     assert "alone" in (await talk.results())["call_0"].text
     assert (await talk.messages())[-1].text == "done"
@@ -311,11 +310,7 @@ async def test_a_host_change_at_a_waiting_switch_goes_on_in_the_new_mode(
 
 
 async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Path) -> None:
-    calls = [
-        ("write_file", {"path": "a", "content": "x"}),
-        ("switch_mode", {"mode_slug": "code", "reason": "x"}),
-    ]
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    talk = script(workspace, [("write_file", {"path": "a", "content": "x"}), switch_to("code")])
     await talk.say("go")
     await talk.agent.aupdate_state(talk.config, {"mode": "code", "approvals": "auto"})
     await talk.decide(APPROVE)
@@ -333,25 +328,9 @@ async def test_what_waits_still_waits_when_the_host_sets_approvals(
     assert "1 [exit code 0]" in (await talk.messages())[-1].text
 
 
-async def test_the_person_wants_now_what_they_refused_before(workspace: Path) -> None:
-    answers = [
-        calling(("switch_mode", {"mode_slug": slug, "reason": "x"}), prefix=slug)
-        for slug in ("code", "debug")
-    ]
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=answers)))
-    await talk.say("go")
-    await talk.decide(REJECT)
-    await talk.decide(edit("switch_mode", mode_slug="code", reason="after all"))
-    assert await talk.mode() == "code"
-
-
 async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(workspace: Path) -> None:
     question = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("ask_followup_question", question),
-        ("switch_mode", {"mode_slug": "debug", "reason": "x"}),
-    ]
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[calling(*calls)])))
+    talk = script(workspace, [("ask_followup_question", question), switch_to("debug")])
     await talk.say("go")
     await talk.decide({"type": "respond", "message": "y (switch to code)"}, APPROVE)
     assert await talk.mode() == "debug"

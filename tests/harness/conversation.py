@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,6 +21,8 @@ from graph.models.offline import OfflineModel
 from modes.catalog import Catalog
 from modes.policy import Approvals
 from tests.harness.modes import load_test_catalog
+from tests.harness.scripted import Call, ScriptedModel, calling
+from tools.deps import Commands
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
@@ -34,16 +36,19 @@ def edit(name: str, **args: Any) -> dict[str, Any]:
 
 
 def make_agent(
-    workspace: Path,
+    workspace: Path | Workspace,
     model: BaseChatModel | str | None = None,
     approvals: Approvals = Approvals.MANUAL,
     saver: BaseCheckpointSaver[Any] | None = None,
     catalog: Catalog | None = None,
+    commands: Commands | None = None,
+    **more: Any,
 ) -> Agent:
     """An agent on ``workspace``, with the offline model unless another is given."""
     catalog = catalog or load_test_catalog()
-    toolbox = build_toolbox(Workspace(workspace), catalog)
-    deps = AgentDeps(catalog, toolbox, Models(model or OfflineModel()), approvals)
+    place = Workspace(workspace) if isinstance(workspace, Path) else workspace
+    toolbox = build_toolbox(place, catalog, commands)
+    deps = AgentDeps(catalog, toolbox, Models(model or OfflineModel()), approvals, **more)
     return build_agent(deps, saver or InMemorySaver())
 
 
@@ -109,6 +114,18 @@ class Conversation:
         interrupts = (await self.agent.aget_state(self.config)).interrupts
         assert len(interrupts) <= 1
         return list(interrupts[0].value["action_requests"]) if interrupts else []
+
+
+def script(workspace: Path, *steps: Sequence[Call], **options: Any) -> Conversation:
+    """A conversation with a model that makes the calls of one step after the other.
+
+    Their ids are ``call_0``, ``call_1``, ... in the first step, ``step1_0``, ... in the second.
+    """
+    answers = [
+        calling(*calls, prefix=f"step{number}" if number else "call")
+        for number, calls in enumerate(steps)
+    ]
+    return Conversation(make_agent(workspace, ScriptedModel(answers=answers), **options))
 
 
 async def until(condition: Callable[[], bool], seconds: float = 30) -> None:

@@ -12,6 +12,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 from typing_extensions import override
 
+Call = tuple[str, dict[str, Any]]
+"""A tool's name, and the arguments."""
+
 
 class Asked:
     """One request to the model: the messages, and the names of the tools bound."""
@@ -61,7 +64,7 @@ class ScriptedModel(BaseChatModel):
         return self._generate(messages, **kwargs)
 
 
-def calling(*calls: tuple[str, dict[str, Any]], prefix: str = "call") -> AIMessage:
+def calling(*calls: Call, prefix: str = "call") -> AIMessage:
     """A message that calls tools, with ids ``call_0``, ``call_1``, ..."""
     return AIMessage(
         "",
