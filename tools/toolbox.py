@@ -13,7 +13,7 @@ from modes.errors import ConfigurationError, InvalidCallError
 from modes.files.modes_file import OLD_GROUPS
 from modes.rules.urls import parse_url
 from modes.toolspec import ToolSpec
-from tools import GROUPS, TOOLS
+from tools import TOOLS
 from tools.arguments import BROKEN, find_unserializable
 from tools.deps import Commands, ToolDeps
 from tools.processes.sandboxes import Sandbox
@@ -146,23 +146,23 @@ def build_toolbox(
     """
     commands = commands or Commands()
     modes = {slug: catalog[slug] for slug in catalog}
-    tools = _make_tools(ToolDeps(workspace, modes, commands, allowed_hosts))
+    tools = make_tools(TOOLS, ToolDeps(workspace, modes, commands, allowed_hosts))
     return Toolbox(workspace, tools, commands.sandbox)
 
 
 def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:
     """What the rules must know of every tool; the same whatever the modes."""
-    return tuple(tool.spec for tool in _make_tools(ToolDeps(workspace)))
+    return tuple(tool.spec for tool in make_tools(TOOLS, ToolDeps(workspace)))
 
 
-def _make_tools(deps: ToolDeps) -> Iterator[Tool]:
-    for group in GROUPS:
-        if not _GROUP.fullmatch(group) or group in OLD_GROUPS:
+def make_tools(listed: Iterable[tuple[str | None, str]], deps: ToolDeps) -> Iterator[Tool]:
+    """The tools of a list like ``tools.TOOLS``; raises ``ConfigurationError``."""
+    for group, name in listed:
+        if group is not None and (not _GROUP.fullmatch(group) or group in OLD_GROUPS):
             raise ConfigurationError(
                 f"tools/__init__.py: {group!r} cannot be a tool group; take small letters, digits "
-                f"and dashes, and none of: {', '.join(OLD_GROUPS)}"
+                f"and dashes, and neither of: {', '.join(OLD_GROUPS)}"
             )
-    for needed, name in TOOLS:
         try:
             make = resolve_name(name)
         except (ImportError, AttributeError, ValueError) as error:
@@ -171,4 +171,4 @@ def _make_tools(deps: ToolDeps) -> Iterator[Tool]:
                 "write 'tools.module:function'"
             ) from error
         for tool in make(deps):
-            yield tool.in_group(needed)
+            yield tool.in_group(group)

@@ -5,7 +5,7 @@ same functions and compare.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from graph.settings import ROOT
@@ -64,6 +64,28 @@ _CALLS = {
 }
 
 
+def effects_table(_: Catalog) -> str:
+    """The effects and what follows from each, as a Markdown table."""
+    rows = [
+        f"| `{effect.name}` | {effect.does} | {effect.asks} | {_yes(effect.can_be_remembered)} "
+        f"| {_yes(effect.result_is_data)} | {_yes(effect.runs_beside_others)} |"
+        for effect in EFFECTS.values()
+    ]
+    heads = [
+        "effect",
+        "a call",
+        "asks",
+        "can be remembered",
+        "result is data",
+        "runs beside others",
+    ]
+    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else ""
+
+
 def with_parts(name: str, text: str, catalog: Catalog) -> str:
     """The page ``name`` with its generated parts made anew.
 
@@ -78,9 +100,9 @@ def with_parts(name: str, text: str, catalog: Catalog) -> str:
     return text
 
 
-PARTS = {
+PARTS: Mapping[str, Mapping[str, Callable[[Catalog], str]]] = {
     "README.md": {"modes": modes_table, "approvals": approvals_table},
-    "docs/modes.md": {"diagram": diagram},
+    "docs/modes.md": {"diagram": diagram, "effects": effects_table},
 }
 """What is generated, by page."""
 

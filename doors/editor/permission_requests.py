@@ -136,6 +136,8 @@ def _offer_answers(action: ActionRequest) -> Iterator[Option]:
 def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Option]:
     yield Option("once", "Allow once", "allow_once", {"type": "approve"})
     if "remember" in action:
-        name = f"Always in this session: {plain(view.title, MAX_LABEL)}"
+        # For a fetch it is the whole site, of which the title shows one page.
+        what = action["remember"] if view.effect.reaches_network else view.title
+        name = f"Always in this session: {plain(what, MAX_LABEL)}"
         yield Option("always", name, "allow_always", {"type": "approve", "remember": True})
     yield Option("reject", "Reject", "reject_once", {"type": "reject"})

@@ -524,3 +524,12 @@ def test_the_agent_s_own_files_in_the_workspace(place: UserFolders) -> None:
             assert found.kind == "deny", path
         found = verdict(deps.catalog["mine"], spec, {"path": "a/home/x"}, Approvals.AUTO)
         assert found.kind == "allow"
+
+
+@pytest.mark.parametrize("group", ["fly", "Read", "read\u200b"])
+def test_an_unknown_tool_group_is_named(place: UserFolders, group: str) -> None:
+    place.global_modes.write_text(modes_file("a", groups=group))
+    deps = place.loader().deps()
+    assert "a" not in deps.catalog
+    assert "mode 'a': groups: unknown group '" in deps.notices[0]
+    assert ", mcp (tools/__init__.py lists them)" in deps.notices[0]

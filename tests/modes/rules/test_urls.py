@@ -4,7 +4,7 @@ import pytest
 
 from modes.effects import EFFECTS
 from modes.mode import Mode, UserRules
-from modes.policy import Approvals, RememberedApprovals, verdict
+from modes.policy import Approvals, verdict
 from modes.rules.matching import Subject, check_pattern
 from modes.rules.permissions import Kind
 from modes.rules.urls import parse_authority, parse_url
@@ -163,7 +163,7 @@ def test_a_pattern_that_would_match_nothing_is_refused(pattern: str) -> None:
 @pytest.mark.parametrize("policy", list(Approvals))
 def test_the_network_asks_unless_it_is_allowed(policy: Approvals) -> None:
     def kind(mode: Mode, url: str, *patterns: str, exact: str = "") -> str:
-        remembered = RememberedApprovals([exact] if exact else [], patterns)
+        remembered = [*((pattern, False) for pattern in patterns), (exact, True)]
         return verdict(mode, FETCH, {"url": url}, policy, remembered).kind
 
     page, other = "https://docs.python.org/3/", "https://docs.python.org.evil.com/3/"

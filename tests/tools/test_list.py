@@ -1,0 +1,77 @@
+"""The list of tools: what does not fit is refused, with the file's name and what to do."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modes.errors import ConfigurationError
+from tests.harness.modes import load_test_catalog
+from tools import GROUPS, IN_EVERY_MODE, TOOLS
+from tools.deps import ToolDeps
+from tools.tool import Tool
+from tools.toolbox import Toolbox, build_toolbox, make_tools
+from tools.workspace.workspace import Workspace
+
+HERE = "tests/tools/test_list.py: fetch_url"
+
+
+def fetch_url(url: str, depth: int = 1) -> str:
+    """Fetch a page."""
+    return f"{url} {depth}"
+
+
+def my_tools(_: ToolDeps) -> list[Tool]:
+    return [Tool.of(fetch_url, "network", url="url")]
+
+
+@pytest.mark.parametrize(
+    ("effect", "rest", "says"),
+    [
+        ("fetch", {}, "has the unknown effect 'fetch'; the effects are: read, edit, command, net"),
+        ("nothing", {}, "has the unknown effect 'nothing'"),
+        ("network", {"url": "link"}, "has no argument 'link', which url= names; its arguments are"),
+        ("command", {"command": "line"}, "has no argument 'line', which command= names"),
+        ("read", {"paths": ("url", "path")}, "has no argument 'path', which paths= names"),
+        ("read", {"url": "url"}, "names url= with the effect 'read'; what fetches has 'network'"),
+    ],
+)
+def test_a_tool_that_does_not_fit_its_function(effect: Any, rest: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Tool.of(fetch_url, effect, **rest)
+    assert str(refused.value).startswith(f"{HERE} {says}")
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "says"),
+    [
+        ("web", "tools.wbe:web_tools", "No module named 'tools.wbe'"),
+        ("web", "tools.read:web_tools", "no attribute 'web_tools'"),
+        ("web", "tools/web.py", "'tools/web.py' cannot be loaded"),
+        ("Web", f"{__name__}:my_tools", "'Web' cannot be a tool group"),
+        ("", f"{__name__}:my_tools", "'' cannot be a tool group"),
+        ("browser", f"{__name__}:my_tools", "'browser' cannot be a tool group"),
+    ],
+)
+def test_a_line_that_does_not_hold(tmp_path: Path, group: str, name: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^tools/__init__\.py: ") as refused:
+        list(make_tools([(group, name)], ToolDeps(Workspace(tmp_path))))
+    assert says in str(refused.value)
+
+
+def test_two_tools_of_one_name(tmp_path: Path) -> None:
+    listed = [(group, f"{__name__}:my_tools") for group in ("web", IN_EVERY_MODE)]
+    workspace = Workspace(tmp_path)
+    with pytest.raises(ConfigurationError) as refused:
+        Toolbox(workspace, make_tools(listed, ToolDeps(workspace)))
+    here = HERE.partition(":")[0]
+    assert str(refused.value) == (
+        f"two tools are called 'fetch_url', in {here} and {here}; rename one of them"
+    )
+
+
+def test_the_group_of_a_tool_is_the_one_of_its_line(tmp_path: Path) -> None:
+    specs = build_toolbox(Workspace(tmp_path), load_test_catalog()).specs
+    assert {spec.group for spec in specs} == {group for group, _ in TOOLS}
+    assert GROUPS[:3] == ("read", "edit", "command")
+    assert GROUPS[-1] == "mcp"
