@@ -1,7 +1,7 @@
-"""Whatever is said, decided and set, in whatever order: the promises hold.
+"""Whatever is said, decided and set, in whatever order: the guarantees hold.
 
-The oracle is written without the project's own rules, so that a fault in them
-shows: what each mode may do stands in ``may_run`` once more, in other words.
+What each mode may do is written down once more, in ``may_run``, without the project's own rules, so
+that a mistake in them shows.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ import json
 import posixpath
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from hypothesis import HealthCheck, settings
@@ -25,6 +25,7 @@ from typing_extensions import override
 from graph.models.offline import OfflineModel
 from tests.harness.conversation import Conversation, make_agent, problems
 
+T = TypeVar("T")
 MODES = ("ask", "architect", "code", "debug")
 PATHS = st.sampled_from(
     ["a.txt", "plan.md", "plan.md/../a.py", "sub/x.md", "../out.md", "PLAN.MD", "a.md\n", ""]
@@ -48,13 +49,7 @@ CALLS = st.one_of(
 LINES = st.sampled_from(
     [
         "hello",
-        "list",
-        "read a.txt",
-        "write a.txt: x",
         "write plan.md: x",
-        "run echo x >> log.txt",
-        "switch to code: now",
-        "switch to architect",
         "read a.txt & write b.txt: y & switch to debug",
         "write a.txt: x & read a.txt & switch to code & list",
         "run echo x >> log.txt & switch to architect",
@@ -88,7 +83,7 @@ class UnboundModel(OfflineModel):
 
 
 class Recorder(AsyncCallbackHandler):
-    """Which tool ran, with which arguments, and in which mode its call was written."""
+    """Records which tool ran on what, and in which mode its call was written."""
 
     def __init__(self) -> None:
         self.mode_of: dict[str, str] = {}
@@ -153,6 +148,9 @@ class Promises(RuleBasedStateMachine):
         self.switches = 0
         self.seen = 0
 
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(coroutine)
+
     @override
     def teardown(self) -> None:
         self.runner.close()
@@ -160,15 +158,15 @@ class Promises(RuleBasedStateMachine):
 
     @rule(text=LINES)
     def says(self, text: str) -> None:
-        self.runner.run(self.talk.say(text))
+        self.run(self.talk.say(text))
 
     @rule(steps=st.lists(st.lists(CALLS, min_size=1, max_size=4), min_size=1, max_size=3))
     def makes_the_model_call(self, steps: list[list[Any]]) -> None:
-        self.runner.run(self.talk.say(json.dumps(steps)))
+        self.run(self.talk.say(json.dumps(steps)))
 
     @rule(data=st.data())
     def decides(self, data: st.DataObject) -> None:
-        waiting = self.runner.run(self.talk.waiting())
+        waiting = self.run(self.talk.waiting())
         if not waiting:
             return
         decisions = [data.draw(self.decision(request)) for request in waiting]
@@ -184,7 +182,7 @@ class Promises(RuleBasedStateMachine):
         if chosen is not None:
             self.mode = chosen
             self.switches += 1
-        self.runner.run(self.talk.decide(*decisions))
+        self.run(self.talk.decide(*decisions))
 
     def decision(self, request: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
         name = request["name"]
@@ -212,27 +210,27 @@ class Promises(RuleBasedStateMachine):
         given: dict[str, Any] = {"mode": mode}
         if text is not None:
             given["messages"] = [{"role": "user", "content": text}]
-        self.runner.run(self.talk.send(given))
+        self.run(self.talk.send(given))
 
     @rule(mode=st.sampled_from(MODES))
     def host_updates_the_state(self, mode: str) -> None:
-        waiting = self.runner.run(self.talk.waiting())
-        if self.runner.run(self.talk.values()):
+        waiting = self.run(self.talk.waiting())
+        if self.run(self.talk.values()):
             self.switches += mode != self.mode
             self.mode = mode
-            self.runner.run(self.talk.agent.aupdate_state(self.talk.config, {"mode": mode}))
+            self.run(self.talk.agent.aupdate_state(self.talk.config, {"mode": mode}))
             # Either way to go on: as one answers an interrupt, or as one says something new.
-            self.runner.run(self.talk.send(None if waiting else {"approvals": self.approvals}))
+            self.run(self.talk.send(None if waiting else {"approvals": self.approvals}))
 
     @rule(policy=st.sampled_from(["manual", "auto"]))
     def host_sets_approvals(self, policy: str) -> None:
         self.approvals = policy
-        self.runner.run(self.talk.send({"approvals": policy}))
+        self.run(self.talk.send({"approvals": policy}))
 
     @rule(slug=st.sampled_from(["kode", "", "Ask"]))
     def host_errs(self, slug: str) -> None:
         try:
-            self.runner.run(self.talk.send({"mode": slug}))
+            self.run(self.talk.send({"mode": slug}))
         except ValueError as error:
             assert repr(slug) in str(error)
         else:
@@ -253,15 +251,15 @@ class Promises(RuleBasedStateMachine):
 
     @invariant()
     def the_mode_is_what_a_person_or_the_host_made_it(self) -> None:
-        values = self.runner.run(self.talk.values())
+        values = self.run(self.talk.values())
         if values:
             assert values["mode"] == self.mode
             assert len(values["mode_changes"]) == self.switches
 
     @invariant()
     def every_call_has_one_answer(self) -> None:
-        messages: Sequence[BaseMessage] = self.runner.run(self.talk.messages())
-        waiting = self.runner.run(self.talk.waiting())
+        messages: Sequence[BaseMessage] = self.run(self.talk.messages())
+        waiting = self.run(self.talk.waiting())
         found = problems(list(messages))
         assert found == []
         if not waiting and messages:
@@ -270,8 +268,8 @@ class Promises(RuleBasedStateMachine):
 
 
 Promises.TestCase.settings = settings(
-    max_examples=60,
-    stateful_step_count=12,
+    max_examples=25,
+    stateful_step_count=10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,
