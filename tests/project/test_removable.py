@@ -11,52 +11,86 @@ import pytest
 from graph.settings import ROOT
 from tests.harness.clone import change, copy_project
 
+IS_ALLOWED = """
+from pathlib import Path
+from graph.configuration.loading import AgentLoader
+from graph.settings import Settings
+from modes.policy import Approvals, verdict
+
+deps = AgentLoader(Settings(workspace=Path("modes"), approvals="auto", sandbox="auto")).deps()
+spec = deps.toolbox["execute_command"].spec
+found = verdict(deps.catalog["code"], spec, {"command": "git status"}, Approvals.AUTO)
+print(f"{found.kind}: {found.reason}")
+"""
+
 
 class Part(NamedTuple):
     """What is deleted, and what is tried then."""
 
-    folders: tuple[str, ...]
+    folder: str
     file: str
     line: str
-    """The line of ``file`` that names it."""
+    """The line of ``file`` that names it, the only one in the code that remains."""
     tests: tuple[str, ...]
     """Of what remains, those that show that an agent without it works."""
+    tried: dict[str, str]
+    """What a piece of Python prints then."""
 
 
 PARTS = {
     "editor": Part(
-        ("doors/editor/", "tests/doors/editor/"),
+        "doors/editor",
         "pyproject.toml",
         'modeshift-acp = "doors.editor.main:main"\n',
-        (
-            "tests/doors/commands/test_reports.py",
-            "tests/graph/test_turns.py",
-        ),
+        ("tests/project/test_rooms.py", "tests/graph/test_turns.py"),
+        {"from doors.commands.__main__ import main; main(['modes'])": "switch_mode"},
     ),
     "sandbox": Part(
-        ("tools/sandbox/", "tests/tools/sandbox/"),
+        "tools/sandbox",
         "tools/processes/sandboxes.py",
         '    "tools.sandbox.sandbox:find_sandbox",\n',
-        ("tests/doors/commands/test_reports.py", "tests/tools/test_tools.py"),
+        ("tests/project/test_rooms.py", "tests/tools/test_tools.py"),
+        {
+            IS_ALLOWED: "ask: runs a command, not sandboxed",
+            "from doors.commands.__main__ import main; main(['doctor'])": "has no sandbox",
+        },
     ),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
-def test_what_remains_passes_its_checks(name: str, tmp_path: Path) -> None:
+def test_what_remains_passes_its_checks(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     part = PARTS[name]
-    copy_project(tmp_path, wanted=lambda file: not file.startswith(part.folders))
-    change(tmp_path / part.file, part.line, "")
+    folders = (f"{part.folder}/", f"tests/{part.folder}/")
+    copy_project(tmp_path, wanted=lambda file: not file.startswith(folders))
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     if (ROOT / ".mypy_cache").is_dir():  # takes most of the time off
         shutil.copytree(ROOT / ".mypy_cache", tmp_path / ".mypy_cache")
-    tests = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *part.tests)
-    for command in ((program("mypy"),), (program("lint-imports"),), tests):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    change(tmp_path / part.file, part.line, "")
+    for top in ("modes", "prompts", "tools", "graph", "doors", "benchmarks"):
+        for file in (tmp_path / top).rglob("*.py"):
+            assert part.folder.replace("/", ".") not in file.read_text(), file
+    for command in (
+        (program("ruff"), "check", "."),
+        (program("mypy"),),
+        (program("lint-imports"),),
+        (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *part.tests),
+    ):
+        run(tmp_path, *command)
+    monkeypatch.setenv("SANDBOX", "auto")
+    for code, shown in part.tried.items():
+        assert shown in run(tmp_path, sys.executable, "-c", code)
 
 
 def program(name: str) -> str:
     """Beside the Python that runs this."""
     return str(Path(sys.executable).with_name(name))
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
