@@ -18,6 +18,7 @@ from langchain_core.messages import (
 from langchain_core.messages.ai import add_ai_message_chunks
 
 from graph.messages.normal_form import AnyCall, explain_bad_json, mark_broken, normalize
+from graph.messages.repair import BROKE_OFF
 from modes.errors import ProviderError
 
 REFUSED = "The model declined to answer."
@@ -25,10 +26,6 @@ CUT_OFF = "[Cut off: the model's limit of tokens for an answer was reached.]"
 TOO_LONG = (
     "the answer was cut off at the model's limit of tokens, perhaps in the middle of this call; "
     "make it again in smaller parts"
-)
-BROKE_OFF = (
-    "the model's answer broke off, and nothing of it is kept; send a message, such as 'go on', "
-    "to try again"
 )
 EMPTY = (
     "the model answered with nothing, as some do when they decline or have no more to say; "

@@ -17,6 +17,11 @@ UNKNOWN = (
     "Find out before you do it again."
 )
 
+BROKE_OFF = (
+    "the model's answer broke off, and nothing of it is kept; send a message, such as 'go on', "
+    "to try again"
+)
+
 
 def not_run(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:
     """The result of a call that did not run."""

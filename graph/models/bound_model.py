@@ -25,9 +25,6 @@ from graph.models.provider_errors import (
 from graph.models.providers import TIME_LIMIT
 from modes.errors import ProviderError
 
-FIRST_WAIT = 0.5
-"""Seconds before the second try if the provider does not say; twice that before the third."""
-
 
 @dataclass(frozen=True)
 class BoundModel:
@@ -43,6 +40,8 @@ class BoundModel:
     """The origin of its answers; see ``provider_form``."""
     service: Service
     time_limit: float = TIME_LIMIT
+    first_wait: float = 0.5
+    """Seconds before the second try if the provider does not say; twice that before the third."""
 
 
 async def call_model(
@@ -59,11 +58,11 @@ async def call_model(
     fields = bound.service.fields
     for number in range(1, TRIES + 1):
         listener = _Listener(bound.time_limit)
+        sent = _prepare(bound, messages, fields)
         try:
-            sent = _prepare(bound, messages, fields)
             answer = await _ask(bound, sent, fields.arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
-            wait = FIRST_WAIT * number if (said := read_retry_after(error)) is None else said
+            wait = bound.first_wait * number if (said := read_retry_after(error)) is None else said
             if less := bound.service.without(error, fields):
                 fields, wait = less, 0
             may_help = (less or is_worth_another_try(error)) and not listener.has_begun

@@ -84,10 +84,10 @@ def load_model(name: str) -> BaseChatModel:
 
 def _load_replay(name: str, path: str) -> BaseChatModel:
     try:
-        from graph.replay.replay_model import replay_model  # noqa: PLC0415  # vcrpy is an extra
+        from graph.replay.player import load_replay  # noqa: PLC0415  # vcrpy is an extra
     except ImportError as error:
         raise ConfigurationError(
             f"the model {name!r} needs the extra 'replay' of pyproject.toml, which is not "
             "installed (remove .venv and start again, or: .venv/bin/uv pip install vcrpy)"
         ) from error
-    return replay_model(ROOT / path)
+    return load_replay(ROOT / path)

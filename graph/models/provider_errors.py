@@ -16,7 +16,7 @@ from langchain_core.exceptions import (
     ModelTimeoutError,
 )
 
-from graph.messages.from_model import BROKE_OFF
+from graph.messages.repair import BROKE_OFF
 from graph.models.providers import PROVIDERS
 from graph.models.secrets import find_secrets, mask_secrets
 from modes.errors import ModeshiftError, ProviderError, told

@@ -8,5 +8,4 @@ __all__ = (  # the public modules
     "cassette",
     "dialogue",
     "player",
-    "replay_model",
 )

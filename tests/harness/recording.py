@@ -36,8 +36,7 @@ from graph.replay.cassette import (
     decode_body,
     load_cassette,
 )
-from graph.replay.player import OTHER_CLIENTS
-from graph.replay.replay_model import LOCAL_SERVER
+from graph.replay.player import LOCAL_SERVER, OTHER_CLIENTS
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.harness.cassette_writer import SCRIPTED, dump_cassette, is_same

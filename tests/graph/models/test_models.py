@@ -1,16 +1,25 @@
-"""What a model needs before it can be asked, said when the agent starts."""
+"""What a model needs before it can be asked, and the limits that it is asked within."""
 
-import os
+import asyncio
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import MessagesState, StateGraph
+from typing_extensions import override
 
+from graph.models.anthropic import Service
+from graph.models.bound_model import BoundModel, call_model
 from graph.models.loading import load_model
-from graph.models.providers import PROVIDERS
+from graph.models.providers import PROVIDERS, TIME_LIMIT
 from graph.settings import ROOT
-from modes.errors import ConfigurationError
-from tests.harness import prefork
+from modes.errors import ConfigurationError, ProviderError
 
 
 @pytest.mark.parametrize(
@@ -90,21 +99,113 @@ def key_of(name: str) -> str:
     return str(model.openai_api_key.get_secret_value())  # type: ignore[attr-defined]  # ChatOpenAI's
 
 
-@pytest.mark.parametrize("name", ["openai:gpt-5.5", "anthropic:claude-sonnet-5-5"])
-def test_a_request_is_bounded_and_the_client_does_not_retry(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_no_client_retries_and_all_have_one_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is installed, and not in our table: Azure's."""
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
-    model = load_model(name)
-    client = getattr(model, "root_async_client", None) or model._async_client  # type: ignore[attr-defined]
-    assert (client.max_retries, client.timeout) == (0, 600.0)
-    assert getattr(model, "stream_chunk_timeout", 600.0) == 600.0, "it may reason for long"
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "a-key")
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("OPENAI_API_VERSION", "2026-01-01")
+    models: list[Any] = [
+        load_model(name) for name in ("openai:x", "azure_openai:x", "anthropic:x", "ollama:x")
+    ]
+    *openais, anthropic, ollama = models
+    for model in openais:
+        assert (model.root_async_client.max_retries, model.stream_chunk_timeout) == (0, TIME_LIMIT)
+        assert model.root_async_client.timeout == TIME_LIMIT
+    client = anthropic._async_client
+    assert (client.max_retries, client.timeout) == (0, TIME_LIMIT)
+    assert ollama._async_client._client.timeout.read == TIME_LIMIT
 
 
-async def test_ollamas_requests_are_bounded_too() -> None:
-    model: Any = load_model("ollama:qwen3")
-    assert model._async_client._client.timeout.read == 600.0
+INTEGRATION = """
+from typing import Any
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from pydantic import ConfigDict, Field
+
+class {name}(FakeListChatModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model: str
+    responses: list[str] = []
+    {fields}
+"""
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "fields"),
+    [
+        ("groq", "ChatGroq", "request_timeout: float = Field(None, alias='timeout')"),
+        ("perplexity", "ChatPerplexity", "timeout: int = 5"),
+        ("together", "ChatTogether", "default_request_timeout: float = 5"),
+        ("xai", "ChatXAI", ""),
+    ],
+)
+def test_an_integration_that_is_not_known_here_is_limited_by_the_fields_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: str, name: str, fields: str
+) -> None:
+    retries = "max_retries: int = 5" if fields else "..."
+    text = INTEGRATION.format(name=name, fields=f"{fields}\n    {retries}")
+    (tmp_path / f"langchain_{provider}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    model: Any = load_model(f"{provider}:x")
+    assert getattr(model, "max_retries", 0) == 0
+    if fields:
+        assert getattr(model, fields.partition(":")[0]) == TIME_LIMIT
+
+
+class SlowModel(GenericFakeChatModel):
+    """Calls ``pause`` before each of its words, and has no limits of its own."""
+
+    pause: Any
+
+    @override
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        await self.pause()
+        return super()._generate(*args, **kwargs)
+
+    @override
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in super()._stream(*args, **kwargs):
+            await self.pause()
+            yield chunk
+
+
+def bind_slow(pause: Any, **options: Any) -> BoundModel:
+    model = SlowModel(messages=iter([AIMessage("one two three")]), pause=pause)
+    prompt = SystemMessage("Be slow.")
+    return BoundModel("ask", prompt, model, "slow:x", "slow", Service("slow:x"), **options)
+
+
+async def test_the_time_limit_holds_for_a_client_that_has_none() -> None:
+    bound = bind_slow(asyncio.Event().wait, time_limit=0.01, first_wait=0)
+    with pytest.raises(ProviderError, match=r"\(tried 3 times\): no answer in time"):
+        await call_model(bound, [HumanMessage("go")], {})
+
+
+async def test_the_time_limit_starts_anew_with_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop's clock is put forward by two thirds of the limit before each word."""
+    loop = asyncio.get_running_loop()
+    clock = loop.time
+    passed = 0.0
+    monkeypatch.setattr(loop, "time", lambda: clock() + passed)
+
+    async def pause() -> None:
+        nonlocal passed
+        passed += TIME_LIMIT * 2 / 3
+        await asyncio.sleep(0)
+
+    graph = StateGraph(MessagesState)
+
+    async def think(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+        return {"messages": [await call_model(bind_slow(pause), state["messages"], config)]}
+
+    graph.add_node("think", think)
+    graph.set_entry_point("think")
+    given: Any = {"messages": [HumanMessage("go")]}
+    stream: Any = graph.compile().astream(given, stream_mode="messages")
+    words = [part[0].text async for part in stream]
+    assert "".join(words) == "one two three"
+    assert passed > 2 * TIME_LIMIT
 
 
 def test_the_extras_are_those_of_the_project() -> None:
@@ -132,15 +233,13 @@ def test_the_extras_are_those_of_the_project() -> None:
     ],
 )
 def test_an_extra_that_is_not_installed(
-    tmp_path: Path, package: str, name: str, texts: list[str]
+    monkeypatch: pytest.MonkeyPatch, package: str, name: str, texts: list[str]
 ) -> None:
-    (tmp_path / "look.py").write_text(
-        "import sys\n"
-        f"names = [name for name in sys.modules if name.startswith({package!r})]\n"
-        f"sys.modules.update(dict.fromkeys([{package!r}, *names]))\n"
-        f"from graph.models.loading import load_model\nload_model({name!r})\n"
-    )
-    said = prefork.run("look", env=os.environ, cwd=tmp_path).stderr.splitlines()[-1]
-    assert "ConfigurationError" in said
+    loaded = [module for module in sys.modules if module.partition(".")[0] == package]
+    for module in {package, *loaded}:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "graph.replay.player", raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        load_model(name)
     for text in texts:
-        assert text in said
+        assert text in str(caught.value)

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.models.loading import load_model
 from modes.policy import Approvals
-from tests.graph.models.test_providers import use
+from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.recording import MODELS
 from tests.provider.script import Answer, Call, say
@@ -96,36 +96,35 @@ async def test_two_calls_a_switch_and_a_resume(
         assert all(tool["strict"] is False for tool in request.body["tools"])
 
 
-async def test_a_thread_that_changes_its_model(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was reasoned goes to a model that reasons, and is not lost meanwhile."""
-    saver = InMemorySaver()
-    talk: Any = None
+async def test_a_thread_that_changes_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasoning goes to a model that reasons, and is not lost in the meantime."""
     with serving([Answer("", (Call("list_files"),)), *[HERE] * 3]) as provider:
         use(provider, monkeypatch, "openai")
-        for model in (MODELS["openai"], "openai:gpt-4.1", "openai:gpt-5.6-terra"):
-            talk = talk_of(model, workspace, saver, talk)
-            await talk.say("go")
+        thread = ModelThread(provider, bind(MODELS["openai"]))
+        await thread.say()
+        await thread.proceed()
+        for model in ("openai:gpt-4.1", "openai:gpt-5.6-terra"):
+            thread.bound = bind(model)
+            await thread.say()
         assert (provider.refused, provider.steps_left) == ([], 0)
     assert [len(items(provider, "reasoning", number)) for number in range(4)] == [0, 1, 0, 2]
 
 
-async def test_ids_are_those_of_who_gave_them(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who cannot take one gets another, the same each time."""
+async def test_ids_stay_those_of_their_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that cannot take an id gets another, the same each time."""
     odd = "functions.list_files:0"
-    saver = InMemorySaver()
-    talk: Any = None
     sent = []
-    with serving([Answer("", (Call("list_files", {}, odd),)), *[HERE] * 6]) as provider:
-        for name in ("chat", "anthropic", "openai", "anthropic", "openai", "chat"):
-            use(provider, monkeypatch, name)
-            talk = talk_of(MODELS[name], workspace, saver, talk)
-            await talk.say("go")
+    with serving([Answer("", (Call("list_files", {}, odd),)), *[HERE] * 5]) as provider:
+        use(provider, monkeypatch)
+        thread = ModelThread(provider, bind(MODELS["chat"]))
+        await thread.say()
+        for name in ("anthropic", "openai", "anthropic", "openai", "chat"):
+            with monkeypatch.context() as patch:
+                use(provider, patch, name)
+                thread.bound = bind(MODELS[name])
+                await thread.say()
             sent.append(str(provider.requests[-1].body))
         assert (provider.refused, provider.steps_left) == ([], 0)
-    assert [text.count(odd) for text in sent] == [2, 0, 2, 0, 2, 2]
-    found = re.findall(r"call_[0-9a-f]{32}", sent[1] + sent[3])
+    assert [text.count(odd) for text in sent] == [0, 2, 0, 2, 2]
+    found = re.findall(r"call_[0-9a-f]{32}", sent[0] + sent[2])
     assert (len(found), len(set(found))) == (4, 1)

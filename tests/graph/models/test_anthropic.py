@@ -1,7 +1,7 @@
-"""What Anthropic is sent beside messages and tools, and what becomes of thoughts."""
+"""What Anthropic is sent beside messages and tools, and which thinking it gets back."""
 
 import logging
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +9,7 @@ from langchain_core.messages import HumanMessage
 
 from graph.models.anthropic import OptionalFields
 from modes.errors import ProviderError
-from modes.policy import Approvals
-from tests.graph.models.test_providers import use
-from tests.harness.conversation import Conversation, make_agent
+from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.provider.binding import BETA
 from tests.provider.script import Answer, Call, Failure, call, say
 from tests.provider.server import ScriptedProvider, serving
@@ -19,24 +17,32 @@ from tests.provider.server import ScriptedProvider, serving
 SONNET = "anthropic:claude-sonnet-5-5"
 CACHE = {"type": "ephemeral"}
 DROP = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-ASK = Answer(
-    calls=(Call("switch_mode", {"mode_slug": "code", "reason": "A file is wanted."}),),
-    thinking="ask",
-)
+ASK = Answer(calls=(Call("list_files"),), thinking="ask")
 CODE = Answer(calls=(Call("write_file", {"path": "a", "content": "x"}),), thinking="code")
 BOUND = Failure(
     "request",
     "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a "
     f"different conversation. That setting requires the `{BETA}` value.",
 )
+both_manners = pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
 
 
-def talk_with(workspace: Path, name: str = SONNET, *, is_streamed: bool = False) -> Conversation:
-    return Conversation(make_agent(workspace, name, Approvals.AUTO), is_streamed=is_streamed)
+class ModalThread(ModelThread):
+    """A thread whose mode can be changed: each mode has a prompt of its own."""
+
+    def __init__(
+        self, provider: ScriptedProvider, name: str = SONNET, *, is_streamed: bool = False
+    ) -> None:
+        super().__init__(provider, bind(name, "ask", is_streamed=is_streamed))
+        code = bind(name, "code", is_streamed=is_streamed)
+        self.modes = {"ask": self.bound, "code": replace(code, service=self.bound.service)}
+
+    def switch_to(self, mode: str) -> None:
+        self.bound = self.modes[mode]
 
 
-def thoughts(provider: ScriptedProvider) -> list[list[str]]:
-    """What each request sends back of them."""
+def thinking_sent(provider: ScriptedProvider) -> list[list[str]]:
+    """The thinking in each request."""
     return [
         [
             block["thinking"]
@@ -64,12 +70,13 @@ def thoughts(provider: ScriptedProvider) -> list[list[str]]:
         ("offline", False, False),
     ],
 )
-def test_who_is_sent_what(name: str, caches: bool, drops: bool) -> None:
+def test_which_model_is_sent_what(name: str, caches: bool, drops: bool) -> None:
     fields = OptionalFields.of(name)
-    thoughts = "of this mode" if drops else "all"
-    assert (fields.caches, fields.drops, fields.thinking) == (caches, drops, thoughts)
+    thinking = "of this mode" if drops else "all"
+    assert (fields.caches, fields.drops, fields.thinking) == (caches, drops, thinking)
 
 
+@both_manners
 @pytest.mark.parametrize(
     ("name", "thinking", "betas"),
     [
@@ -78,19 +85,15 @@ def test_who_is_sent_what(name: str, caches: bool, drops: bool) -> None:
     ],
 )
 async def test_what_is_on_the_wire(
-    workspace: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    thinking: Any,
-    betas: str,
-    *,
-    is_streamed: bool,
+    monkeypatch: pytest.MonkeyPatch, name: str, thinking: Any, betas: str, *, is_streamed: bool
 ) -> None:
-    """The cache's mark stands at the top: the service moves it along with the history."""
+    """The cache's mark is at the top level: the service moves it along with the history."""
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: mine-2026-01-01")
     with serving([call("list_files"), say("Here I am.")]) as provider:
         use(provider, monkeypatch, "anthropic")
-        await talk_with(workspace, name, is_streamed=is_streamed).say("go")
+        thread = ModelThread(provider, bind(name, is_streamed=is_streamed))
+        await thread.say()
+        await thread.proceed()
         assert provider.refused == []
     assert len(provider.requests) == 2
     for request in provider.requests:
@@ -100,78 +103,76 @@ async def test_what_is_on_the_wire(
         assert request.headers["anthropic-beta"] == betas
 
 
-async def test_a_thread_goes_on_through_switches(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where the model is one that checks and is not known to: from its own words."""
+async def test_a_model_that_checks_and_is_not_known_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so itself. All thinking is left out for the history that needs it, not for ever."""
     with serving([ASK, BOUND, CODE, BOUND, say("Done."), BOUND, BOUND]) as provider:
         use(provider, monkeypatch, "anthropic")
-        talk = talk_with(workspace, "anthropic:claude-opus-6")
-        await talk.say("go")
-        await talk.approve_all()
-        assert (await talk.messages())[-1].text == "Done."
+        thread = ModalThread(provider, "anthropic:claude-opus-6")
+        await thread.say()
+        thread.switch_to("code")
+        await thread.proceed()
+        assert (await thread.proceed()).text == "Done."
         with pytest.raises(ProviderError, match="bound to a different"):
-            await talk.say("and now?")
-    assert thoughts(provider) == [[], ["ask"], [], ["code"], [], ["code"], []], "and not for ever"
+            await thread.say("and now?")
+    assert thinking_sent(provider) == [[], ["ask"], [], ["code"], [], ["code"], []]
 
 
+@both_manners
 @pytest.mark.parametrize("unknown", [BETA, "block_binding"])
 async def test_a_service_that_refuses_the_header(
-    workspace: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     unknown: str,
     *,
     is_streamed: bool,
 ) -> None:
-    """It checks all the same: what was thought in an earlier mode stays away for good."""
+    """It checks all the same: thinking of an earlier mode stays away for good."""
     script = [ASK, CODE, CODE, say("Done."), say("Back."), say("Hello.")]
     caplog.set_level(logging.WARNING, "modeshift")
     with serving(script, unknown=unknown) as provider:
         use(provider, monkeypatch, "anthropic")
-        talk = talk_with(workspace, is_streamed=is_streamed)
-        await talk.say("go")
-        await talk.approve_all()
-        await talk.say("and back?", mode="ask")
-        other = Conversation(talk.agent)
-        await other.say("hello")
-        assert provider.refused == []
-        assert provider.steps_left == 0
+        thread = ModalThread(provider, is_streamed=is_streamed)
+        await thread.say()
+        thread.switch_to("code")
+        for _ in range(3):
+            await thread.proceed()
+        thread.switch_to("ask")
+        await thread.say("and back?")
+        await ModelThread(provider, thread.bound).say("hello")
+        assert (provider.refused, provider.steps_left) == ([], 0)
     first, *rest = [request.body for request in provider.requests]
     assert first.get("thinking") == DROP
     assert not any("thinking" in body for body in rest), "known from then on, in every thread"
     assert all(body["cache_control"] == CACHE for body in rest)
-    assert thoughts(provider) == [[], [], [], ["code"], ["code"] * 2, [], []]
+    assert thinking_sent(provider) == [[], [], [], ["code"], ["code"] * 2, [], []]
     (told,) = caplog.messages
     assert "refuses block_binding, or thinking of an earlier mode" in told
 
 
 @pytest.mark.parametrize("unknown", [BETA, None])
 async def test_a_history_that_was_edited(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, unknown: str | None
+    monkeypatch: pytest.MonkeyPatch, unknown: str | None
 ) -> None:
-    """The service drops thoughts of the same mode; without the header it is sent none."""
+    """The service drops thinking of the same mode; without the header it is sent none."""
     with serving([CODE, say("Done."), say("So?")], unknown=unknown) as provider:
         use(provider, monkeypatch, "anthropic")
-        talk = talk_with(workspace)
-        await talk.say("go", mode="code")
-        first = (await talk.messages())[0]
-        edited = HumanMessage("stay", id=first.id)
-        await talk.agent.aupdate_state(talk.config, {"messages": [edited]})
-        await talk.say("and now?")
-        assert (await talk.messages())[-1].text == "So?"
-        assert thoughts(provider)[-2:] == ([["code"], []] if unknown else [["code"], ["code"]])
+        thread = ModelThread(provider, bind(SONNET))
+        await thread.say()
+        await thread.proceed()
+        thread.messages[0] = HumanMessage("stay")
+        assert (await thread.say("and now?")).text == "So?"
+        assert thinking_sent(provider)[-2:] == [["code"], [] if unknown else ["code"]]
 
 
-async def test_a_service_that_refuses_the_cache(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_service_that_refuses_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving([ASK, CODE, say("Done.")], unknown="cache_control") as provider:
         use(provider, monkeypatch, "anthropic")
-        talk = talk_with(workspace)
-        await talk.say("go")
-        await talk.approve_all()
+        thread = ModalThread(provider)
+        await thread.say()
+        thread.switch_to("code")
+        await thread.proceed()
+        await thread.proceed()
         assert provider.refused == []
     assert ["cache_control" in one.body for one in provider.requests] == [True, *[False] * 3]
     assert all(one.body["thinking"] == DROP for one in provider.requests)
-    assert thoughts(provider)[-1] == ["code"]
+    assert thinking_sent(provider)[-1] == ["code"]
