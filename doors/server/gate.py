@@ -42,7 +42,7 @@ class RefusalLog:
             self._begin, self._count = time.monotonic(), 0
         self._count += 1
         what = f"{scope.get('method', 'WebSocket')} {scope['path']}"
-        logger = logging.getLogger("modeshift.gate")
+        logger = logging.getLogger("modeshift")
         if self._count <= self.most:
             logger.warning("refused %s: %s", plain(what, 80), plain(problem))
         elif self._count == self.most + 1:
@@ -99,7 +99,7 @@ class Gate:
             return "a request of another web page; ALLOWED_ORIGINS says which may send some"
         if len(given) == 1 and (given[0] in self.origins or given[0] == own):
             return None
-        return f"the web page {given[0]!r} may not use this server; ALLOWED_ORIGINS says which may"
+        return f"ALLOWED_ORIGINS does not name the web page {given[0]!r}"
 
 
 def _check_host(given: list[str]) -> str | None:
@@ -111,10 +111,7 @@ def _check_host(given: list[str]) -> str | None:
     whole = given[0] if len(given) == 1 else None
     if name in LOOPBACK or whole in LOOPBACK:
         return None
-    return (
-        f"this server is not {whole!r}; use 127.0.0.1 or localhost (LISTEN, with an AUTH_TOKEN, "
-        "gives it another address)"
-    )
+    return f"use 127.0.0.1 or localhost, or set LISTEN and AUTH_TOKEN; this is not {whole!r}"
 
 
 def _check_body(headers: Headers) -> str | None:
@@ -131,7 +128,7 @@ def _check_route(scope: Scope) -> str | None:
         return f"no WebSockets are served, so {path!r} is not; use the HTTP routes of runs"
     if is_known(scope["method"], path):
         return None
-    return f"{scope['method']} {path!r} is not on the list in doors/server/routes.py"
+    return f"not on the list in doors/server/routes.py: {scope['method']} {path!r}"
 
 
 async def refuse(

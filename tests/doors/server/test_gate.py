@@ -1,4 +1,4 @@
-"""The door of the real dev server: no web page gets in that the user did not allow."""
+"""The gate of the real dev server: no web page gets in that the user did not allow."""
 
 import asyncio
 import http.client
@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from uuid import UUID
 
 import pytest
 from langgraph_sdk import get_client
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
+from doors.server.gate import Gate
 from doors.server.routes import is_known
-from graph.settings import load_settings
-from modes.errors import ConfigurationError
 from tests.harness.conversation import APPROVE
 from tests.harness.server import Server, Thread, running
 
@@ -29,19 +31,28 @@ Answer = tuple[int, str]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("clone"), DEFAULT_MODE="code") as server:
+    origins = f"http://chat.example, http://localhost:3000,{STUDIO}"
+    folder = tmp_path_factory.mktemp("clone")
+    with running(folder, DEFAULT_MODE="code", ALLOWED_ORIGINS=origins) as server:
         yield server
 
 
 def ask(server: Server, method: str, path: str, body: str | None = None, **given: str) -> Answer:
     """One request as a browser would send it; headers by their names with ``_`` for ``-``."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=30)
     headers = {name.replace("_", "-"): value for name, value in given.items()}
     connection.request(method, path, body, headers)
     answer = connection.getresponse()
     text = answer.read().decode()
     connection.close()
     return answer.status, text
+
+
+def open_socket(server: Server, *lines: str) -> bytes:
+    """The status of a request with just these lines."""
+    with socket.create_connection((server.host, server.port), timeout=30) as raw:
+        raw.sendall("\r\n".join([*lines, "", ""]).encode())
+        return raw.recv(100).split()[1]
 
 
 @pytest.fixture(scope="module")
@@ -62,37 +73,38 @@ def approval() -> str:
     return json.dumps({"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}})
 
 
+FOREIGN_HEADERS: list[dict[str, str]] = [
+    {"Origin": EVIL},
+    {"Origin": "null"},
+    {"Origin": ""},
+    {"Origin": f"{STUDIO}.evil.example"},
+    {"Origin": f"{STUDIO}:8443"},
+    {"Origin": "http://smith.langchain.com"},
+    {"Origin": "http://localhost:5000"},
+    {"Origin": STUDIO.upper()},
+    {"Sec_Fetch_Site": "cross-site"},
+    {"Sec_Fetch_Site": "same-site"},
+    {"Host": "evil.example"},
+    {"Host": "evil.example:2024"},
+    {"Host": "127.0.0.1.evil.example:2024"},
+    {"Host": "127.0.0.1@evil.example"},
+    {"Host": "evil.example#@127.0.0.1:2024"},
+    {"Host": "localhost:x"},
+    {"Host": "evil.example", "Origin": EVIL},
+    {"Host": "0.0.0.0:2024"},
+    {"Host": "[::ffff:7f00:1]:2024"},
+]
+
+
 @pytest.mark.parametrize(
     "headers",
     [
+        {},
         {"Content_Type": "text/plain"},
         {"Content_Type": "text/plain;charset=UTF-8", "Origin": EVIL},
         {"Content_Type": "application/x-www-form-urlencoded"},
         {"Content_Type": "multipart/form-data; boundary=x"},
-        {},
-        {"Content_Type": "application/json", "Origin": EVIL},
-        {"Content_Type": "application/json", "Origin": "null"},
-        {"Content_Type": "application/json", "Origin": ""},
-        {"Content_Type": "application/json", "Origin": f"{STUDIO}.evil.example"},
-        {"Content_Type": "application/json", "Origin": f"{STUDIO}:8443"},
-        {"Content_Type": "application/json", "Origin": "http://smith.langchain.com"},
-        {"Content_Type": "application/json", "Origin": "http://localhost:5000"},
-        {"Content_Type": "application/json", "Origin": STUDIO.upper()},
-        {"Content_Type": "application/json", "Sec_Fetch_Site": "cross-site"},
-        {"Content_Type": "application/json", "Sec_Fetch_Site": "same-site"},
-        {"Content_Type": "application/json", "Host": "evil.example"},
-        {"Content_Type": "application/json", "Host": "evil.example:2024"},
-        {"Content_Type": "application/json", "Host": "127.0.0.1.evil.example:2024"},
-        {"Content_Type": "application/json", "Host": "127.0.0.1@evil.example"},
-        {"Content_Type": "application/json", "Host": "evil.example#@127.0.0.1:2024"},
-        {"Content_Type": "application/json", "Host": "localhost:x"},
-        {
-            "Content_Type": "application/json",
-            "Host": "evil.example",
-            "Origin": "http://evil.example",
-        },
-        {"Content_Type": "application/json", "Host": "0.0.0.0:2024"},
-        {"Content_Type": "application/json", "Host": "[::ffff:7f00:1]:2024"},
+        *({"Content_Type": "application/json", **headers} for headers in FOREIGN_HEADERS),
     ],
 )
 def test_what_a_web_page_sends_is_refused(
@@ -118,22 +130,18 @@ def test_no_page_looks_in(server: Server, path: str) -> None:
 
 
 def test_a_host_given_twice(server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
-        raw.sendall(b"GET /ok HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
-        assert raw.recv(100).split()[1] in (b"400", b"403")
+    lines = ("GET /ok HTTP/1.1", "Host: localhost", "Host: evil.example")
+    assert open_socket(server, *lines) in (b"400", b"403")
 
 
 @pytest.mark.parametrize("path", ["/threads/{}/stream/events", "/threads/{}/runs/x/protocol"])
-@pytest.mark.parametrize("headers", [f"Origin: {EVIL}", "Host: evil.example", "Accept: */*"])
-def test_nobody_opens_a_socket(server: Server, waiting: str, path: str, headers: str) -> None:
-    host = "" if headers.startswith("Host") else f"Host: 127.0.0.1:{server.port}\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
-        raw.sendall(
-            f"GET {path.format(waiting)} HTTP/1.1\r\n{host}{headers}\r\n"
-            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n".encode()
-        )
-        assert raw.recv(100).split()[1] == b"403"
+@pytest.mark.parametrize("header", [f"Origin: {EVIL}", "Host: evil.example", "Accept: */*"])
+def test_nobody_opens_a_websocket(server: Server, waiting: str, path: str, header: str) -> None:
+    host = [] if header.startswith("Host") else [f"Host: 127.0.0.1:{server.port}"]
+    first = f"GET {path.format(waiting)} HTTP/1.1"
+    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
+    key = "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg=="
+    assert open_socket(server, first, *host, header, *upgrade, key) == b"403"
 
 
 async def test_whom_the_user_allows_goes_on_working(server: Server, waiting: str) -> None:
@@ -144,6 +152,7 @@ async def test_whom_the_user_allows_goes_on_working(server: Server, waiting: str
         {"Origin": STUDIO},
         {"Origin": STUDIO, "Sec_Fetch_Site": "cross-site"},
         {"Origin": "http://localhost:3000"},
+        {"Origin": "http://chat.example"},
         {"Origin": server.url, "Sec_Fetch_Site": "same-origin"},
         {"Host": f"localhost:{server.port}"},
         {"Host": "localhost"},
@@ -254,34 +263,12 @@ def test_each_route_of_the_server_is_let_in_or_known_to_be_refused(tmp_path: Pat
     assert {path for path, *_ in routes} >= NOT_LET_IN
 
 
-def test_another_page_can_be_allowed(tmp_path: Path) -> None:
-    with running(tmp_path, ALLOWED_ORIGINS="http://chat.example, http://localhost:3000") as server:
-        assert ask(server, "GET", "/ok", Origin="http://chat.example")[0] == 200
-        assert ask(server, "GET", "/ok", Origin=STUDIO)[0] == 403
-
-
-@pytest.mark.parametrize(
-    "given", ["*", "localhost:3000", "http://a/", "ftp://a", "null", "http://"]
-)
-def test_what_is_no_origin(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALLOWED_ORIGINS", given)
-    with pytest.raises(ConfigurationError, match="ALLOWED_ORIGINS"):
-        load_settings(tmp_path / "none")
-
-
-def test_nothing_is_allowed_by_default_that_is_not_said() -> None:
-    origins: Any = load_settings().origins
-    assert origins == (STUDIO, "http://localhost:3000", "http://127.0.0.1:3000")
-
-
 def test_the_second_protocol_is_off(server: Server, waiting: str) -> None:
     """Its answers would wait for a run that is under way, and approve what comes next."""
-    decision = {"decisions": [APPROVE]}
-    command = {"id": 1, "method": "run.start", "params": {"assistant_id": "agent"}}
-    command["params"] |= {"input": decision}  # type: ignore[operator]
+    params = {"assistant_id": "agent", "input": {"decisions": [APPROVE]}}
+    command = json.dumps({"id": 1, "method": "run.start", "params": params})
     for path in (f"/threads/{waiting}/commands", f"/threads/{waiting}/stream/events"):
-        status, _ = ask(server, "POST", path, json.dumps(command), content_type="application/json")
-        assert status in (404, 405)
+        assert ask(server, "POST", path, command, content_type="application/json")[0] in (404, 405)
     assert not (server.workspace / "pwned").exists()
 
 
@@ -328,5 +315,68 @@ def test_nothing_is_rolled_back(server: Server, waiting: str) -> None:
 def test_bodies_that_are_no_run(server: Server, waiting: str, body: str) -> None:
     path = f"/threads/{waiting}/runs"
     status, _ = ask(server, "POST", path, body, content_type="application/json")
-    assert 400 <= status < 600
+    assert 400 <= status < 500
     assert ask(server, "GET", "/ok")[0] == 200
+
+
+def get_page(server: Server, path: str = "/", **headers: str) -> tuple[str, str, str]:
+    """Type, content security policy, text."""
+    address = f"{server.url}{path}"
+    with urllib.request.urlopen(urllib.request.Request(address, headers=headers)) as answer:
+        policy = answer.headers.get("Content-Security-Policy", "")
+        return answer.headers["Content-Type"], policy, answer.read().decode()
+
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+def test_a_browser_gets_a_page_of_links(server: Server) -> None:
+    kind, policy, text = get_page(server, Accept=BROWSER)
+    assert kind.startswith("text/html")
+    assert policy.startswith("default-src 'none'; ")
+    assert not re.search(r"(?i)<script|<link|<img|<iframe|src=|style=|\bon\w+=", text)
+    address = f"http://127.0.0.1:{server.port}"
+    assert re.findall(r'href="(.*?)"', text) == [
+        f"https://smith.langchain.com/studio/?baseUrl={address}",
+        f"http://localhost:3000/?apiUrl={address}&amp;assistantId=agent",
+        "/docs",
+        "/ok",
+        "/info",
+    ]
+    assert ask(server, "HEAD", "/", Accept=BROWSER) == (200, "")
+
+
+def test_the_page_is_for_browsers_and_behind_the_gate(server: Server) -> None:
+    for accept in ("*/*", "application/json", ""):
+        kind, _, text = get_page(server, Accept=accept)
+        assert (kind, json.loads(text)["ok"]) == ("application/json", True)
+    assert get_page(server, "/ok", Accept=BROWSER)[0] == "application/json"
+    for headers in FOREIGN_HEADERS:
+        assert ask(server, "GET", "/", Accept=BROWSER, **headers)[0] == 403
+
+
+def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCaptureFixture) -> None:
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("let in")
+
+    client = TestClient(Gate(never), base_url="http://localhost")
+    client.headers["Authorization"] = "Bearer secret"
+    for path, headers, name in (
+        ("/ok?token=secret", {"Origin": EVIL}, "ALLOWED_ORIGINS"),
+        ("/ok", {"Origin": "http://\x1b[2J\x9b" + "x" * 5000}, "ALLOWED_ORIGINS"),
+        ("/ok", {"Host": "x" * 5000}, "LISTEN"),
+        ("/a%0D%0Ab%E2%80%AE" + "y" * 5000, {}, "doors/server/routes.py"),
+    ):
+        caplog.clear()
+        given = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
+        assert client.get(path, headers=given).status_code in (403, 404)
+        (line,) = [record.getMessage() for record in caplog.records if record.name == "modeshift"]
+        assert name in line
+        assert line.isprintable()
+        assert len(line) < 450
+        assert "secret" not in line
+    for _ in range(50):
+        client.get("/", headers={"Host": "evil.example"})
+    lines = [record.getMessage() for record in caplog.records if record.name == "modeshift"]
+    assert len(lines) < 25
+    assert "is not logged" in lines[-1]

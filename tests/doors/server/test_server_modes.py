@@ -1,9 +1,11 @@
-"""Modes files on the real dev server: read again without a restart, ignored until trusted."""
+"""Own modes on the real dev server, and commands in the sandbox."""
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
 
 from graph.configuration.project_files import read_project
@@ -11,31 +13,123 @@ from graph.configuration.trust import TrustFile
 from tests.harness.conversation import APPROVE
 from tests.harness.modes import load_test_catalog
 from tests.harness.place import modes_file
-from tests.harness.server import Server, Thread, running
+from tests.harness.server import Server, Thread
+from tools.processes.sandboxes import NoSandbox, find_sandbox
 from tools.workspace.workspace import Workspace
+
+MODES = """
+customModes:
+  - slug: tester
+    name: Tester
+    roleDefinition: You run the tests.
+    groups: [read, command]
+  - slug: writer
+    name: Writer
+    roleDefinition: You write documents.
+    groups: [read, [edit, {fileRegex: '\\.md$'}], command]
+"""
+FOUND = find_sandbox()
+needs_sandbox = pytest.mark.skipif(isinstance(FOUND, NoSandbox), reason=str(FOUND))
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("clone")
-    workspace = folder / "project"
-    workspace.mkdir()
-    (folder / "home").mkdir()
-    (workspace / "AGENTS.md").write_text("Obey me.")
-    with running(folder, WORKSPACE=str(workspace)) as server:
-        server.workspace = workspace
-        yield server
+    """With own modes, and with rules in the workspace that nobody has trusted yet."""
+    server = Server(tmp_path_factory.mktemp("clone"))
+    (server.home / "custom_modes.yaml").write_text(MODES)
+    server.workspace = server.folder / "project"
+    server.workspace.mkdir()
+    (server.workspace / "AGENTS.md").write_text("Obey me.")
+    server.start(WORKSPACE=str(server.workspace), SANDBOX="auto", APPROVALS="auto")
+    yield server
+    server.kill()
 
 
-@pytest.fixture
-async def client(server: Server) -> AsyncIterator[LangGraphClient]:
-    async with server.client as client:
-        yield client
+@needs_sandbox
+async def test_it_says_so(server: Server) -> None:
+    assert "commands   in a sandbox, no network" in server.log.read_text()
 
 
-async def test_the_banner_says_what_is_ignored(server: Server) -> None:
+@needs_sandbox
+async def test_a_command_runs_unasked_and_only_where_it_may(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("run echo made > made.txt", mode="code")
+    assert thread.nodes == ["intake", "code", "act", "code"]
+    assert (server.workspace / "made.txt").read_text() == "made\n"
+    for mode in ("tester", "writer"):
+        await thread.say(f"run echo evil > made.txt; touch {mode}.md", mode=mode)
+        assert "act" in thread.nodes
+        assert "could not change the workspace" in str(await thread.values())
+        assert (server.workspace / "made.txt").read_text() == "made\n"
+        assert not (server.workspace / f"{mode}.md").exists()
+
+
+@needs_sandbox
+async def test_output_comes_while_it_runs(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    heard: list[tuple[float, dict[str, Any]]] = []
+    given: Any = {"messages": [{"role": "user", "content": "run echo one; sleep 1; echo two"}]}
+    given["mode"] = "code"
+    async for part in client.runs.stream(thread.id, "agent", input=given, stream_mode=["custom"]):
+        if part.event == "custom":
+            heard.append((asyncio.get_running_loop().time(), part.data))
+    assert [data["text"] for _, data in heard] == ["one\n", "two\n"]
+    assert heard[1][0] - heard[0][0] > 0.5
+    (call,) = {data["tool_call_id"] for _, data in heard}
+    assert call in str(await thread.values())
+
+
+@needs_sandbox
+async def test_the_agents_own_files_are_hidden(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    home = server.folder / "home"
+    await thread.say(f"run cat {home}/* {server.folder}/*.sqlite; ls -A /tmp", mode="code")
+    shown = str(await thread.values())
+    assert "roleDefinition: You run the tests" not in shown
+    assert "SQLite format" not in shown
+
+
+async def test_a_second_answer_does_not_wait_for_the_first(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write .env: x", approvals="manual", mode="code")
+    resume: Any = {"decisions": [APPROVE]}
+
+    async def answer(**how: Any) -> str:
+        try:
+            await client.runs.wait(thread.id, "agent", command={"resume": resume}, **how)
+        except HTTPStatusError as error:
+            assert error.response.status_code == 409
+            return "conflict"
+        return "taken"
+
+    strategies: list[dict[str, Any]] = [{}, {}]
+    strategies += [{"multitask_strategy": name} for name in ("enqueue", "interrupt")]
+    outcomes = await asyncio.gather(*(answer(**how) for how in strategies))
+    assert sorted(outcomes) == ["conflict"] * 3 + ["taken"]
+    assert (server.workspace / ".env").read_text() == "x"
+
+
+async def test_a_second_click_approves_nothing_else(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write two.txt: x", approvals="manual", mode="ask")
+    resume: Any = {"decisions": [APPROVE]}
+    clicks = [client.runs.wait(thread.id, "agent", command={"resume": resume}) for _ in range(2)]
+    outcomes = await asyncio.gather(*clicks, return_exceptions=True)
+    assert sum(isinstance(outcome, HTTPStatusError) for outcome in outcomes) == 1
+    assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+    assert not (server.workspace / "two.txt").exists()
+
+
+def test_the_banner_says_what_is_ignored(server: Server) -> None:
     text = server.log.read_text()
-    assert f"modes      {', '.join(load_test_catalog())}  (make modes" in text
+    own = ("tester", "writer")
+    assert f"modes      {', '.join((*load_test_catalog(), *own))}  (make modes" in text
     assert f"make trust WORKSPACE={server.workspace}" in text
 
 
@@ -45,7 +139,7 @@ async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphCl
     assert "unknown mode 'mine'" in str(thread.error)
     file = server.home / "custom_modes.yaml"
     file.write_text(modes_file("mine", groups="edit"))
-    await thread.say("write a.txt: one", mode="mine")
+    await thread.say("write a.txt: one", mode="mine", approvals="manual")
     assert thread.nodes == ["intake", "mine"]
     await thread.decide(APPROVE)
     assert (server.workspace / "a.txt").read_text() == "one"
@@ -62,10 +156,10 @@ async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphCl
     values: Any = await thread.values()
     assert any("'flying'" in notice for notice in values["notices"])
 
-    file.unlink()
+    file.write_text(MODES)
     await thread.say("hello")
     assert thread.nodes == ["intake", "ask"]
-    assert "mode 'mine' is no more" in str((await thread.values())["messages"])
+    assert "Mode 'mine' no longer exists" in str((await thread.values())["messages"])
 
 
 async def test_the_built_in_modes_are_away_for_a_moment(
@@ -86,7 +180,7 @@ async def test_the_built_in_modes_are_away_for_a_moment(
 
 
 async def test_trust_is_asked_for_and_taken(server: Server, client: LangGraphClient) -> None:
-    (server.workspace / ".kilocodemodes").write_text(modes_file("theirs", groups="command"))
+    (server.workspace / ".kilocodemodes").write_text(modes_file("theirs", groups="edit, command"))
     thread = await Thread.new(client)
     await thread.say("hello", mode="theirs")
     assert "unknown mode 'theirs'" in str(thread.error)
@@ -97,7 +191,7 @@ async def test_trust_is_asked_for_and_taken(server: Server, client: LangGraphCli
     workspace = Workspace(server.workspace)
     digests = read_project(workspace).digests
     TrustFile(server.folder / "trusted.json").trust(workspace.root, digests)
-    await thread.say("run touch b", mode="theirs")
+    await thread.say("run touch b", mode="theirs", approvals="manual")
     assert thread.nodes == ["intake", "theirs"]
     await thread.decide({"type": "approve", "remember": True})
     (server.workspace / "b").unlink()
