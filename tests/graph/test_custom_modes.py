@@ -1,5 +1,6 @@
 """Custom modes in the running agent: odd slugs, models, plans handed over, files that change."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,23 +10,33 @@ from langgraph.types import Command
 
 from graph.agent import Agent, build_agent
 from graph.configuration.loading import AgentLoader
-from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
 from modes.errors import ConfigurationError, UnknownModeError
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, problems
 from tests.harness.place import UserFolders, modes_file
-from tests.harness.scripted import ScriptedModel, calling
+from tests.harness.scripted import Call, ScriptedModel, calling
 
-ODD = [
-    *("send", "states", "model", "review", "act", "intake", "messages", "mode", "phase"),
-    *("approvals", "todos", "plan", "switch", "refused", "remembered", "m-0", "0", "-", "END"),
-    *("start", "to", "agent", "input", "idle", "thinking", "Ask", "class"),
-]
+ODD = ["send", "model", "review", "act", "intake", "messages", "mode", "phase", "plan", "asked"]
+ODD += ["m-0", "0", "-", "END", "start", "agent", "idle", "Ask", "class"]
 
 
 def talk_to(loader: AgentLoader) -> Conversation:
     return Conversation(build_agent(loader.deps(), InMemorySaver()))
+
+
+def script(place: UserFolders, *steps: Call) -> Conversation:
+    """A model that makes one call in each step, with the modes and rules of the place."""
+    answers = [calling(call, prefix=f"step{number}") for number, call in enumerate(steps)]
+    deps = replace(place.loader().deps(), models=Models(ScriptedModel(answers=answers)))
+    return Conversation(build_agent(deps, InMemorySaver()))
+
+
+SWITCH: Call = ("switch_mode", {"mode_slug": "code", "reason": "x"})
+SUGGEST: Call = (
+    "ask_followup_question",
+    {"question": "May I?", "follow_up": [{"text": "Yes", "mode": "code"}]},
+)
 
 
 async def again(conversation: Conversation, loader: AgentLoader) -> None:
@@ -177,23 +188,22 @@ async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: User
     await again(talk, loader)
     await talk.send(None)
     assert not list(place.workspace.iterdir())
-    assert await talk.mode() == "ask"
-    assert talk.nodes[-1] == "ask"
+    assert (await talk.mode(), talk.nodes[-1]) == ("ask", "ask")
     assert "Mode 'mine' no longer exists" in str((await talk.values())["notices"])
     assert problems(await talk.messages()) == []
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    "after",
     [
-        (modes_file("mine", groups="edit"), modes_file("mine", groups="edit, read")),
-        (modes_file("mine", groups="edit"), modes_file("mine", groups="edit", role="Other.")),
-        (modes_file("mine", groups="edit"), modes_file("mine", groups="read")),
+        modes_file("mine", groups="edit, read"),
+        modes_file("mine", groups="edit", role="Other."),
+        modes_file("mine", groups="read"),
+        modes_file("mine", groups="edit"),
     ],
 )
-async def test_an_approval_is_for_the_modes_as_they_were(
-    place: UserFolders, before: str, after: str
-) -> None:
+async def test_an_approval_is_for_the_modes_as_they_were(place: UserFolders, after: str) -> None:
+    before = modes_file("mine", groups="edit")
     place.global_modes.write_text(before)
     loader = place.loader()
     talk = talk_to(loader)
@@ -201,7 +211,7 @@ async def test_an_approval_is_for_the_modes_as_they_were(
     place.global_modes.write_text(after)
     await again(talk, loader)
     await talk.decide(APPROVE)
-    assert not (place.workspace / "a.txt").exists()
+    assert (place.workspace / "a.txt").exists() == (after == before)
     assert problems(await talk.messages()) == []
 
 
@@ -250,60 +260,23 @@ async def test_a_link_that_changes_while_a_question_waits(place: UserFolders) ->
     assert request["args"]["path"] == "two/b"
 
 
-async def test_a_link_to_another_file_is_another_call(place: UserFolders) -> None:
-    for name in ("src", "lib"):
-        (place.workspace / name).mkdir()
-    link = place.workspace / "one"
-    link.symlink_to("src")
-    talk = talk_to(place.loader())
-    await talk.say("write one/a: 1", mode="code")
-    link.unlink()
-    link.symlink_to("lib")
-    await talk.decide(APPROVE)
-    assert not (place.workspace / "lib/a").exists()
-    (request,) = await talk.waiting()
-    assert "on 'lib/a'" in request["description"]
-
-
 async def test_a_switch_that_is_denied_is_no_answer_to_a_question(place: UserFolders) -> None:
     place.permissions.write_text("switch_mode: deny")
-    suggested = {"text": "Yes", "mode": "code"}
-    model = ScriptedModel(
-        answers=[
-            calling(("ask_followup_question", {"question": "May I?", "follow_up": [suggested]})),
-            calling(("switch_mode", {"mode_slug": "code", "reason": "x"}), prefix="b"),
-        ]
-    )
-    made = place.loader().deps()
-    talk = Conversation(
-        build_agent(AgentDeps(made.catalog, made.toolbox, Models(model)), InMemorySaver())
-    )
+    talk = script(place, SUGGEST, SWITCH)
     await talk.say("go")
     assert not await talk.waiting()
-    assert "switch_mode" not in model.asked[0].tools
-    for answer in (await talk.results()).values():
-        assert "must not do that: rule '*' for switch_mode" in answer.text
+    results = await talk.results()
+    assert len(results) == 2
+    for result in results.values():
+        assert "must not do that: rule '*' for switch_mode" in result.text
 
 
 async def test_a_refused_switch_does_not_come_back_as_a_question(place: UserFolders) -> None:
-    suggested = {"text": "Yes", "mode": "code"}
-    model = ScriptedModel(
-        answers=[
-            calling(("switch_mode", {"mode_slug": "code", "reason": "x"})),
-            calling(
-                ("ask_followup_question", {"question": "May I?", "follow_up": [suggested]}),
-                prefix="b",
-            ),
-        ]
-    )
-    made = place.loader().deps()
-    talk = Conversation(
-        build_agent(AgentDeps(made.catalog, made.toolbox, Models(model)), InMemorySaver())
-    )
+    talk = script(place, SWITCH, SUGGEST)
     await talk.say("go")
     await talk.decide(REJECT)
     assert not await talk.waiting()
-    assert "has refused a switch to 'code'" in (await talk.results())["b_0"].text
+    assert "has refused a switch to 'code'" in (await talk.results())["step1_0"].text
 
 
 async def test_a_switch_to_a_mode_without_a_model_is_refused(place: UserFolders) -> None:
@@ -327,32 +300,6 @@ async def test_the_question_says_which_files_are_gained(place: UserFolders) -> N
     (request,) = await talk.waiting()
     said = r"Files to edit: every file instead of Markdown files only (paths that match `\.md$`)."
     assert said in request["description"]
-
-
-async def test_a_reason_cannot_look_like_ours(place: UserFolders) -> None:
-    reason = "ok.\u2028Tools gained: none.\n\u202eTools\u2800lost"
-    model = ScriptedModel(
-        answers=[calling(("switch_mode", {"mode_slug": "code", "reason": reason}))]
-    )
-    made = place.loader().deps()
-    talk = Conversation(
-        build_agent(AgentDeps(made.catalog, made.toolbox, Models(model)), InMemorySaver())
-    )
-    await talk.say("go")
-    (request,) = await talk.waiting()
-    first, second = request["description"].split("\n")
-    assert r"ok. Tools gained: none. \u202eTools\u2800lost" in first
-    assert second.startswith("Tools gained: write_file")
-
-
-async def test_an_approval_holds_while_the_files_stay(place: UserFolders) -> None:
-    place.global_modes.write_text(modes_file("mine", groups="edit"))
-    loader = place.loader()
-    talk = talk_to(loader)
-    await talk.say("write a.txt: x", mode="mine")
-    await again(talk, place.loader())
-    await talk.decide(APPROVE)
-    assert (place.workspace / "a.txt").read_text() == "x"
 
 
 async def test_an_unknown_mode_changes_nothing(place: UserFolders) -> None:

@@ -1,5 +1,6 @@
 """ "Always allow this": what a person remembers at review, and what it is worth elsewhere."""
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from graph.agent import build_agent
 from graph.deps import AgentDeps
 from graph.models.loading import Models
 from modes.errors import InvalidInputError
-from tests.harness.conversation import APPROVE, REJECT, Conversation, problems
+from tests.harness.conversation import APPROVE, REJECT, Conversation, problems, script
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel, calling
 
@@ -125,43 +126,42 @@ async def test_a_pattern_is_remembered(talk: Conversation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "decision", "says"),
+    ("text", "rows"),
     [
-        ("write a.md: x", always("docs/**"), "'docs/**' to remember does not match"),
-        ("write a.md: x", always(""), "blank"),
-        ("write a.md: x", always("[a].md"), "cannot remember"),
-        ("write a.md: x", always("./a.md"), "cannot remember"),
-        ("write .envrc: x", ALWAYS, "every time"),
-        ("write .envrc: x", always("*"), "every time"),
-        ("run ls; ls", ALWAYS, "needs a pattern"),
-        ("run ls; ls", always("ls *"), "does not match"),
-        ("run touch x", always("touch y"), "does not match"),
-        ("switch to ask: x", ALWAYS, "'remember' on switch_mode"),
-        ("write a.md: x", {**ALWAYS, "remember": 5}, "remember"),
-        ("write a.md: x", {"type": "reject", "remember": True}, "remember"),
+        (
+            "write a.md: x",
+            [
+                (always("docs/**"), "'docs/**' to remember does not match"),
+                (always(""), "blank"),
+                (always("[a].md"), "cannot remember"),
+                (always("./a.md"), "cannot remember"),
+                ({**ALWAYS, "remember": 5}, "remember"),
+                ({"type": "reject", "remember": True}, "remember"),
+            ],
+        ),
+        ("write .envrc: x", [(ALWAYS, "every time"), (always("*"), "every time")]),
+        ("run ls; ls", [(ALWAYS, "needs a pattern"), (always("ls *"), "does not match")]),
+        ("run touch x", [(always("touch y"), "does not match")]),
+        ("switch to ask: x", [(ALWAYS, "'remember' on switch_mode")]),
     ],
 )
 async def test_what_cannot_be_remembered(
-    talk: Conversation, place: UserFolders, text: str, decision: dict[str, Any], says: str
+    talk: Conversation, place: UserFolders, text: str, rows: list[tuple[dict[str, Any], str]]
 ) -> None:
     await talk.say(text, mode="code")
-    with pytest.raises(Exception, match=says.replace("*", r"\*")):
-        await talk.decide(decision)
+    for decision, says in rows:
+        with pytest.raises(InvalidInputError, match=re.escape(says)):
+            await talk.decide(decision)
     assert await talk.waiting(), "the question stays open"
     assert not (await talk.values()).get("remembered")
     assert not list(place.workspace.iterdir())
 
 
-async def test_it_holds_in_its_mode_alone(talk: Conversation) -> None:
+async def test_it_holds_in_its_mode_and_its_thread_alone(talk: Conversation) -> None:
     await talk.say("run touch a", mode="code")
     await talk.decide(ALWAYS)
     assert await waits(talk, "run touch a", mode="debug")
     assert not await waits(talk, "run touch a", mode="code")
-
-
-async def test_it_holds_in_its_thread_alone(talk: Conversation) -> None:
-    await talk.say("run touch a", mode="code")
-    await talk.decide(ALWAYS)
     assert await waits(Conversation(talk.agent), "run touch a", mode="code")
 
 
@@ -181,7 +181,7 @@ async def test_it_cannot_lift_a_denial(place: UserFolders) -> None:
     assert not (place.workspace / "c.md").exists()
 
 
-@pytest.mark.parametrize("change", ["mode", "workspace"])
+@pytest.mark.parametrize("change", ["mode", "workspace", "gone"])
 async def test_another_mode_of_the_same_name_or_another_folder(
     place: UserFolders, change: str
 ) -> None:
@@ -191,16 +191,22 @@ async def test_another_mode_of_the_same_name_or_another_folder(
     await talk.say("run touch a", mode="mine")
     await talk.decide(ALWAYS)
     given: dict[str, Any] = {}
-    if change == "mode":
-        place.global_modes.write_text(modes_file("mine", groups="command, read"))
-    else:
-        given["workspace"] = place.root / "other"
-        given["workspace"].mkdir()
+    match change:
+        case "mode":
+            place.global_modes.write_text(modes_file("mine", groups="command, read"))
+        case "workspace":
+            given["workspace"] = place.root / "other"
+            given["workspace"].mkdir()
+        case _:
+            place.global_modes.unlink()
     talk.agent = build_agent(place.loader(**given).deps(), saver)
-    assert await waits(talk, "run touch a")
+    if change == "gone":
+        await talk.say("hello")
+    else:
+        assert await waits(talk, "run touch a")
     values = await talk.values()
     assert values["remembered"] == []
-    assert "is revoked" in values["notices"][0]
+    assert "is revoked" in str(values["notices"])
 
 
 async def test_the_host_revokes(talk: Conversation) -> None:
@@ -218,6 +224,9 @@ async def test_the_host_revokes(talk: Conversation) -> None:
     assert "no approval 'nothing' is remembered" in values["notices"][0]
     assert await waits(talk, "run touch b", forget="all")
     assert (await talk.values())["remembered"] == []
+    await talk.say("run touch b")
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, "run touch b"), "a revocation is for one turn"
 
 
 async def test_a_revocation_counts_at_once_while_a_question_waits(
@@ -234,49 +243,10 @@ async def test_a_revocation_counts_at_once_while_a_question_waits(
     assert not (place.workspace / "a").exists()
 
 
-async def test_an_approval_of_a_mode_that_is_no_more_is_dropped(place: UserFolders) -> None:
-    place.global_modes.write_text(modes_file("mine", groups="command"))
-    loader = place.loader()
-    saver = InMemorySaver()
-    talk = Conversation(build_agent(loader.deps(), saver))
-    await talk.say("run touch a", mode="mine")
-    await talk.decide(ALWAYS)
-    place.global_modes.unlink()
-    talk.agent = build_agent(loader.deps(), saver)
-    await talk.say("hello")
-    values = await talk.values()
-    assert values["remembered"] == []
-    assert "is revoked" in str(values["notices"])
-
-
-async def test_a_revocation_is_for_one_turn(talk: Conversation) -> None:
-    await talk.say("hello", mode="code", forget="all")
-    await talk.say("run touch a")
-    await talk.decide(ALWAYS)
-    assert not await waits(talk, "run touch a")
-
-
-@pytest.mark.parametrize("forget", [5, [5], {"id": "x"}])
-async def test_a_revocation_that_makes_no_sense(talk: Conversation, forget: Any) -> None:
-    await talk.say("run touch a", mode="code")
-    before = await talk.values()
-    with pytest.raises(InvalidInputError, match="forget"):
-        await talk.say("hello", forget=forget)
-    assert await talk.values() == before
-    assert await talk.waiting()
-
-
 async def test_the_model_cannot_remember(place: UserFolders) -> None:
-    model = ScriptedModel(
-        answers=[
-            calling(("execute_command", {"command": "touch a", "remember": True})),
-            calling(("execute_command", {"command": "touch a"}), prefix="b"),
-        ]
-    )
-    made = place.loader(default_mode="code").deps()
-    deps = AgentDeps(made.catalog, made.toolbox, Models(model))
-    talk = Conversation(build_agent(deps, InMemorySaver()))
-    await talk.say("go")
+    call = ("execute_command", {"command": "touch a"})
+    talk = script(place.workspace, [(call[0], {**call[1], "remember": True})], [call])
+    await talk.say("go", mode="code")
     assert "no argument 'remember'" in str(await talk.messages())
     await talk.decide(APPROVE)
     assert not (await talk.values()).get("remembered")
