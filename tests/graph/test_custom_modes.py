@@ -48,10 +48,10 @@ async def again(conversation: Conversation, loader: AgentLoader) -> None:
 
 async def test_slugs_that_collide_with_something(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file(*ODD))
-    loader = place.loader()
+    agent = talk_to(place.loader()).agent
     (place.workspace / "a.txt").write_text("hello")
     for slug in ODD:
-        talk = talk_to(loader)
+        talk = Conversation(agent)
         await talk.say(f"switch to {slug}: why\nread a.txt")
         (request,) = await talk.waiting()
         assert request["args"]["mode_slug"] == slug
@@ -73,16 +73,13 @@ async def test_two_hundred_modes_switch(place: UserFolders) -> None:
 # Models
 
 
-@pytest.fixture
-def with_two_models(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> UserFolders:
+async def test_a_mode_s_model_is_shown_and_used(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     rest = "    model: openai:some-model\n"
     place.global_modes.write_text(modes_file("planner", groups="read", rest=rest))
-    return place
-
-
-async def test_a_mode_s_model_is_shown_and_used(with_two_models: UserFolders) -> None:
-    loader = with_two_models.loader()
+    loader = place.loader()
     deps = loader.deps()
     assert deps.models["openai:some-model"] is deps.models["openai:some-model"]
     bound: Any = deps.bound_model("planner").model
