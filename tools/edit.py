@@ -34,7 +34,7 @@ def edit_tools(deps: ToolDeps) -> list[Tool]:
             path: The file, relative to the workspace.
             content: Everything the file is to hold.
         """
-        done = workspace.write(path, content, is_real=True)
+        done = workspace.write(path, content)
         told = f"{'Created' if done.is_new else 'Replaced'} {path} ({len(content)} characters)."
         return told, _kept(path, done)
 
@@ -49,7 +49,7 @@ def edit_tools(deps: ToolDeps) -> list[Tool]:
         """
         if not old:
             raise ToolFailedError("old is empty; give the text to replace, or use write_file")
-        text = workspace.read(path, is_real=True)
+        text = workspace.read(path)
         if "\r\n" in text and "\r" not in old:  # read_file shows no carriage returns
             old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
         if not new.isascii() and not is_utf8(text):
@@ -67,7 +67,7 @@ def edit_tools(deps: ToolDeps) -> list[Tool]:
             )
         if len(text) + count * (len(new) - len(old)) > MAX_FILE_BYTES:
             raise ToolFailedError(f"{path} would get larger than {MAX_FILE_BYTES} bytes")
-        workspace.write(path, text.replace(old, new), is_real=True, instead_of=text)
+        workspace.write(path, text.replace(old, new), instead_of=text)
         line = text[: text.index(old)].count("\n") + 1
         return f"Edited {path}: {count} place{'s' if count > 1 else ''}.", Edited(line=line)
 

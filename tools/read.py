@@ -6,9 +6,9 @@ from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
 from tools.deps import ToolDeps
 from tools.tool import Tool
-from tools.workspace.encoding import shown_name
+from tools.workspace.encoding import show_name
 from tools.workspace.line_range import LineRange
-from tools.workspace.search import Query, files, search_file, search_folder
+from tools.workspace.search import Query, find_files, search_file, search_folder
 from tools.workspace.workspace import Workspace
 
 MAX_LINES = 2000
@@ -32,7 +32,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
         """
         start = max(offset or 1, 1)
         count = MAX_LINES if limit is None else min(max(limit, 1), MAX_LINES)
-        with workspace.opened(path, is_real=True) as file:
+        with workspace.opened(path) as file:
             try:
                 found = LineRange.of(file, start, count)
             except ToolFailedError as error:
@@ -47,14 +47,13 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
             path: The folder, relative to the workspace.
             recursive: Whether to list the folders below it too.
         """
-        with workspace.searched(path, is_real=True) as (target, is_folder):
+        with workspace.searched(path) as (target, is_folder):
             if not is_folder:
                 raise ToolFailedError(f"{path!r} is not a folder; read it with read_file")
             entries = workspace.entries(
                 path,
                 recursive,
                 is_left_out=_left_out(workspace, path, target),
-                is_real=True,
                 seconds=LIST_SECONDS,
             )
             return "\n".join(_bounded(entries)) or f"{path} is empty."
@@ -71,18 +70,18 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
         """
         prefix = "" if path == "." else f"{path}/"
         query = Query(regex, MAX_MATCHES + 1, file_pattern)
-        with workspace.searched(path, is_real=True) as (target, is_folder):
+        with workspace.searched(path) as (target, is_folder):
             if is_folder:
                 found = search_folder(
                     target,
                     query,
-                    lambda name: workspace.on_disk(f"{prefix}{name}", is_real=True),
+                    lambda name: workspace.opened_on_disk(f"{prefix}{name}"),
                     is_left_out=(lambda _: False) if is_secret(path) else is_secret,
                 )
             else:
                 found = search_file(target, query)
         matches = [
-            f"{shown_name(f'{prefix}{name}' if is_folder else path)}:{number}:{line}"
+            f"{show_name(f'{prefix}{name}' if is_folder else path)}:{number}:{line}"
             for name, number, line in found.matches
         ]
         lines = _fitting(matches, MAX_MATCHES)
@@ -116,7 +115,7 @@ def _notices(path: str, found: LineRange) -> Iterator[str]:
 
 def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:
     """Whether ``.gitignore`` names a file, or all that is in a folder."""
-    names, stopped = files(folder)
+    names, stopped = find_files(folder)
     if stopped:
         return lambda _: False  # rather all than some at random
     prefix = "" if path == "." else f"{path}/"
@@ -146,7 +145,7 @@ def _bounded(entries: Iterable[str]) -> Iterator[str]:
             if count == MAX_ENTRIES or room < 0:
                 yield f"[more than {count} entries: list a folder below]"
                 return
-            yield shown_name(entry)
+            yield show_name(entry)
     except TimeoutError:
         yield f"[not all: it took more than {LIST_SECONDS} s; list a folder below]"
 

@@ -8,7 +8,7 @@ from graph.settings import Settings, load_settings
 from tools.command import MAX_SECONDS
 from tools.processes.sandboxes import NoSandbox
 from tools.workspace.openat import kernel_opens
-from tools.workspace.ripgrep import is_held, version
+from tools.workspace.ripgrep import can_confine, find_version
 
 _OPEN = "they can read the agent's own environment with its keys, in /proc"
 YES, NO, PART = "yes", "no", "partly"
@@ -34,11 +34,11 @@ def _row(kind: str, what: str, *more: str) -> str:
 def _files() -> Iterator[str]:
     by = "by the kernel (openat2)" if kernel_opens() else "name by name; no openat2 here"
     yield _row(YES, f"files are opened below the workspace, no link followed: {by}")
-    found = version()
+    found = find_version()
     if found:
         yield _row(YES, f"searches take linear time: {found}")
-        if is_held():
-            yield _row(YES, "  the kernel holds rg to the folder it searches (Landlock)")
+        if can_confine():
+            yield _row(YES, "  the kernel confines rg to the folder it searches (Landlock)")
         else:
             yield _row(PART, "  slowly: there is no Landlock here, so every file is opened for rg")
     else:

@@ -58,7 +58,7 @@ def read_text(workspace: Workspace, name: str) -> str | None:
     """The text of a file; None if it does not exist. Raises ``ToolFailedError``."""
     if not os.path.lexists(workspace.root / name):
         return None
-    return workspace.read(name, is_real=True)
+    return workspace.read(name)
 
 
 def _find(piece: str, read: Callable[[], str | None]) -> tuple[int | None, int]:

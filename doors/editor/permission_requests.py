@@ -93,7 +93,7 @@ def show_plans(deps: AgentDeps, written: list[str]) -> tuple[ShownContent, ...]:
     for path in written:
         if path.endswith(".md"):
             try:
-                text = deps.toolbox.workspace.read(path, MAX_PLAN, is_real=True)
+                text = deps.toolbox.workspace.read(path, MAX_PLAN)
             except ToolFailedError as error:
                 shown.append(as_output(f"{path} is not shown: {error}"))
             else:

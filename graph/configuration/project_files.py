@@ -124,7 +124,7 @@ def _read(workspace: Workspace, name: str) -> str:
         raise ToolFailedError("is a link, which is not followed here")
     if not is_plain(name):
         raise ToolFailedError("has a name with characters that are not shown")
-    return workspace.read(name, MAX_FILE_BYTES)
+    return workspace.read(workspace.resolve(name), MAX_FILE_BYTES)
 
 
 def _rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _below(
 
 def _listed(workspace: Workspace, folder: str, problems: dict[str, str]) -> list[str]:
     try:
-        return list(workspace.entries(folder, recursive=False))
+        return list(workspace.entries(workspace.resolve(folder), recursive=False))
     except (ToolFailedError, InvalidCallError) as error:
         problems[folder] = str(error)
         return []

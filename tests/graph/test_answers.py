@@ -221,10 +221,10 @@ async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
     class Busy(Workspace):
         @override
         @contextmanager
-        def opened(self, path: str, *, is_real: bool = False) -> Iterator[BinaryIO]:
+        def opened(self, path: str) -> Iterator[BinaryIO]:
             with (self.root / path).open("a") as file:
                 file.write("more\n")
-            with super().opened(path, is_real=is_real) as opened:
+            with super().opened(path) as opened:
                 yield opened
 
     talk = Conversation(make_agent(Busy(workspace)))

@@ -3,12 +3,12 @@
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from errno import ELOOP
 from pathlib import Path
 
 from tools.sandbox.protection import MAX_MOUNTS, ROOT, Protection, leave_out, list_above
-from tools.workspace.openat import open_folder
+from tools.workspace.openat import opened_folder
 
 ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
 """Bytes for files of the command's own, in folders made anew."""
@@ -124,7 +124,7 @@ def _protect(protection: Protection) -> Iterator[tuple[str, str]]:
 
 def _make_git_folders(root: Path, repository: str) -> None:
     """What is not there cannot be mounted, and a command would make it."""
-    with _opened(root, repository.split("/")) as folder:
+    with opened_folder(root, repository.split("/")) as folder:
         for name in GIT_FOLDERS:
             with suppress(OSError):  # it is there, as whatever, or may not be made
                 os.mkdir(name, dir_fd=folder)
@@ -133,21 +133,12 @@ def _make_git_folders(root: Path, repository: str) -> None:
 def _open_unlinked(root: Path, path: str) -> int:
     """A descriptor of what is there, which must not have become a link by now."""
     *folders, name = path.split("/")
-    with _opened(root, folders) as folder:
+    with opened_folder(root, folders) as folder:
         descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     if stat.S_ISLNK(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(ELOOP, "it has become a link", path)
     return descriptor
-
-
-@contextmanager
-def _opened(root: Path, names: list[str]) -> Iterator[int]:
-    folder = open_folder(root, names)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
 
 
 def _hide(paths: Iterable[Path], mounts: Mounts) -> Mounts:

@@ -16,7 +16,7 @@ from tools.sandbox.hard_links import find_few_linked_outside
 from tools.sandbox.protection import ROOT, Protection, choose_protection
 from tools.sandbox.scan import Scan, scan
 from tools.sandbox.workspace_lock import workspace_lock
-from tools.workspace.encoding import shown_name
+from tools.workspace.encoding import show_name
 from tools.workspace.workspace import Workspace
 
 MAX_NAMED = 10
@@ -144,5 +144,5 @@ def _name_closed_folders(protection: Protection, calling: Calling) -> Iterator[s
 
 
 def _name(paths: set[str]) -> str:
-    names = [shown_name(path) for path in sorted(paths)[:MAX_NAMED]]
+    names = [show_name(path) for path in sorted(paths)[:MAX_NAMED]]
     return ", ".join(names) + (" and more" if len(paths) > MAX_NAMED else "")

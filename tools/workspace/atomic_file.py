@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 @contextmanager
 def opened(name: str, folder: int) -> Iterator[BinaryIO]:
-    """The file, to read its bytes; raises ``OSError``, also for a link and for what is no file."""
+    """The file, to read its bytes; raises ``OSError``, also for a link and anything but a file."""
     # O_NONBLOCK: opening a FIFO would wait for its writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(name, flags, dir_fd=folder)
@@ -24,16 +24,16 @@ def opened(name: str, folder: int) -> Iterator[BinaryIO]:
         os.close(descriptor)
 
 
-def details(name: str, folder: int) -> os.stat_result | None:
-    """Of what is there; None where there is nothing."""
+def find_details(name: str, folder: int) -> os.stat_result | None:
+    """Of what has the name; None where nothing has."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
 
 
-def to_replace(name: str, folder: int, size: int) -> bytes:
-    """The first bytes of a file that may be written."""
+def read_writable(name: str, folder: int, size: int) -> bytes:
+    """The first bytes of a file that is to be replaced; raises ``OSError``."""
     if not os.access(name, os.W_OK, dir_fd=folder):
         raise PermissionError(EACCES, "it is read-only")
     with opened(name, folder) as file:
@@ -41,10 +41,13 @@ def to_replace(name: str, folder: int, size: int) -> bytes:
 
 
 def replace(name: str, folder: int, data: bytes, old: os.stat_result | None) -> None:
-    """Write ``data``: a crash leaves the old file or the new one, with its permissions."""
+    """Write ``data``: a crash leaves the old file or the new one, with the permissions of old.
+
+    A new file has the usual permissions. Raises ``OSError``.
+    """
     temporary = f".modeshift-{token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    # Nobody else reads in it what nobody else may read in the file.
+    # Readable by the owner only until the original permissions are restored.
     permissions = 0o666 if old is None else 0o600
     with open(os.open(temporary, flags, permissions, dir_fd=folder), "wb") as file:
         try:

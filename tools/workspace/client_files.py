@@ -1,4 +1,4 @@
-"""``Buffers``: text files as an editor has them open, with what is not saved yet."""
+"""Text files as an editor has them open, with changes that are not saved yet."""
 
 import os
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from tools.workspace.encoding import is_plain_utf8
 
 
 class Buffers(Protocol):
-    """What a client lends. Both methods block, and raise ``ToolFailedError``."""
+    """The files that an editor has open. Both methods block, and raise ``ToolFailedError``."""
 
     @property
     def reads(self) -> bool:
-        """Whether files are read through it."""
+        """Whether files are read through the editor."""
         ...
 
     @property
     def writes(self) -> bool:
-        """Whether files are written through it."""
+        """Whether files are written through the editor."""
         ...
 
     def read(self, file: Path) -> str:
@@ -29,32 +29,25 @@ class Buffers(Protocol):
         ...
 
     def write(self, file: Path, text: str) -> None:
-        """Put ``text`` in the place of the file's, and save it."""
+        """Replace the file's text, and save it."""
         ...
 
 
 buffers: ContextVar[Buffers | None] = ContextVar("buffers", default=None)
-"""Those of the run under way; without any, files are what is on disk."""
+"""Those of the current run; without any, files are what is on disk."""
 
 
 def editor_reads() -> bool:
-    """Whether text is to be read through an editor."""
+    """Whether files are read through an editor."""
     editor = buffers.get()
     return editor is not None and editor.reads
 
 
-def editor_writes() -> bool:
-    """Whether text is to be written through an editor."""
-    editor = buffers.get()
-    return editor is not None and editor.writes
-
-
-def text_in_editor(path: str, real: Path, data: bytes) -> str | None:
+def read_in_editor(path: str, real: Path, data: bytes) -> str | None:
     """The text that the editor has of a file, in which ``data`` is on disk.
 
-    None where no editor reads, and where that is not plain UTF-8: an editor gives text
-    and no bytes, and what they were, or would be, it does not say. Raises
-    ``ToolFailedError``, as ``write_in_editor`` does.
+    None where no editor reads, and where ``data`` is not plain UTF-8: an editor gives text, and
+    does not say which bytes it was. Raises ``ToolFailedError``, as ``write_in_editor`` does.
     """
     editor = buffers.get()
     if editor is None or not editor.reads or not is_plain_utf8(data):
@@ -63,23 +56,27 @@ def text_in_editor(path: str, real: Path, data: bytes) -> str | None:
         return editor.read(real)
 
 
-def write_in_editor(path: str, real: Path, text: str) -> None:
-    """Have the editor write the file; only where ``editor_writes``."""
+def write_in_editor(path: str, real: Path, before: bytes, data: bytes) -> bool:
+    """Have the editor write ``data`` to a file in which ``before`` is on disk.
+
+    Gives whether it was done: not where no editor writes, nor what is not plain UTF-8.
+    """
     editor = buffers.get()
-    assert editor is not None
+    if editor is None or not editor.writes or not is_plain_utf8(before + data):
+        return False
     with _in_its_place(path, real):
-        editor.write(real, text)
+        editor.write(real, data.decode())
+    return True
 
 
 @contextmanager
 def _in_its_place(path: str, real: Path) -> Iterator[None]:
-    """Raises ``ToolFailedError`` where a link stands on the way, before or afterwards.
+    """Refuse a path on which there is a link, before or afterwards.
 
-    An editor gets a path, and opens it in its own time: nothing here holds the folders
-    in their place meanwhile.
+    An editor gets a path, and opens it when it likes: the folders may be moved meanwhile.
     """
     if os.path.realpath(real) != str(real):
         raise ToolFailedError(f"{path!r} is not where it was")
     yield
     if os.path.realpath(real) != str(real):
-        raise ToolFailedError(f"{path!r} was moved while the editor had it; look what it did")
+        raise ToolFailedError(f"{path!r} was moved while the editor had it; check what it did")

@@ -1,7 +1,7 @@
-"""How the bytes of a file are text, and back: nothing but the edit changes.
+"""How the bytes of a file become text and back, so that nothing but the edit changes.
 
-UTF-8 with or without a byte order mark, and UTF-16 with one. Bytes that are no UTF-8
-become lone surrogates, and are written back as they were.
+UTF-8 with or without a byte order mark, and UTF-16 with one. Bytes that are not UTF-8 become lone
+surrogates, and are written back as they were.
 """
 
 import codecs
@@ -19,7 +19,7 @@ _MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TextFormat:
     """The encoding of a file, and how its lines end."""
 
     mark: bytes = b""
@@ -29,11 +29,10 @@ class Form:
 
     @classmethod
     def of(cls, data: bytes) -> Self:
-        """The form of these bytes; one that they end in the middle of has it too."""
+        """The format of a file that begins with these bytes."""
         mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
         encoding = _MARKS.get(mark, "utf-8")
-        line_feed = "\n".encode(encoding)
-        count = data.count(line_feed)
+        count = data.count("\n".encode(encoding))
         crlf = data.count("\r\n".encode(encoding))
         return cls(mark, encoding, has_crlf=0 < count == crlf)
 
@@ -47,7 +46,7 @@ class Form:
             raise ToolFailedError(f"is not {self.encoding} text: {error.reason}") from None
 
     def decode_if_text(self, data: bytes) -> str | None:
-        """The text of the whole file; None where that is none."""
+        """The text of the whole file; None for a file that is not text."""
         try:
             return self.decode(data)
         except ToolFailedError:
@@ -65,12 +64,12 @@ class Form:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether it is no text: no text holds a NUL."""
+    """Whether it is not text: no text holds a NUL."""
     return b"\0" in data
 
 
 def is_plain_utf8(data: bytes) -> bool:
-    """Whether it is text as an editor gives and takes it: no mark, no other encoding."""
+    """Whether an editor can give and take it as text: no mark, no other encoding."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -79,15 +78,15 @@ def is_plain_utf8(data: bytes) -> bool:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether all of it was; what was not is a lone surrogate by now."""
+    """Whether all of the file was UTF-8; what was not is a lone surrogate by now."""
     return not any("\udc80" <= character <= "\udcff" for character in text)
 
 
-def shown(text: str) -> str:
-    r"""``text`` as it can be shown: what is no UTF-8 as ``\xNN``."""
+def show(text: str) -> str:
+    r"""``text`` with what is not UTF-8 written as ``\xNN``."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def shown_name(name: str) -> str:
-    """A file's name as it can be shown: on one line, what a reader would not see written out."""
-    return escaped(shown(name))
+def show_name(name: str) -> str:
+    """A file's name on one line, with what a reader would not see written out."""
+    return escaped(show(name))

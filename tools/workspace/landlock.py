@@ -1,7 +1,7 @@
-"""``confined``: start a program that can read below some folders, and open nothing else.
+"""Starting a program that can read below some folders, and open nothing else.
 
-The kernel's Landlock holds it (Linux 5.13), whatever links the program follows; it takes no
-rights, works in most containers, and costs less than a millisecond.
+The kernel's Landlock enforces it (Linux 5.13), whatever links the program follows. It needs no
+privileges, works in most containers, and costs less than a millisecond.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
-from tools.workspace.openat import kernel_opens
+from tools.workspace.openat import call_kernel, kernel_opens, libc
 
 T = TypeVar("T")
 # One number for all architectures.
@@ -33,27 +33,29 @@ class _Rule(ctypes.Structure):
 @cache
 def is_known() -> bool:
     """Whether this machine has it."""
-    # Where openat2 is, the numbers are as above.
-    return kernel_opens() and _libc().syscall(_CREATE_RULESET, None, 0, _VERSION) >= 1
+    try:  # where openat2 is, the numbers are as above
+        return kernel_opens() and call_kernel(_CREATE_RULESET, None, 0, _VERSION) >= 1
+    except OSError:
+        return False
 
 
-def confined(readable: Iterable[int], start: Callable[[], T]) -> T:
-    """What ``start`` gives; it runs in a thread of its own, and its child processes inherit.
+def confine(readable: Iterable[int], start: Callable[[], T]) -> T:
+    """Call ``start`` in a thread that can read only ``readable``; its child processes inherit that.
 
     ``readable`` are open folders and files. Raises ``OSError``.
     """
     ruleset = _Ruleset(_ALL)
-    rules = _call(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.sizeof(ruleset), 0)
+    rules = call_kernel(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.sizeof(ruleset), 0)
     try:
         for descriptor in readable:
             is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
             rule = _Rule(_READ_FILE | (_READ_FOLDER if is_folder else _EXECUTE), descriptor)
-            _call(_ADD_RULE, rules, _BENEATH, ctypes.byref(rule), 0)
+            call_kernel(_ADD_RULE, rules, _BENEATH, ctypes.byref(rule), 0)
 
         def start_confined() -> T:
-            if _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) < 0:
+            if libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) < 0:
                 raise OSError(ctypes.get_errno(), "no_new_privs")
-            _call(_RESTRICT_SELF, rules, 0)
+            call_kernel(_RESTRICT_SELF, rules, 0)
             return start()
 
         # What binds a thread is never taken off it again: it ends here.
@@ -61,16 +63,3 @@ def confined(readable: Iterable[int], start: Callable[[], T]) -> T:
             return thread.submit(start_confined).result()
     finally:
         os.close(rules)
-
-
-def _call(*arguments: object) -> int:
-    result = _libc().syscall(*arguments)
-    if result < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
-    return int(result)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

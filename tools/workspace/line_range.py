@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from modes.errors import ToolFailedError
-from tools.workspace.encoding import Form, is_binary, shown
+from tools.workspace.encoding import TextFormat, is_binary, show
 
 MAX_LINE_BYTES = 2000
 MAX_BYTES = 80_000
@@ -33,28 +33,30 @@ class LineRange:
 
     @classmethod
     def of(cls, file: BinaryIO, start: int, count: int) -> "LineRange":
-        """Read it; raises ``ToolFailedError`` for what is no text.
+        """Read it; raises ``ToolFailedError`` for what is not text.
 
         What is appended to the file in the meantime is not read.
         """
-        excerpt = cls(start, count, size=file.seek(0, os.SEEK_END))
+        found = cls(start, count, size=file.seek(0, os.SEEK_END))
         file.seek(0)
-        head = file.read(min(_BLOCK, excerpt.size))
-        form = Form.of(head)
-        excerpt.read = len(form.mark)
-        if form.encoding == "utf-8":
-            excerpt._take(_blocks(file, head.removeprefix(form.mark), excerpt.size - len(head)))
-        elif excerpt.size > COUNTED_BYTES:
+        head = file.read(min(_BLOCK, found.size))
+        text_format = TextFormat.of(head)
+        found.read = len(text_format.mark)
+        if text_format.encoding == "utf-8":
+            rest = found.size - len(head)
+            found._take(_read_blocks(file, head.removeprefix(text_format.mark), rest))
+        elif found.size > COUNTED_BYTES:
             raise ToolFailedError(
-                f"is {form.encoding} and has {excerpt.size} bytes; {COUNTED_BYTES} are the limit"
+                f"is {text_format.encoding} and has {found.size} bytes; {COUNTED_BYTES} are the "
+                "limit"
             )
         else:
-            text = form.decode(head + file.read(excerpt.size - len(head)))
-            excerpt._take(iter([text.encode("utf-8", "surrogatepass")] if text else []))
-        return excerpt
+            text = text_format.decode(head + file.read(found.size - len(head)))
+            found._take(iter([text.encode("utf-8", "surrogatepass")] if text else []))
+        return found
 
     def _take(self, blocks: Iterator[bytes]) -> None:
-        """Fill in the lines. The state is the line that is being read."""
+        """Fill in the lines. ``number``, ``line`` and ``left_out`` are of the unfinished line."""
         number = 1
         line, left_out, room = b"", 0, MAX_BYTES
         ends_with_newline = True
@@ -88,12 +90,12 @@ class LineRange:
         """Keep the line if it is wanted; gives how much room is left."""
         if number < self.start or self._is_full(room):
             return room
-        text = shown(line.removesuffix(b"\r").decode("utf-8", "surrogateescape"))
+        text = show(line.removesuffix(b"\r").decode("utf-8", "surrogateescape"))
         self.lines.append(f"{text}[{left_out} more bytes]" if left_out else text)
         return room - len(text)
 
 
-def _blocks(file: BinaryIO, head: bytes, rest: int) -> Iterator[bytes]:
+def _read_blocks(file: BinaryIO, head: bytes, rest: int) -> Iterator[bytes]:
     if head:
         yield head
     while rest > 0 and (block := file.read(min(_BLOCK, rest))):

@@ -1,7 +1,7 @@
 """Opening what lies below a folder, with no link on the way followed.
 
-By the kernel where it can (Linux 5.6, ``openat2``), else name by name; either way what
-is opened is what the names say, whatever happens to the folders in between.
+By the kernel where it can (Linux 5.6, ``openat2``), else name by name. Either way, what is opened
+is what the names say, whatever happens to the folders in between.
 """
 
 import ctypes
@@ -9,8 +9,8 @@ import fcntl
 import os
 import platform
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -46,11 +46,20 @@ def kernel_opens() -> bool:
         os.close(root)
 
 
-def open_folder(root: Path, names: Sequence[str], *, make: bool = False) -> int:
-    """The descriptor of the folder, which may be made; raises ``OSError``.
+@contextmanager
+def opened_folder(root: Path, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """The descriptor of a folder, which may be made; raises ``OSError``.
 
     ``root`` is a real path, and ``names`` hold neither ``..`` nor a slash.
     """
+    descriptor = _open_folder(root, names, make=make)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_folder(root: Path, names: Sequence[str], *, make: bool) -> int:
     descriptor = os.open(root, _FOLDER)
     try:
         if kernel_opens() and not make:
@@ -69,8 +78,8 @@ def open_folder(root: Path, names: Sequence[str], *, make: bool = False) -> int:
     return descriptor
 
 
-def real_path(root: Path, path: str) -> str | None:
-    """Where ``path``, relative to the root, leads by links below it; None where it is not told.
+def find_real_path(root: Path, path: str) -> Path | None:
+    """Where ``path`` leads by links below the root; None where the kernel cannot tell.
 
     By two system calls and no more: quick enough for an event loop.
     """
@@ -86,11 +95,32 @@ def real_path(root: Path, path: str) -> str | None:
     try:
         buffer = ctypes.create_string_buffer(_PATH_MAX)
         # Not os.readlink: what looks for blocking calls does not know /proc from a disk.
-        name = f"/proc/self/fd/{found}".encode()
-        length = _libc().readlink(name, buffer, _PATH_MAX)
+        length = libc().readlink(f"/proc/self/fd/{found}".encode(), buffer, _PATH_MAX)
     finally:
         os.close(found)
-    return os.fsdecode(buffer.raw[:length]) if 0 < length < _PATH_MAX else None
+    return Path(os.fsdecode(buffer.raw[:length])) if 0 < length < _PATH_MAX else None
+
+
+def find_path(folder: int) -> str:
+    """A path that leads a child process to the open folder, wherever it has been moved to."""
+    if sys.platform == "darwin":
+        return os.fsdecode(fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return f"/proc/self/fd/{folder}"
+
+
+def call_kernel(*arguments: object) -> int:
+    """Make a system call, by its number; raises ``OSError``."""
+    result = libc().syscall(*arguments)
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return int(result)
+
+
+@cache
+def libc() -> ctypes.CDLL:
+    """The C library of this process."""
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _openat2(
@@ -98,21 +128,4 @@ def _openat2(
 ) -> int:
     how = _How(flags, 0, resolve)
     given = os.fsencode(path)
-    size = ctypes.sizeof(how)
-    descriptor = _libc().syscall(_OPENAT2, folder, given, ctypes.byref(how), size)
-    if descriptor < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error), path)
-    return int(descriptor)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def path_of(folder: int) -> str:
-    """A path that leads a child process to the open folder, wherever it has been moved to."""
-    if sys.platform == "darwin":
-        return os.fsdecode(fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
-    return f"/proc/self/fd/{folder}"
+    return call_kernel(_OPENAT2, folder, given, ctypes.byref(how), ctypes.sizeof(how))

@@ -1,4 +1,4 @@
-"""Runs rg, whose regular expressions take linear time, within bounds."""
+"""Running rg, whose regular expressions take linear time, within bounds."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ from typing import IO
 
 from modes.errors import ToolFailedError
 from tools.workspace import landlock
-from tools.workspace.openat import path_of
+from tools.workspace.openat import find_path
 
 SECONDS = 20
 MAX_MEMORY = 1 << 30
@@ -29,10 +29,11 @@ def run(
     folder: int | None = None,
     passed: tuple[int, ...] = (),
 ) -> tuple[str, str]:
-    """Run rg until it ends or ``collect`` says why to stop; in a folder it is held to that.
+    """Run rg until it ends, or until ``collect`` says why to stop.
 
-    Gives what it complained of, and why it was stopped. ``passed`` are descriptors that it
-    gets. Raises ``ToolFailedError`` where it cannot be started.
+    In an open ``folder`` it is confined to that, where the kernel can; ``passed`` are descriptors
+    for it. Gives what it complained of, and why it was stopped. Raises ``ToolFailedError`` where
+    it cannot be started.
     """
     try:
         process = _start(options, "/", passed) if folder is None else _start_in(options, folder)
@@ -59,50 +60,14 @@ def run(
     return problem, stopped
 
 
-def _start(
-    options: list[str],
-    folder: str,
-    passed: tuple[int, ...] = (),
-    readable: Iterable[int] | None = None,
-) -> subprocess.Popen[bytes]:
-    with open(os.devnull, "rb") as nothing:  # here: what is held cannot open it
-
-        def start() -> subprocess.Popen[bytes]:
-            return subprocess.Popen(  # noqa: S603  # no shell, and no option of the model's
-                [str(program()), *options],
-                stdin=nothing, stdout=PIPE, stderr=PIPE, pass_fds=passed, cwd=folder, env={},
-            )  # fmt: skip
-
-        return start() if readable is None else landlock.confined(readable, start)
-
-
-def _start_in(options: list[str], folder: int) -> subprocess.Popen[bytes]:
-    path = path_of(folder)
-    if not is_held():
-        return _start(options, path)
-    with ExitStack() as stack:
-        return _start(options, path, readable=[folder, *_needed(path, stack)])
-
-
-def _needed(folder: str, stack: ExitStack) -> Iterator[int]:
-    """The program, and what it reads in the folders above; closed with the stack."""
-    names = (".gitignore", ".git/info/exclude")
-    above = (parent / name for parent in Path(folder).resolve().parents for name in names)
-    for path in (program().resolve(), *above):
-        with suppress(OSError):  # most of them are not there
-            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-            stack.callback(os.close, descriptor)
-            yield descriptor
-
-
 @cache
-def is_held() -> bool:
-    """Whether the kernel holds rg to the folder that it is run in; tried once. Blocks."""
+def can_confine() -> bool:
+    """Whether the kernel can confine rg to the folder that it searches; tried once. Blocks."""
     if not landlock.is_known():
         return False
     try:
         with ExitStack() as stack:
-            process = _start(["--version"], "/", readable=list(_needed("/", stack)))
+            process = _start(["--version"], "/", readable=list(_open_needed("/", stack)))
         with process:
             process.communicate(timeout=SECONDS)
     except (OSError, subprocess.SubprocessError):
@@ -110,14 +75,7 @@ def is_held() -> bool:
     return process.returncode == 0  # one that needs libraries cannot read them
 
 
-def _bound_memory(pid: int) -> None:
-    """A whole line is kept in memory by rg, however long it is."""
-    if sys.platform == "linux":
-        with suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-
-
-def version() -> str:
+def find_version() -> str:
     """The program's name and version; empty where it cannot be run. Blocks."""
     try:
         done = subprocess.run(  # noqa: S603  # our own command
@@ -131,3 +89,46 @@ def version() -> str:
 def program() -> Path:
     """Where the wheel puts rg."""
     return Path(sysconfig.get_path("scripts"), "rg")
+
+
+def _start_in(options: list[str], folder: int) -> subprocess.Popen[bytes]:
+    path = find_path(folder)
+    if not can_confine():
+        return _start(options, path)
+    with ExitStack() as stack:
+        return _start(options, path, readable=[folder, *_open_needed(path, stack)])
+
+
+def _start(
+    options: list[str],
+    folder: str,
+    passed: tuple[int, ...] = (),
+    readable: Iterable[int] | None = None,
+) -> subprocess.Popen[bytes]:
+    with open(os.devnull, "rb") as nothing:  # here: what is confined cannot open it
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(  # noqa: S603  # no shell, and no option of the model's
+                [str(program()), *options],
+                stdin=nothing, stdout=PIPE, stderr=PIPE, pass_fds=passed, cwd=folder, env={},
+            )  # fmt: skip
+
+        return start() if readable is None else landlock.confine(readable, start)
+
+
+def _open_needed(folder: str, stack: ExitStack) -> Iterator[int]:
+    """The program, and what it reads in the folders above; closed with the stack."""
+    names = (".gitignore", ".git/info/exclude")
+    above = (parent / name for parent in Path(folder).resolve().parents for name in names)
+    for path in (program().resolve(), *above):
+        with suppress(OSError):  # most of them are not there
+            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            stack.callback(os.close, descriptor)
+            yield descriptor
+
+
+def _bound_memory(pid: int) -> None:
+    """A whole line is kept in memory by rg, however long it is."""
+    if sys.platform == "linux":
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))

@@ -1,7 +1,8 @@
 """Searching files, and naming those that ``.gitignore`` does not, with rg.
 
-rg opens by path, where somebody may put a link meanwhile. So it only names files, held to
-their folder by the kernel where that is possible; what is shown comes from open files.
+rg opens files by their paths, where somebody may put a link meanwhile. So it only names files,
+confined to their folder by the kernel where that is possible; what is shown comes from files that
+were opened here.
 """
 
 import os
@@ -17,12 +18,12 @@ from modes.errors import ToolFailedError
 from tools.workspace import ripgrep
 
 MAX_MATCHING = 5000
-"""How many files with matches are named; they come in any order, since rg searches side by side."""
+"""How many files with matches are named; they come in any order, since rg searches in parallel."""
 MAX_BYTES = 5_000_000
+"""Of matches, of those files that are open at a time."""
 MAX_FILES = 1_000_000
-AT_ONCE = 200
-"""How many files are open at a time."""
-_NAMING = (
+MAX_OPEN = 200
+_NAME_FILES = (
     "--no-config",
     "--no-ignore-global",
     "--no-ignore-dot",
@@ -32,7 +33,7 @@ _NAMING = (
     "--glob=!.git",
     "--null",
 )
-_SHOWING = (
+_SHOW_MATCHES = (
     "--no-config",
     "--no-messages",
     "--null",
@@ -43,35 +44,35 @@ _SHOWING = (
     "--max-columns=2000",
     "--max-columns-preview",
 )
-_READING = ("--crlf", "--no-mmap")
+_READ = ("--crlf", "--no-mmap")
 _OPEN_FILES = "/dev/fd" if sys.platform == "darwin" else "/proc/self/fd"
 Opened = Callable[[str], AbstractContextManager[BinaryIO]]
 
 
 @dataclass
 class Found:
-    """Matches by path and line number, in order; and why they are not all."""
+    """The matches, in order, and why they are not all."""
 
     matches: list[tuple[str, int, str]] = field(default_factory=list)
-    """Path, line number and text. The path of a match in a file that was given is empty."""
+    """Path, line number and text. The path is empty if a single file was searched."""
     stopped: str = ""
 
 
 @dataclass(frozen=True)
 class Query:
-    """What to look for, until there are so many matches; in which files of a folder."""
+    """A regular expression, how many matches to look for, and in which files of a folder."""
 
     regex: str
     max_count: int
     file_pattern: str | None = None
 
     @property
-    def matching(self) -> list[str]:
-        """As options. With "=", and "--" behind them, none of the model's words becomes one."""
+    def regex_options(self) -> list[str]:
+        """With "=", and "--" behind them, none of the model's words becomes an option."""
         return [f"--regexp={self.regex}", f"--max-count={self.max_count}"]
 
     @property
-    def kind(self) -> list[str]:
+    def type_options(self) -> list[str]:
         """A type, not a glob, which would bring back what ``.gitignore`` leaves out."""
         pattern = self.file_pattern
         return [f"--type-add=asked:{pattern}", "--type=asked"] if pattern else []
@@ -80,7 +81,7 @@ class Query:
 def search_file(file: int, query: Query) -> Found:
     """Search an open file; raises ``ToolFailedError`` with rg's own words where it cannot."""
     found = Found()
-    _show({file: ""}, query, found, ripgrep.SECONDS)
+    _show_matches({file: ""}, query, found, ripgrep.SECONDS)
     found.matches.sort()
     return found
 
@@ -89,36 +90,35 @@ def search_folder(
     folder: int,
     query: Query,
     opened: Opened,
-    *,
     is_left_out: Callable[[str], bool] = lambda _: False,
-    is_held: bool | None = None,
 ) -> Found:
-    """As ``search_file``, in an open folder, until there are ``max_count`` matches.
+    """Search an open folder as ``search_file`` does, until there are ``max_count`` matches.
 
-    ``opened`` opens a file by its path in the folder, or raises ``ToolFailedError``; it
-    decides what is read. Where rg is not held to the folder, it opens each file that there is.
+    ``opened`` opens a file by its path in the folder, or raises ``ToolFailedError``; it decides
+    what is read. Where rg cannot be confined to the folder, every file is opened for it.
     """
-    if ripgrep.is_held() if is_held is None else is_held:
-        options = [*_READING, *query.matching, *query.kind, "--files-with-matches"]
-        names, stopped = _named(folder, options, MAX_MATCHING, is_left_out)
+    if ripgrep.can_confine():
+        options = [*_READ, *query.regex_options, *query.type_options, "--files-with-matches"]
+        names, stopped = _name_files(folder, options, MAX_MATCHING, is_left_out)
     else:
-        names, stopped = _named(folder, [*query.kind, "--files"], MAX_FILES, is_left_out)
+        options = [*query.type_options, "--files"]
+        names, stopped = _name_files(folder, options, MAX_FILES, is_left_out)
     found = Found()
     ends = time.monotonic() + ripgrep.SECONDS
     waiting = sorted(names, reverse=True)
     while waiting and len(found.matches) < query.max_count and not found.stopped:
-        next_ones, waiting = waiting[-AT_ONCE:], waiting[:-AT_ONCE]
+        next_ones, waiting = waiting[-MAX_OPEN:], waiting[:-MAX_OPEN]
         with ExitStack() as stack:
             files = {file: name for name in next_ones for file in _open(opened, name, stack)}
-            _show(files, query, found, ends - time.monotonic())
+            _show_matches(files, query, found, ends - time.monotonic())
     found.matches.sort()
     found.stopped = found.stopped or stopped
     return found
 
 
-def files(folder: int) -> tuple[set[str], str]:
+def find_files(folder: int) -> tuple[set[str], str]:
     """The files below an open folder that ``.gitignore`` does not name; and why not all."""
-    return _named(folder, ["--files"], MAX_FILES, lambda _: False)
+    return _name_files(folder, ["--files"], MAX_FILES, lambda _: False)
 
 
 def _open(opened: Opened, name: str, stack: ExitStack) -> Iterator[int]:
@@ -129,14 +129,14 @@ def _open(opened: Opened, name: str, stack: ExitStack) -> Iterator[int]:
             raise
 
 
-def _named(
+def _name_files(
     folder: int, options: list[str], max_count: int, is_left_out: Callable[[str], bool]
 ) -> tuple[set[str], str]:
     """Paths of files in the folder, and why they are not all."""
     names: set[str] = set()
 
     def collect(stdout: IO[bytes]) -> str:
-        for path in _ended(stdout, b"\0"):
+        for path in _split_output(stdout, b"\0"):
             name = os.fsdecode(path).removeprefix("./")
             if is_left_out(name):
                 continue
@@ -145,14 +145,16 @@ def _named(
                 return f"there are more than {max_count} files"
         return ""
 
-    problem, stopped = ripgrep.run([*_NAMING, *options, "--", "./"], collect, folder=folder)
+    problem, stopped = ripgrep.run([*_NAME_FILES, *options, "--", "./"], collect, folder=folder)
     if problem and not names and not stopped:
         raise ToolFailedError(problem)
     return names, stopped
 
 
-def _show(files: Mapping[int, str], query: Query, found: Found, seconds: float) -> None:
+def _show_matches(files: Mapping[int, str], query: Query, found: Found, seconds: float) -> None:
     """Add the matches in open files, given with their names."""
+    if not files:  # rg would search the folder that it is in
+        return
     paths = {f"{_OPEN_FILES}/{file}": name for file, name in files.items()}
 
     def collect(stdout: IO[bytes]) -> str:
@@ -163,22 +165,20 @@ def _show(files: Mapping[int, str], query: Query, found: Found, seconds: float) 
             if name is None:  # a word about a binary file
                 continue
             number, _, text = rest.partition(b":")
-            shown = text.decode("utf-8", "backslashreplace")
-            found.matches.append((name, int(number), shown))
+            found.matches.append((name, int(number), text.decode("utf-8", "backslashreplace")))
             room -= len(rest)
             if room < 0:
                 return "there are many more matches"
         return ""
 
-    if paths:  # else rg searches what it stands in
-        options = [*_SHOWING, *_READING, *query.matching, "--", *paths]
-        problem, found.stopped = ripgrep.run(options, collect, seconds, passed=tuple(files))
-        if problem and not found.matches and not found.stopped:
-            raise ToolFailedError(problem)
+    options = [*_SHOW_MATCHES, *_READ, *query.regex_options, "--", *paths]
+    problem, found.stopped = ripgrep.run(options, collect, seconds, passed=tuple(files))
+    if problem and not found.matches and not found.stopped:
+        raise ToolFailedError(problem)
 
 
-def _ended(stdout: IO[bytes], end: bytes) -> Iterator[bytes]:
-    """The pieces of the output, each with its end taken off."""
+def _split_output(stdout: IO[bytes], end: bytes) -> Iterator[bytes]:
+    """The pieces of the output, without what each ends with."""
     rest = b""
     while block := stdout.read(1 << 16):
         *pieces, rest = (rest + block).split(end)
