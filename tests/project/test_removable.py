@@ -49,7 +49,7 @@ PARTS = {
         "tools/sandbox",
         "tools/processes/sandboxes.py",
         '    "tools.sandbox.sandbox:find_sandbox",\n',
-        ("tests/project/test_rooms.py", "tests/tools/test_tools.py"),
+        ("tests/project/test_rooms.py", "tests/tools/test_tools.py", "tests/tools/processes"),
         {
             IS_ALLOWED: "ask: runs a command, not sandboxed",
             "from doors.commands.__main__ import main; main(['doctor'])": "has no sandbox",
