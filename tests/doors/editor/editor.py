@@ -1,4 +1,4 @@
-"""An editor: the SDK's client side, on the real process and its pipes."""
+"""An editor: the SDK's client side, connected to the real process by pipes."""
 
 import asyncio
 import os
@@ -7,50 +7,43 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from acp import Client, RequestError
+from acp import Client, RequestError, schema
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
-from acp.schema import (
-    AllowedOutcome,
-    ClientCapabilities,
-    DeniedOutcome,
-    FileSystemCapabilities,
-    NewSessionResponse,
-    PermissionOption,
-    ReadTextFileResponse,
-    RequestPermissionResponse,
-    TextContentBlock,
-    ToolCallUpdate,
-    WriteTextFileResponse,
-)
 
 from graph.settings import Settings
 from tests.doors.editor.process import AgentProcess, agent_process
 from tests.doors.editor.schema import check
 from tests.harness.modes import MODES
 
-Answer = Callable[[ToolCallUpdate, list[PermissionOption]], Awaitable[str | None]]
+Answer = Callable[..., Awaitable[str | None]]
+BOTH = schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
+WAIT_FOR_GO = "while ! test -e go; do sleep 0.02; done"
 
 
 def choosing(*ids: str) -> Answer:
     """The options to choose, one after another; the last one from then on."""
     left = list(ids)
 
-    async def answer(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
+    async def answer(*_: Any) -> str | None:
         return left.pop(0) if len(left) > 1 else left[0]
 
     return answer
 
 
-async def never(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-    """Toad, say, when the user has cancelled."""
+async def never(*_: Any) -> str | None:
+    """Leave the dialog open, as Toad does when its user has cancelled."""
     await asyncio.Event().wait()
     return None
 
 
-async def dismiss(tool_call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-    """The dialog is closed."""
+async def dismiss(*_: Any) -> str | None:
+    """Close the dialog."""
     return None
+
+
+def text(said: str) -> schema.TextContentBlock:
+    return schema.TextContentBlock(type="text", text=said)
 
 
 class Editor:
@@ -58,7 +51,7 @@ class Editor:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.asked: list[tuple[str, ToolCallUpdate, list[PermissionOption]]] = []
+        self.asked: list[tuple[str, schema.ToolCallUpdate, list[schema.PermissionOption]]] = []
         self.updates: list[tuple[str, Any]] = []
         self.messages: list[dict[str, Any]] = []
         self.buffers: dict[str, str] = {}
@@ -71,17 +64,21 @@ class Editor:
         self.process: AgentProcess
         self.log: Path
 
+    def reset(self, answer: Answer = dismiss) -> None:
+        """Forget what a test before this one has done."""
+        self.answer, self.before_reading = answer, None
+        for seen in (self.asked, self.updates, self.reads, self.writes, self.buffers):
+            cast("Any", seen).clear()
+
     def on_connect(self, conn: Any) -> None:
         pass
 
     def observe(self, event: StreamEvent) -> None:
         side = "agent" if event.direction is StreamDirection.INCOMING else "editor"
         message = dict(event.message)
-        if "method" in message and "id" in message:
-            message["id"] = f"{side} {message['id']}"
-        elif "id" in message:
+        if "id" in message:
             other = "editor" if side == "agent" else "agent"
-            message["id"] = f"{other} {message['id']}"
+            message["id"] = f"{side if 'method' in message else other} {message['id']}"
         self.messages.append(message)
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
@@ -89,69 +86,181 @@ class Editor:
         self.has_news.set()
 
     async def request_permission(
-        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
-    ) -> RequestPermissionResponse:
+        self,
+        session_id: str,
+        tool_call: schema.ToolCallUpdate,
+        options: list[schema.PermissionOption],
+        **_: Any,
+    ) -> schema.RequestPermissionResponse:
         self.asked.append((session_id, tool_call, options))
         self.has_news.set()
         chosen = await self.answer(tool_call, options)
-        if chosen is None:
-            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        outcome = AllowedOutcome(outcome="selected", option_id=chosen)
-        return RequestPermissionResponse(outcome=outcome)
+        outcome: Any = schema.DeniedOutcome(outcome="cancelled")
+        if chosen is not None:
+            outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
+        return schema.RequestPermissionResponse(outcome=outcome)
 
-    async def read_text_file(self, session_id: str, path: str, **_: Any) -> ReadTextFileResponse:
+    async def read_text_file(
+        self, session_id: str, path: str, **_: Any
+    ) -> schema.ReadTextFileResponse:
         self.reads.append(path)
         self.has_news.set()
         if self.before_reading is not None:
             await self.before_reading()
-        if path in self.buffers:
-            return ReadTextFileResponse(content=self.buffers[path])
         try:
-            return ReadTextFileResponse(content=Path(path).read_text())
+            content = self.buffers.get(path) or Path(path).read_text()
         except OSError as error:
             raise RequestError.resource_not_found(path) from error
+        return schema.ReadTextFileResponse(content=content)
 
     async def write_text_file(
         self, session_id: str, path: str, content: str, **_: Any
-    ) -> WriteTextFileResponse:
+    ) -> schema.WriteTextFileResponse:
         self.writes.append((path, content))
         self.buffers.pop(path, None)
         Path(path).write_text(content)
-        return WriteTextFileResponse()
+        return schema.WriteTextFileResponse()
 
-    # What a test does.
-
-    async def new(self, cwd: Path) -> NewSessionResponse:
-        return await self.agent.new_session(cwd=str(cwd), mcp_servers=[])
-
-    async def say(self, session_id: str, text: str) -> str:
-        """A prompt, to its end; the stop reason."""
-        block = TextContentBlock(type="text", text=text)
-        async with asyncio.timeout(30):
-            return (await self.agent.prompt(prompt=[block], session_id=session_id)).stop_reason
-
-    async def until(self, holds: Callable[[], Any], seconds: float = 20) -> None:
-        """Wait for something to have been seen."""
+    async def until(self, holds: Callable[[], Any], seconds: float = 30) -> None:
+        """Wait until something has been seen."""
         async with asyncio.timeout(seconds):
             while not holds():
                 self.has_news.clear()
                 await self.has_news.wait()
 
-    def of(self, kind: str, session_id: str | None = None) -> list[Any]:
-        """The updates of a kind, in their order."""
+    async def talk(self, cwd: Path, mode: str = "ask", **options: str) -> "Talk":
+        """A new session."""
+        opened = await self.agent.new_session(cwd=str(cwd), mcp_servers=[])
+        talk = Talk(self, opened.session_id, cwd, opened)
+        for option, value in {**({"mode": mode} if mode != "ask" else {}), **options}.items():
+            await talk.choose(option, value)
+        return talk
+
+    async def load(self, talk: "Talk", *, resume: bool = False) -> "Talk":
+        """A session of this or of another process."""
+        method = self.agent.resume_session if resume else self.agent.load_session
+        opened = await method(cwd=str(talk.cwd), session_id=talk.id, mcp_servers=[])
+        return Talk(self, talk.id, talk.cwd, opened)
+
+    async def list(self, **given: Any) -> list[schema.SessionInfo]:
+        return list((await self.agent.list_sessions(**given)).sessions)
+
+
+class Talk:
+    """One session in an editor."""
+
+    def __init__(self, editor: Editor, id: str, cwd: Path, opened: Any) -> None:
+        self.editor = editor
+        self.agent = editor.agent
+        self.id = id
+        self.cwd = cwd
+        self.opened = opened
+
+    async def say(self, *said: Any) -> str:
+        """A message, to the end of its turn; the stop reason."""
+        blocks = [text(one) if isinstance(one, str) else one for one in said]
+        async with asyncio.timeout(60):
+            return (await self.agent.prompt(prompt=blocks, session_id=self.id)).stop_reason
+
+    async def begin(self, said: str, seen: Callable[[], Any]) -> asyncio.Task[str]:
+        """A message whose turn goes on; returns once ``seen`` holds."""
+        turn = asyncio.create_task(self.say(said))
+        await self.editor.until(seen)
+        return turn
+
+    async def begin_asking(self, said: str) -> asyncio.Task[str]:
+        """A message whose turn waits for a person."""
+        self.editor.answer, before = never, len(self.asked)
+        return await self.begin(said, lambda: len(self.asked) > before)
+
+    async def choose(self, option: str, value: Any) -> None:
+        await self.agent.set_config_option(session_id=self.id, config_id=option, value=value)
+
+    async def cancel(self) -> None:
+        await self.agent.cancel(session_id=self.id)
+
+    async def close(self) -> None:
+        await self.agent.close_session(session_id=self.id)
+
+    async def replayed(self) -> "Talk":
+        """The same session, closed and loaded: the updates seen then are its history."""
+        await self.close()
+        self.editor.updates.clear()
+        return await self.editor.load(self)
+
+    async def stored(self) -> tuple[str, str]:
+        """The mode and the approvals, as they are when the session is opened again."""
+        await self.close()
+        return shown_in((await self.editor.load(self, resume=True)).opened)
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The mode and the approvals, as the editor shows them."""
+        mode, approvals = shown_in([self.opened, *self.of("config_option_update")][-1])
+        modes = [update.current_mode_id for update in self.of("current_mode_update")]
+        assert modes[-1:] in ([], [mode])
+        return mode, approvals
+
+    @property
+    def asked(self) -> list[schema.ToolCallUpdate]:
+        """The calls that a person was asked about."""
+        return [call for id, call, _ in self.editor.asked if id == self.id]
+
+    @property
+    def kinds_asked(self) -> list[Any]:
+        return [call.kind for call in self.asked]
+
+    @property
+    def options_asked(self) -> list[list[str]]:
+        """The names of the options of each question."""
         return [
-            update for id, update in self.updates
-            if update.session_update == kind and session_id in (None, id)
+            [one.name for one in options] for id, _, options in self.editor.asked if id == self.id
+        ]
+
+    def of(self, kind: str) -> list[Any]:
+        """The updates of a kind, in order."""
+        return [
+            update for id, update in self.editor.updates
+            if update.session_update == kind and id == self.id
         ]  # fmt: skip
 
-    def said(self, session_id: str | None = None) -> str:
-        """What the agent said, put together."""
-        return "".join(one.content.text for one in self.of("agent_message_chunk", session_id))
+    @property
+    def said(self) -> str:
+        """All that the agent said."""
+        return "".join(one.content.text for one in self.of("agent_message_chunk"))
 
-    def statuses(self, id: str) -> list[str]:
-        """Of a tool call, as they came."""
-        calls = [u for _, u in self.updates if u.session_update.startswith("tool_call")]
-        return [u.status for u in calls if u.tool_call_id == id and u.status is not None]
+    def has_printed(self) -> bool:
+        """Whether a command has printed ``begun``."""
+        return "text='```\\nbegun" in str(self.of("tool_call_update"))
+
+    @property
+    def calls(self) -> list[tuple[str, list[str]]]:
+        """The title and the statuses of each tool call."""
+        titles, statuses = dict[str, str](), dict[str, list[str]]()
+        for id, update in self.editor.updates:
+            if id == self.id and update.session_update.startswith("tool_call"):
+                titles[update.tool_call_id] = update.title or titles[update.tool_call_id]
+                statuses.setdefault(update.tool_call_id, []).append(update.status)
+        return [(title, statuses[id]) for id, title in titles.items()]
+
+    @property
+    def ends(self) -> list[tuple[str, str]]:
+        """The title and the last status of each tool call."""
+        return [(title, statuses[-1]) for title, statuses in self.calls]
+
+    @property
+    def results(self) -> list[Any]:
+        """The content of each update about a tool call that has ended."""
+        updates = [*self.of("tool_call"), *self.of("tool_call_update")]
+        return [one.content for one in updates if one.status in ("completed", "failed")]
+
+
+def shown_in(opened: Any) -> tuple[str, str]:
+    """The mode and the approvals of a response or an update."""
+    values = {option.id: option.current_value for option in opened.config_options}
+    modes = getattr(opened, "modes", None)
+    assert modes is None or modes.current_mode_id == values["mode"]
+    return values["mode"], values["approvals"]
 
 
 def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
@@ -177,9 +286,9 @@ async def editing(
     folder: Path,
     settings: Mapping[str, str] | None = None,
     answer: Answer = dismiss,
-    files: FileSystemCapabilities | None = None,
+    files: schema.FileSystemCapabilities | None = None,
 ) -> AsyncIterator[Editor]:
-    """An editor with its agent, initialized; every message is held against the schema."""
+    """An editor with its agent, initialized; every message is checked against the schema."""
     editor = Editor(answer)
     editor.log = folder / "log.txt"
     async with agent_process(environment(folder, settings or {}), editor.log) as process:
@@ -192,29 +301,10 @@ async def editing(
             use_unstable_protocol=True,
         )
         try:
-            capabilities = ClientCapabilities(fs=files or FileSystemCapabilities())
+            offered = files or schema.FileSystemCapabilities()
+            capabilities = schema.ClientCapabilities(fs=offered)
             await editor.agent.initialize(protocol_version=1, client_capabilities=capabilities)
             yield editor
         finally:
             await editor.agent.close()
     check(editor.messages)
-
-
-SLEEP = "run echo begun; sleep 60; touch too-late"
-
-
-async def begun(editor: Editor, workspace: Path, mode: str = "code") -> str:
-    id = (await editor.new(workspace)).session_id
-    await editor.agent.set_session_mode(session_id=id, mode_id=mode)
-    return id
-
-
-def has_begun(editor: Editor) -> bool:
-    """Whether the command has printed."""
-    shown = [one.content[0] for one in editor.of("tool_call_update") if one.content]
-    return any(one.type == "content" and one.content.text.startswith("```\nbegun") for one in shown)
-
-
-async def reopened(editor: Editor, workspace: Path, id: str, *, resume: bool = False) -> Any:
-    method = editor.agent.resume_session if resume else editor.agent.load_session
-    return await method(cwd=str(workspace), session_id=id, mcp_servers=[])

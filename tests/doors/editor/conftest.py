@@ -1,0 +1,69 @@
+"""One agent's process for all tests whose sessions have nothing to do with each other."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.doors.editor.editor import BOTH, Editor, choosing, editing
+from tests.doors.editor.model import CLAUDE, GPT, answer
+from tests.provider.server import KEY, serving
+
+
+@pytest.fixture(scope="session")
+def settings() -> Iterator[dict[str, str]]:
+    """Of the agent: the models of a provider that says what ``model.py`` has it say."""
+    with serving(answer) as provider:
+        yield {
+            "MODELS": f"{GPT}, {CLAUDE}, groq:x",
+            "OPENAI_API_KEY": KEY,
+            "OPENAI_BASE_URL": f"{provider.url}/v1",
+            "ANTHROPIC_API_KEY": KEY,
+            "ANTHROPIC_BASE_URL": provider.url,
+        }
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the processes' data, which they share."""
+    return tmp_path_factory.mktemp("editors")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def first_process(data: Path, settings: dict[str, str]) -> AsyncIterator[Editor]:
+    async with editing(data, settings) as editor:
+        yield editor
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def second_process(data: Path, settings: dict[str, str]) -> AsyncIterator[Editor]:
+    async with editing(data, settings) as editor:
+        yield editor
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def process_with_files(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
+    async with editing(tmp_path_factory.mktemp("editors"), files=BOTH) as editor:
+        yield editor
+
+
+@pytest.fixture
+def editor(first_process: Editor) -> Editor:
+    """As if it had just been started."""
+    first_process.reset()
+    return first_process
+
+
+@pytest.fixture
+def other(second_process: Editor) -> Editor:
+    """Another window: another process with the same sessions."""
+    second_process.reset()
+    return second_process
+
+
+@pytest.fixture
+def filing(process_with_files: Editor) -> Editor:
+    """An editor that reads and writes files; its user allows every call."""
+    process_with_files.reset(choosing("once"))
+    return process_with_files

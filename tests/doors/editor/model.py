@@ -1,0 +1,47 @@
+"""What the provider's model says, by the user's last words and what has come since."""
+
+from tests.provider.script import Answer, Asked, Call, Failure, Step, say
+
+GPT = "openai:gpt-5.5"
+CLAUDE = "anthropic:claude-sonnet-5-5"
+STORY = "Once upon a time there was an agent that worked in modes."
+WRITE = Call("write_file", {"path": "a.txt", "content": "a"})
+COLOUR = {"question": "Which colour?"}
+COLOURS = {**COLOUR, "follow_up": [{"text": "Red"}, {"text": "Blue"}]}
+TWO_LINES = f"ls # {'the files ' * 30}, then\ntouch too-much"
+EVERYWHERE = {"path": "a.txt", "old": "x", "new": "y", "replace_all": True}
+PICTURE = {
+    "question": "![a picture](http://127.0.0.1/leak)",
+    "follow_up": [{"text": f"Reject {n}", "mode": "code" if n == 1 else None} for n in range(9)],
+}
+STEPS: dict[str, Step] = {
+    "story": Answer(STORY, pause=0.2),
+    STORY: Answer(STORY, pause=0.2),
+    "think": Answer("Done.", thinking="Let me see."),
+    "slowly write": Answer("I write, I write, I write, and I write.", (WRITE,), pause=0.1),
+    "fail": Failure("quota", retry_after="0.01"),
+    "question": Answer("", (Call("ask_followup_question", COLOURS),)),
+    "open question": Answer("", (Call("ask_followup_question", COLOUR),)),
+    "broken call": Answer("", (Call("write_file", '{"path": "a'),)),
+    "unknown tool": Answer("", (Call("launch_rocket", {"to": "Mars"}),)),
+    "declined": Answer("Half a", reason="content_filter"),
+    "cut off": Answer("Half a", is_truncated=True),
+    "same id": Answer("", (Call("list_files", {}, "call_0"),)),
+    "same id again": Answer("", (Call("read_file", {"path": "a.txt"}, "call_0"),)),
+    "long id": Answer("", (Call("list_files", {}, "call_" + "x" * 30),)),
+    "long id again": Answer("", (Call("read_file", {"path": "a.txt"}, "call_" + "x" * 30),)),
+    "two lines": Answer("", (Call("execute_command", {"command": TWO_LINES}),)),
+    "everywhere": Answer("", (Call("edit_file", EVERYWHERE),)),
+    "picture": Answer("", (Call("ask_followup_question", PICTURE),)),
+    "two writes": Answer("", (WRITE, Call("write_file", {"path": "b.txt", "content": "b"}))),
+}
+
+
+def answer(asked: Asked) -> Step:
+    last = asked.messages[-1]
+    text = next(m.text for m in reversed(asked.messages) if m.type == "human")
+    if text == "so far?":
+        return say(f"You have read: {asked.messages[-2].text}")
+    if last.type == "tool":
+        return say(f"It says: {last.text}")
+    return STEPS.get(text, say("Here I am."))

@@ -1,0 +1,315 @@
+"""What the user chooses: it is shown, it is what applies, and none is lost."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError
+
+from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing, dismiss, never
+from tests.doors.editor.model import CLAUDE, GPT
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_modes_options_and_commands_are_offered(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace)
+    slugs = ["ask", "architect", "code", "debug"]
+    assert [mode.id for mode in talk.opened.modes.available_modes] == slugs
+    assert [
+        (one.id, one.category, one.current_value, [value.value for value in one.options])
+        for one in talk.opened.config_options
+    ] == [
+        ("mode", "mode", "ask", slugs),
+        ("model", "model", "offline", ["offline", GPT, CLAUDE, "groq:x"]),
+        ("approvals", None, "manual", ["manual", "auto"]),
+    ]
+    await editor.until(lambda: talk.of("available_commands_update"))
+    (update,) = talk.of("available_commands_update")
+    assert [command.name for command in update.available_commands] == slugs
+
+
+async def test_a_mode_is_chosen_in_the_old_way_and_the_new(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace)
+    await editor.agent.set_session_mode(session_id=talk.id, mode_id="code")
+    assert talk.shown == ("code", "manual")
+    await talk.choose("mode", "debug")
+    assert talk.shown == ("debug", "manual")
+    assert len(talk.of("current_mode_update")) == len(talk.of("config_option_update")) == 2
+    await talk.say("write a.txt: a")
+    assert talk.kinds_asked == ["edit"]  # and no switch
+    assert len(talk.of("current_mode_update")) == 2
+
+
+async def test_a_slash_command_chooses_a_mode(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace)
+    assert await talk.say("/code write a.txt: one\nwrite b.txt: two") == "end_turn"
+    assert (workspace / "a.txt").read_text() + (workspace / "b.txt").read_text() == "onetwo"
+    assert [call.title for call in talk.asked] == ["Write file a.txt", "Write file b.txt"]
+    assert await talk.say("/architect") == "end_turn"
+    assert talk.shown == ("architect", "manual")
+    assert talk.said.endswith("Architect mode.")
+
+
+@pytest.mark.parametrize("option", ["mode", "approvals", "model", "colour"])
+async def test_an_unknown_value_changes_nothing(
+    editor: Editor, workspace: Path, option: str
+) -> None:
+    talk = await editor.talk(workspace)
+    for value in ("surgeon", "", "groq:x" if option == "model" else "ASK", True):
+        with pytest.raises(RequestError) as it:
+            await talk.choose(option, value)
+        assert it.value.code == -32602
+    with pytest.raises(RequestError, match="ask, architect, code, debug"):
+        await editor.agent.set_session_mode(session_id=talk.id, mode_id="surgeon")
+    assert await talk.stored() == ("ask", "manual")
+    assert not talk.of("current_mode_update") + talk.of("config_option_update")
+
+
+async def test_a_model_is_chosen(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, model=GPT)
+    assert await talk.say("Hello.") == "end_turn"
+    assert talk.said == "Here I am."
+    await talk.choose("model", CLAUDE)
+    await talk.choose("model", "offline")
+    await talk.say("hello")
+    assert "offline model" in talk.said
+
+
+async def test_the_approvals_are_chosen(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, "code", approvals="auto")
+    await talk.say("write a.txt: a")
+    assert not talk.asked
+    assert (workspace / "a.txt").exists()
+    await talk.choose("approvals", "manual")
+    assert await talk.say("write b.txt: b") == "cancelled"
+    assert not (workspace / "b.txt").exists()
+
+
+# While the agent works.
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "runs", "said"),
+    [
+        ("mode", "ask", False, "Ask mode has no 'edit' tools"),
+        ("approvals", "manual", False, ""),
+        ("model", "offline", True, "offline model"),
+    ],
+)
+async def test_a_choice_applies_to_what_the_model_is_writing(
+    editor: Editor, workspace: Path, option: str, value: str, runs: bool, said: str
+) -> None:
+    editor.answer = choosing("reject")
+    talk = await editor.talk(workspace, "code", model=GPT, approvals="auto")
+    turn = await talk.begin("slowly write", lambda: talk.said)
+    await talk.choose(option, value)
+    assert await turn == "end_turn"
+    assert (workspace / "a.txt").exists() == runs
+    assert ("Write file a.txt", "completed" if runs else "failed") in talk.ends
+    assert said in talk.said
+    shown = talk.shown
+    assert await talk.stored() == shown
+
+
+async def test_a_choice_with_every_message_is_lost_with_none(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await editor.talk(workspace)
+    for mode in ("code", "ask") * 4:
+        before = len(talk.said)
+        turn = asyncio.create_task(talk.say("hello"))
+        await talk.choose("mode", mode)
+        assert await turn == "end_turn"
+        assert "offline model" in talk.said[before:]
+        assert talk.shown == (mode, "manual")
+
+
+@pytest.mark.parametrize(("option", "value"), [("mode", "ask"), ("approvals", "manual")])
+async def test_a_choice_made_after_a_switch_was_approved_counts(
+    editor: Editor, workspace: Path, option: str, value: str
+) -> None:
+    """What was approved is done after the other calls of its message."""
+    editor.answer = choosing("once", "auto")
+    talk = await editor.talk(workspace, "code")
+    turn = await talk.begin(
+        f"run echo begun; {WAIT_FOR_GO} & switch to debug\nwrite a.txt: a",
+        talk.has_printed,
+    )
+    editor.answer = dismiss
+    await talk.choose(option, value)
+    (workspace / "go").touch()
+    await turn
+    assert not (workspace / "a.txt").exists()
+    assert talk.shown == ("ask" if option == "mode" else "debug", "manual")
+    shown = talk.shown
+    assert await talk.stored() == shown
+
+
+# While a person is asked.
+
+
+@pytest.mark.parametrize(("option", "value"), [("approvals", "auto"), ("model", GPT)])
+async def test_a_choice_during_a_question_applies_after_the_answer(
+    editor: Editor, workspace: Path, option: str, value: str
+) -> None:
+    talk = await editor.talk(workspace, "code")
+
+    async def choose(*_: Any) -> str:
+        await talk.choose(option, value)
+        editor.answer = dismiss
+        return "once"
+
+    editor.answer = choose
+    assert await talk.say("write a.txt: a\nwrite b.txt: b") == "end_turn"
+    assert (workspace / "a.txt").exists()
+    assert len(talk.asked) == 1
+    assert (workspace / "b.txt").exists() == (option == "approvals")
+
+
+async def test_another_mode_withdraws_a_question(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, "code")
+    turn = await talk.begin_asking("write a.txt: a")
+    editor.answer = choosing("reject")
+    await talk.say("/ask")
+    assert await turn == "end_turn"
+    assert not (workspace / "a.txt").exists()
+    assert talk.kinds_asked == ["edit", "switch_mode"]
+
+
+async def test_the_same_mode_withdraws_nothing(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, "code")
+
+    async def answer(*_: Any) -> str:
+        await talk.choose("mode", "code")
+        return "once"
+
+    editor.answer = answer
+    assert await talk.say("write a.txt: a") == "end_turn"
+    assert len(talk.asked) == 1
+    assert (workspace / "a.txt").exists()
+
+
+@pytest.mark.parametrize(("chosen", "answered"), [("auto", "manual"), ("manual", "auto")])
+async def test_the_later_of_two_choices_counts(
+    editor: Editor, workspace: Path, chosen: str, answered: str
+) -> None:
+    """One in the editor's selector, one as the answer to a question about a switch."""
+    talk = await editor.talk(workspace)
+
+    async def answer(*_: Any) -> str:
+        await talk.choose("approvals", chosen)
+        editor.answer = dismiss
+        return answered
+
+    editor.answer = answer
+    await talk.say("write a.txt: a")
+    assert talk.shown == ("code", answered)
+    assert (workspace / "a.txt").exists() == (answered == "auto")
+    assert await talk.stored() == ("code", answered)
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+@pytest.mark.parametrize(
+    ("option", "first", "last"),
+    [("approvals", "auto", "manual"), ("mode", "debug", "code"), ("mode", "code", "ask")],
+)
+async def test_the_last_of_two_choices_counts(
+    editor: Editor, workspace: Path, is_asked: bool, option: str, first: str, last: str
+) -> None:
+    talk = await editor.talk(workspace, "code")
+    turn = await talk.begin_asking("write a.txt: a") if is_asked else None
+    await asyncio.gather(talk.choose(option, first), talk.choose(option, last))
+    await talk.cancel()
+    assert turn is None or await turn == "cancelled"
+    shown = talk.shown
+    assert last in shown
+    editor.answer = dismiss
+    assert await talk.say("write a.txt: a") == "cancelled"
+    assert await talk.stored() == shown
+
+
+async def test_a_mode_withdraws_a_question_that_waits_in_the_chat(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await editor.talk(workspace, model=GPT)
+    await talk.say("open question")
+    await talk.choose("mode", "code")
+    assert talk.calls == [("Which colour?", ["pending", "pending", "failed"])]
+    await talk.say("Green")
+    assert talk.said.endswith("Here I am.")
+
+
+async def test_choices_right_after_a_cancel_count(editor: Editor, workspace: Path) -> None:
+    for wait in range(4):
+        talk = await editor.talk(workspace)
+        turn = await talk.begin_asking("switch to code")
+        await talk.cancel()
+        await asyncio.sleep(wait / 1000)
+        await asyncio.gather(talk.choose("mode", "debug"), talk.choose("approvals", "auto"))
+        assert await turn == "cancelled"
+        assert talk.shown == ("debug", "auto")
+        assert await talk.stored() == ("debug", "auto")
+
+
+async def test_a_choice_outlives_a_message_that_is_refused_or_cancelled(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await editor.talk(workspace, "code", approvals="auto")
+    await talk.say("hello")
+    await talk.choose("approvals", "manual")
+    await talk.choose("mode", "ask")
+    with pytest.raises(RequestError, match="empty"):
+        await talk.say(" ")
+    turn = asyncio.create_task(talk.say("hello"))
+    await asyncio.sleep(0.003)
+    await talk.cancel()
+    await turn
+    await talk.say("write a.txt: a")
+    assert talk.kinds_asked == ["switch_mode"]
+
+
+# In another window.
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_a_message_is_refused_once_after_a_choice_elsewhere(
+    editor: Editor, other: Editor, workspace: Path, is_first: bool
+) -> None:
+    """Nothing runs under rights that this window has not shown."""
+    here = await editor.talk(workspace, "code")
+    await here.say("hello")
+    there = await other.load(here, resume=True)
+    await here.choose("approvals", "auto")
+    message, choice = there.say("write a.txt: a"), there.choose("mode", "debug")
+    both = [choice, message] if is_first else [message, choice]
+    found = await asyncio.gather(*both, return_exceptions=True)
+    assert "has been set to" in str(found[is_first])
+    assert not (workspace / "a.txt").exists()
+    assert there.shown == ("debug", "auto")
+    assert await there.say("write a.txt: a") == "end_turn"
+    with pytest.raises(RequestError, match="set to 'debug', 'offline' and approvals 'auto'"):
+        await here.say("write b.txt: b")
+    assert here.shown == ("debug", "auto")
+    assert await here.say("write b.txt: b") == "end_turn"
+
+
+async def test_a_session_at_work_elsewhere_takes_no_message_and_no_choice(
+    editor: Editor, other: Editor, workspace: Path
+) -> None:
+    here = await editor.talk(workspace, "code")
+    turn = await here.begin_asking("write a.txt: a")
+    there = await other.load(here)
+    assert there.ends == [("Write file a.txt", "pending")]
+    other.answer = never
+    for refused in (there.say("list"), there.say("/ask"), there.choose("approvals", "auto")):
+        with pytest.raises(RequestError, match="another process is working"):
+            await refused
+    await here.cancel()
+    assert await turn == "cancelled"
+    assert await here.stored() == ("code", "manual")
+    await there.choose("mode", "ask")
+    assert there.ends == [("Write file a.txt", "failed")]
+    assert await there.say("hello") == "end_turn"

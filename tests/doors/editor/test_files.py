@@ -1,0 +1,251 @@
+"""Files through the editor, which may have them open with unsaved changes."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from acp import Client, RequestError, schema
+
+from doors.editor.files import EditorFiles, Folder
+from modes.errors import ToolFailedError
+from tests.doors.editor.editor import BOTH, Editor, Talk, choosing, editing
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def say(editor: Editor, workspace: Path, text: str, mode: str = "code") -> Talk:
+    talk = await editor.talk(workspace, mode)
+    assert await talk.say(text) == "end_turn"
+    return talk
+
+
+def old_texts(talk: Talk) -> list[str | None]:
+    """The old texts of the diffs that the questions show."""
+    return [cast("Any", call.content)[0].old_text for call in talk.asked]
+
+
+async def test_unsaved_changes_count(filing: Editor, workspace: Path) -> None:
+    file = workspace / "a.txt"
+    file.write_text("on disk")
+    filing.buffers[str(file)] = "in the editor"
+    talk = await say(
+        filing,
+        workspace,
+        "read a.txt\nreplace editor with window in a.txt\nwrite src/new/b.txt: b",
+    )
+    assert "in the editor" in talk.said
+    assert file.read_text() == "in the window"
+    new = workspace / "src/new/b.txt"
+    assert filing.writes == [(str(file), "in the window"), (str(new), "b")]
+    assert [(one[0].old_text, one[0].new_text) for one in talk.results[1:]] == [
+        ("editor", "window"),
+        (None, "b"),
+    ]
+
+
+async def test_what_is_typed_meanwhile_is_not_replaced(filing: Editor, workspace: Path) -> None:
+    file = workspace / "a.txt"
+    file.write_text("on disk")
+    filing.buffers[str(file)] = "one"
+
+    async def answer(*_: Any) -> str:
+        if len(filing.asked) == 1:
+            filing.buffers[str(file)] = "two"
+        return "once"
+
+    filing.answer = answer
+    talk = await say(filing, workspace, "write a.txt: mine")
+    # The first answer was about another text; the model calls again.
+    assert old_texts(talk) == ["one", "two"]
+    assert [status for _, status in talk.ends] == ["failed", "completed"]
+    assert filing.writes == [(str(file), "mine")]
+
+
+async def test_line_ends_stay_and_other_encodings_are_left_to_the_disk(
+    filing: Editor, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_bytes(b"one\r\ntwo\r\n")
+    await say(filing, workspace, r"write a.txt: three\nfour\n")
+    assert filing.writes == [(str(workspace / "a.txt"), "three\r\nfour\r\n")]
+    filing.reset(choosing("once"))
+    (workspace / "a.txt").write_bytes("\ufeffone".encode("utf-16-le"))
+    (workspace / "b.bin").write_bytes(b"\0\1")
+    text = "read a.txt\nreplace one with two in a.txt\nread b.bin"
+    assert "is binary" in (await say(filing, workspace, text)).said
+    assert (workspace / "a.txt").read_bytes() == "\ufefftwo".encode("utf-16-le")
+    assert not filing.reads + filing.writes
+
+
+async def test_nothing_outside_is_asked_of_the_editor(filing: Editor, workspace: Path) -> None:
+    outside = workspace.parent / "outside"
+    outside.mkdir()
+    secrets = [outside / "out.txt", workspace.parent / "out.txt"]
+    for secret in secrets:
+        secret.write_text("secret")
+    (workspace / "link").symlink_to(secrets[0])
+    (workspace / "folder").symlink_to(outside)
+    (workspace / ".git").mkdir()
+    (workspace / ".git/config").write_text("[core]")
+    paths = ["/etc/passwd", "../out.txt", "link", "folder/out.txt", ".git/config"]
+    for path in paths:
+        talk = await say(filing, workspace, f"write {path}: gone\nreplace s with t in {path}")
+        assert talk.said.count("refused") == 2, path
+        assert "secret" not in (await say(filing, workspace, f"read {path}")).said
+    await say(filing, workspace, "write ~/x: here")
+    assert filing.writes == [(str(workspace / "~/x"), "here")]
+    assert {read.removeprefix(str(workspace)) for read in filing.reads} <= {"/.git/config", "/~/x"}
+    assert [secret.read_text() for secret in secrets] == ["secret", "secret"]
+
+
+async def test_a_modes_rights_and_secrets_hold_for_the_editors_files_too(
+    filing: Editor, workspace: Path
+) -> None:
+    (workspace / ".env").write_text("KEY=secret")
+    filing.answer = choosing("reject")
+    for mode in ("architect", "ask"):
+        talk = await say(filing, workspace, "write a.py: gone", mode)
+        assert set(talk.kinds_asked) <= {"switch_mode"}
+    talk = await say(filing, workspace, "read .env")
+    assert len(talk.asked) == 1
+    assert not filing.reads + filing.writes
+
+
+async def test_a_workspace_by_another_name(filing: Editor, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("on disk")
+    named = workspace.parent / "link"
+    named.symlink_to(workspace)
+    file = named / "a.txt"
+    filing.buffers[str(file)] = "in the editor"
+    talk = await filing.talk(named, "code")
+    link = schema.ResourceContentBlock(type="resource_link", uri=file.as_uri(), name="a")
+    await talk.say("read ", link)
+    assert "in the editor" in talk.said
+    assert await talk.say("write a.txt: mine") == "end_turn"
+    assert filing.writes == [(str(file), "mine")]
+    assert (talk.asked[0].locations or [])[0].path == str(file)
+    assert old_texts(talk) == ["in the editor"]
+    (listed,) = await filing.list(cwd=str(named))
+    assert (listed.session_id, listed.cwd) == (talk.id, str(named))
+    # Once the link leads elsewhere, the editor gets the name that does not.
+    elsewhere = workspace.parent / "elsewhere"
+    elsewhere.mkdir()
+    named.unlink()
+    named.symlink_to(elsewhere)
+    assert await talk.say("write a.txt: again") == "end_turn"
+    assert filing.writes[-1] == (str(workspace / "a.txt"), "again")
+
+
+async def test_what_the_editor_refuses_is_not_done_on_disk(filing: Editor, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("private")
+
+    async def refuse() -> None:
+        raise RequestError(-32603, "this file is private")
+
+    filing.before_reading = refuse
+    text = "read a.txt\nreplace private with public in a.txt\nwrite a.txt: gone"
+    talk = await say(filing, workspace, text)
+    assert talk.said.count("this file is private") == 3
+    assert "cannot be shown" in str(talk.asked[1].content)
+    assert (workspace / "a.txt").read_text() == "private"
+
+
+# The last reading is that of the tool itself; before it there are those for the question.
+@pytest.mark.parametrize(("text", "readings"), [("read d/a.txt", 1), ("write d/a.txt: PWNED", 5)])
+async def test_a_link_that_is_swapped_in_is_reported_and_brings_nothing_in(
+    filing: Editor, workspace: Path, text: str, readings: int
+) -> None:
+    """What the editor has written by then is written: it has a path, not a descriptor."""
+    folder, outside = workspace / "d", workspace.parent / "outside"
+    for one, content in ((folder, "inside"), (outside, "secret")):
+        one.mkdir()
+        (one / "a.txt").write_text(content)
+
+    async def swap() -> None:
+        if len(filing.reads) == readings:
+            folder.rename(workspace / "e")
+            folder.symlink_to(outside)
+
+    filing.before_reading = swap
+    talk = await say(filing, workspace, text)
+    assert "was moved while the editor had it" in talk.said
+    assert "secret" not in talk.said
+    assert (outside / "a.txt").read_text() == "secret"
+
+
+async def test_a_diff_hides_nothing(filing: Editor, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("a\u202eb\n")
+    talk = await say(filing, workspace, "write a.txt: c\u2066d")
+    diff, note, _ = cast("Any", talk.asked[0].content)
+    assert (diff.old_text, diff.new_text) == ("a\\u202eb\n", r"c\u2066d")
+    assert "written out" in str(note)
+    assert (workspace / "a.txt").read_text() == "c\u2066d"
+
+
+async def test_a_mode_chosen_just_before_a_call_stops_it(filing: Editor, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("precious")
+    talk = await filing.talk(workspace, "code", approvals="auto")
+
+    async def choose() -> None:
+        filing.before_reading = None
+        await talk.choose("mode", "ask")
+
+    filing.before_reading = choose
+    assert await talk.say("write a.txt: gone") == "end_turn"
+    assert (workspace / "a.txt").read_text() == "precious"
+    assert "Ask mode has no 'edit' tools" in talk.said
+
+
+async def test_reads_without_an_answer_hold_up_no_other_session(
+    filing: Editor, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("text")
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    filing.before_reading = wait
+    talk = await filing.talk(workspace, "code")
+    many = " & ".join(["read a.txt"] * 40)
+    turn = await talk.begin(many, lambda: len(filing.reads) == 8)
+    filing.before_reading = None
+    assert "text" in (await say(filing, workspace, "read a.txt")).said
+    await talk.cancel()
+    assert await turn == "cancelled"
+
+
+async def test_the_end_of_a_turn_ends_the_wait_for_an_answer(workspace: Path) -> None:
+    asked = asyncio.Event()
+
+    class Silent:
+        async def read_text_file(self, **_: Any) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+    client = cast("Client", Silent())
+    files = EditorFiles(client, "1", BOTH, Folder(workspace, workspace))
+    reading = asyncio.create_task(asyncio.to_thread(files.read, workspace / "a.txt"))
+    await asked.wait()
+    files.close()
+    with pytest.raises(ToolFailedError, match="the turn has ended"):
+        await reading
+    with pytest.raises(ToolFailedError, match="the turn has ended"):
+        await asyncio.to_thread(files.read, workspace / "a.txt")
+
+
+@pytest.mark.parametrize("offered", ["read_text_file", "write_text_file"])
+async def test_an_editor_that_offers_half(tmp_path: Path, workspace: Path, offered: str) -> None:
+    files = schema.FileSystemCapabilities(**{offered: True})
+    file = workspace / "a.txt"
+    file.write_text("on disk")
+    async with editing(tmp_path, answer=choosing("once"), files=files) as editor:
+        editor.buffers[str(file)] = "in the editor"
+        text = "read a.txt\nreplace disk with file in a.txt\nreplace editor with x in a.txt"
+        talk = await say(editor, workspace, text)
+        if offered == "read_text_file":
+            assert "in the editor" in talk.said
+            assert "ask the user to save" in talk.said
+            assert file.read_text() == "on disk"
+        else:
+            assert editor.writes == [(str(file), "on file")]
+            assert not editor.reads

@@ -1,0 +1,168 @@
+"""Questions to a person: what is shown, what can be chosen, what comes of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError
+
+from tests.doors.editor.editor import Editor, choosing, dismiss, never
+from tests.doors.editor.model import GPT, TWO_LINES
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+ASKED = ["pending", "pending"]
+
+
+async def test_a_switch_is_asked_about_on_its_own_call(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("manual", "once")
+    talk = await editor.talk(workspace)
+    await talk.say("switch to code: I have to write.")
+    ((_, call, options),) = editor.asked
+    (shown,) = talk.of("tool_call")
+    assert (call.tool_call_id, call.kind) == (shown.tool_call_id, "switch_mode")
+    assert "I have to write." in str(call.content)
+    assert [(one.name, one.kind) for one in options] == [
+        ("Yes, and auto-accept", "allow_always"),
+        ("Yes, and approve each action", "allow_once"),
+        ("Yes, but to Architect mode", "allow_once"),
+        ("Yes, but to Debug mode", "allow_once"),
+        ("No, stay", "reject_once"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "stop", "shown"),
+    [
+        ("auto", "end_turn", ("code", "auto")),
+        ("manual", "end_turn", ("code", "manual")),
+        ("to-debug", "end_turn", ("debug", "manual")),
+        ("reject", "end_turn", ("ask", "manual")),
+        ("an option that was not offered", "cancelled", ("ask", "manual")),
+        (None, "cancelled", ("ask", "manual")),
+    ],
+)
+async def test_what_comes_of_an_answer_to_a_switch(
+    editor: Editor, workspace: Path, option: str | None, stop: str, shown: tuple[str, str]
+) -> None:
+    editor.answer = choosing(option) if option else dismiss
+    talk = await editor.talk(workspace)
+    assert await talk.say("switch to code") == stop
+    assert talk.shown == shown
+    assert talk.ends == [("Switch to Code mode", "failed" if shown[0] == "ask" else "completed")]
+    assert await talk.stored() == shown
+
+
+async def test_a_plan_is_shown_to_who_decides_on_the_switch(
+    editor: Editor, workspace: Path
+) -> None:
+    editor.answer = choosing("once", "reject")
+    talk = await editor.talk(workspace, "architect")
+    await talk.say("write plan.md: First, look.\nswitch to code: The plan is made.")
+    reason, plan = (one.content.text for one in talk.asked[1].content or [])
+    assert "The plan is made." in reason
+    assert "First, look." in plan
+
+
+async def test_always_is_for_this_session_and_this_file(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("always", "reject")
+    talk = await editor.talk(workspace, "code")
+    await talk.say("write a.txt: a\nwrite a.txt: b\nwrite c.txt: c")
+    always = ["Allow once", "Always in this session: Write file a.txt", "Reject"]
+    assert talk.options_asked[0] == always
+    assert [one.kind for one in editor.asked[0][2]] == ["allow_once", "allow_always", "reject_once"]
+    assert [call.title for call in talk.asked] == ["Write file a.txt", "Write file c.txt"]
+    assert (workspace / "a.txt").read_text() == "b"
+    assert not (workspace / "c.txt").exists()
+    another = await editor.talk(workspace, "code")
+    await another.say("write a.txt: c\nrun echo a | cat")
+    assert another.options_asked == [always, ["Allow once", "Reject"]]
+
+
+async def test_each_call_is_asked_about(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once", "reject")
+    talk = await editor.talk(workspace, "code", model=GPT)
+    await talk.say("two writes")
+    assert [path.name for path in workspace.iterdir()] == ["a.txt"]
+    assert talk.calls == [
+        ("Write file a.txt", [*ASKED, "in_progress", "completed"]),
+        ("Write file b.txt", [*ASKED, "failed"]),
+    ]
+
+
+async def test_what_runs_is_shown_whole(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("reject")
+    (workspace / "a.txt").write_text("x\nx\n")
+    talk = await editor.talk(workspace, "code", model=GPT)
+    await talk.say("two lines")
+    await talk.say("everywhere")
+    command, replacement = talk.asked
+    assert TWO_LINES in (command.content or [])[0].content.text
+    assert str(command.title).startswith("ls # the files")
+    assert "In all 2 places" in str((replacement.content or [])[1])
+    assert (replacement.locations or [])[0].line == 1
+
+
+async def test_the_models_words_do_not_look_like_ours(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, model=GPT)
+    await talk.say("picture")
+    content: Any = talk.asked[0].content
+    assert content[0].content.text.startswith("```\n![a picture]")
+    assert talk.options_asked == [
+        [
+            "Answer: Reject 0",
+            "Switch to code mode, and answer: Reject 1",
+            "Answer: Reject 2",
+            "Answer: Reject 3",
+            "Answer in the chat",
+        ]
+    ]
+
+
+async def test_an_editor_that_cannot_ask_approves_nothing(editor: Editor, workspace: Path) -> None:
+    async def fail(*_: Any) -> str:
+        raise RequestError(-32601, "no dialogs here")
+
+    editor.answer = fail
+    talk = await editor.talk(workspace, "code")
+    with pytest.raises(RequestError, match="no dialogs here"):
+        await talk.say("write a.txt: a")
+    assert talk.calls == [("Write file a.txt", [*ASKED, "failed"])]
+    editor.answer = choosing("once")
+    assert await talk.say("write b.txt: b") == "end_turn"
+    assert [path.name for path in workspace.iterdir()] == ["b.txt"]
+
+
+async def test_a_closed_dialog_ends_the_turn(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, "code")
+    assert await talk.say("write a.txt: a") == "cancelled"
+    assert talk.calls == [("Write file a.txt", [*ASKED, "failed"])]
+    editor.answer = choosing("once")
+    assert await talk.say("write b.txt: b") == "end_turn"
+    assert [path.name for path in workspace.iterdir()] == ["b.txt"]
+
+
+async def test_a_question_is_answered_by_a_suggestion(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("answer-1")
+    talk = await editor.talk(workspace, model=GPT)
+    assert await talk.say("question") == "end_turn"
+    assert talk.options_asked == [["Answer: Red", "Answer: Blue", "Answer in the chat"]]
+    assert talk.said == "It says: Blue"
+
+
+@pytest.mark.parametrize("said", ["question", "open question"])
+@pytest.mark.parametrize("is_reopened", [False, True])
+async def test_a_question_is_answered_in_the_chat(
+    editor: Editor, workspace: Path, said: str, is_reopened: bool
+) -> None:
+    editor.answer = choosing("chat")
+    talk = await editor.talk(workspace, model=GPT)
+    assert await talk.say(said) == "end_turn"
+    assert len(talk.asked) == (said == "question")
+    if is_reopened:
+        editor.answer = never
+        talk = await talk.replayed()
+        assert talk.ends == [("Which colour?", "pending")]
+        await editor.until(lambda: len(talk.asked) == 2 or "Which colour?" in talk.said)
+    assert await talk.say("Green") == "end_turn"
+    assert talk.said.endswith("It says: Green")
+    assert talk.ends == [("Which colour?", "completed")]

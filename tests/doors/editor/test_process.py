@@ -1,0 +1,206 @@
+"""The process behind an editor: how it ends, what it locks, that it is the usual agent."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from acp import RequestError
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from doors.editor.store import Sessions, WholeWrites
+from graph.configuration.loading import AgentLoader
+from modes.errors import ToolFailedError
+from tests.doors.editor.editor import choosing, editing, environment
+from tests.harness import prefork
+from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.harness.place import UserFolders
+from tests.harness.server import Thread, running
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it exists and is not a zombie that nobody has waited for."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.parametrize("how", ["stdin", "SIGTERM"])
+async def test_an_editor_that_vanishes_leaves_nothing_running(
+    tmp_path: Path, workspace: Path, how: str
+) -> None:
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        talk = await editor.talk(workspace, "code")
+        turn = await talk.begin("run echo begun; sleep 600", talk.has_printed)
+        children = psutil.Process(editor.process.pid).children(recursive=True)
+        assert children
+        if how == "SIGTERM":
+            editor.process.terminate()
+        else:
+            editor.process.stdin.close()
+        assert await editor.process.wait() == 0
+        assert not any(map(runs, children))
+        with pytest.raises(ConnectionError):
+            await turn
+    assert "Traceback" not in editor.log.read_text()
+    async with editing(tmp_path) as editor:
+        talk = await editor.load(talk)
+        assert [status for _, status in talk.ends] == ["failed"]
+        assert await talk.say("hello") == "end_turn"
+
+
+async def test_an_editor_that_stops_reading_is_not_waited_for(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path) as editor:
+        talk = await editor.talk(workspace)
+        await talk.say("hello " + "x" * 5_000_000)
+        editor.process.output.pause_reading()
+        loading = asyncio.create_task(editor.load(talk))
+        await asyncio.sleep(0.5)  # it writes until the pipe is full
+        editor.process.stdin.close()
+        await editor.process.wait()
+        editor.process.output.resume_reading()
+        with pytest.raises(ConnectionError):
+            await loading
+
+
+async def test_a_lock_on_the_file_fails_one_message_and_holds_up_no_end(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path) as editor:
+        talk = await editor.talk(workspace)
+        with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(RequestError):
+                await talk.say("hello")
+        assert await talk.say("hello") == "end_turn"
+        with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            turn = asyncio.create_task(talk.say("hello"))
+            await asyncio.sleep(0.1)
+            editor.process.stdin.close()
+            assert await editor.process.wait() == 1  # it does not wait for the lock
+            with pytest.raises(ConnectionError):
+                await turn
+
+
+@pytest.mark.parametrize("ticks", range(6))
+async def test_a_cancelled_write_is_written_and_leaves_no_lock(tmp_path: Path, ticks: int) -> None:
+    file = tmp_path / "s.sqlite"
+    async with WholeWrites.from_conn_string(str(file)) as saver:
+        await saver.setup()
+        config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+        for number in range(8):
+            write = asyncio.create_task(saver.aput(config, empty_checkpoint(), {}, {}))
+            for _ in range(ticks + number):
+                await asyncio.sleep(0)
+            write.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await write
+            assert not saver.conn.in_transaction
+
+
+async def test_a_write_that_fails_does_not_fail_the_next(tmp_path: Path) -> None:
+    file = tmp_path / "s.sqlite"
+    async with WholeWrites.from_conn_string(str(file)) as saver:
+        await saver.setup()
+        await saver.conn.execute("PRAGMA busy_timeout = 0")
+        config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+        with closing(sqlite3.connect(file)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(sqlite3.OperationalError):
+                await saver.aput(config, empty_checkpoint(), {}, {})
+            assert not saver.conn.in_transaction
+        await saver.aput(config, empty_checkpoint(), {}, {})
+
+
+async def test_clean_data_leaves_what_an_editor_has_open(tmp_path: Path, workspace: Path) -> None:
+    def clean() -> str:
+        command = ("doors.commands", "clean-data")
+        done = prefork.run(*command, env=environment(tmp_path, {}))
+        return done.stdout + done.stderr
+
+    async with editing(tmp_path) as editor:
+        talk = await editor.talk(workspace)
+        assert "an editor is at work with" in await asyncio.to_thread(clean)
+        assert await talk.say("hello") == "end_turn"
+    assert f"{tmp_path / 'sessions.sqlite'}: removed\n" in clean()
+    assert not list(tmp_path.glob("sessions*"))
+
+
+async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> None:
+    """POSIX takes a process's locks off a file when it closes any descriptor of it."""
+    file = place.root / "data/s.sqlite"
+    file.parent.mkdir()
+    (place.root / "link").symlink_to("data")
+    settings = place.settings(workspace=place.root, sessions=file)
+    toolbox = AgentLoader(settings).deps().toolbox
+    given: dict[str, dict[str, Any]] = {
+        "read_file": {},
+        "search_files": {"regex": "x"},
+        "write_file": {"content": "x"},
+        "edit_file": {"old": "x", "new": "y"},
+    }
+    async with Sessions.open(file):
+        (place.root / "hard").hardlink_to(f"{file}.lock")
+        for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock", "hard"):
+            for name, args in given.items():
+                tool = toolbox[name]
+                with pytest.raises(ToolFailedError, match="the agent's own"):
+                    await tool.runnable.ainvoke(toolbox.check(tool, {**args, "path": path}))
+        # To look from this process would take its own locks off.
+        command = ("doors.commands", "clean-data")
+        environ = {**environment(place.root, {}), "SESSIONS": str(file)}
+        assert "an editor is at work" in prefork.run(*command, env=environ).stderr
+
+
+# The same agent as behind the other doors.
+
+
+def summarize(messages: list[Any]) -> list[Any]:
+    """A history without what differs from one run to another."""
+    found = []
+    for one in messages:
+        data = one if isinstance(one, dict) else one.model_dump()
+        calls = [(call["name"], call["args"], call["id"]) for call in data.get("tool_calls") or []]
+        found.append((data["type"], data["content"], calls, data.get("tool_call_id")))
+    return found
+
+
+async def test_the_transcript_is_the_same_as_through_the_dev_server(tmp_path: Path) -> None:
+    """README's first conversation."""
+    text = "write notes.txt: hello"
+    workspace = tmp_path / "editor/w"
+    workspace.mkdir(parents=True)
+    async with editing(tmp_path / "editor", answer=choosing("manual", "once")) as editor:
+        talk = await editor.talk(workspace)
+        await talk.say(text)
+    file = str(tmp_path / "editor/sessions.sqlite")
+    async with AsyncSqliteSaver.from_conn_string(file) as saver:
+        conversation = Conversation(make_agent(workspace, saver=saver))
+        conversation.config = {"configurable": {"thread_id": talk.id}}
+        here = await conversation.values()
+    (tmp_path / "server").mkdir()
+    with running(tmp_path / "server") as server:
+        async with server.client as client:
+            thread = await Thread.new(client)
+            await thread.say(text)
+            while await thread.waiting():
+                await thread.decide(APPROVE)
+            there = await thread.values()
+        files = {path.name: path.read_text() for path in server.workspace.iterdir()}
+    assert {path.name: path.read_text() for path in workspace.iterdir()} == files
+    for key in ("mode", "approvals", "first_mode", "todos", "written", "phase"):
+        assert here.get(key) == there.get(key), key
+    changes = [
+        [{k: v for k, v in change.items() if k != "when"} for change in one["mode_changes"]]
+        for one in (here, there)
+    ]
+    assert changes[0] == changes[1]
+    assert summarize(here["messages"]) == summarize(there["messages"])

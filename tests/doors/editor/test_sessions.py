@@ -1,0 +1,353 @@
+"""Sessions that are listed, closed and opened again, in this process or another."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError, schema
+
+from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
+from tests.harness.place import UserFolders, modes_file
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def left_asking(folder: Path, workspace: Path, said: str = "write a.txt: a") -> Talk:
+    """A session whose process was killed while a person was asked."""
+    async with editing(folder) as editor:
+        talk = await editor.talk(workspace, "code")
+        turn = await talk.begin_asking(said)
+        editor.process.kill()
+        with pytest.raises(ConnectionError):
+            await turn
+    return talk
+
+
+# The history.
+
+
+async def test_a_session_is_loaded_in_another_process(
+    editor: Editor, other: Editor, workspace: Path
+) -> None:
+    editor.answer = choosing("manual", "once")
+    live = await editor.talk(workspace)
+    await live.say("write a.txt: hello\nrun exit 3\ntodo: one; two\nread missing")
+    await live.choose("approvals", "auto")
+    loaded = await other.load(live)
+    assert loaded.shown == ("code", "auto")
+    assert loaded.said == live.said
+    assert loaded.ends == live.ends
+    calls = loaded.of("tool_call")
+    assert [(call.kind, call.status) for call in calls] == [
+        ("switch_mode", "completed"),
+        ("edit", "completed"),
+        ("execute", "completed"),
+        ("think", "completed"),
+        ("read", "failed"),
+    ]
+    (diff,) = calls[1].content
+    assert (diff.old_text, diff.new_text) == (None, "hello")
+    assert "[exit code 3]" in str(calls[2].content)
+    assert len(loaded.of("plan")[0].entries) == 2
+    other.updates.clear()
+    resumed = await other.load(live, resume=True)
+    await other.until(lambda: resumed.of("available_commands_update"))
+    assert len(other.updates) == 1  # and no history
+    await resumed.say("write b.txt: b")
+    assert not resumed.asked
+    assert (workspace / "b.txt").exists()
+
+
+async def test_an_edit_is_replayed_as_it_was(editor: Editor, workspace: Path) -> None:
+    """Also after the file has changed; of a secret only what is new is stored."""
+    (workspace / "big.txt").write_text("x" * 300_000)
+    (workspace / "bytes.txt").write_bytes(b"\xff")
+    (workspace / "b.txt").write_text("two\nthree")
+    (workspace / ".env").write_text("KEY=old")
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace, "code")
+    for step in (
+        "write a.txt: one",
+        "write a.txt: two",
+        "replace three with four in b.txt",
+        "write big.txt: small",
+        "write bytes.txt: text",
+        "write .env: KEY=new",
+    ):
+        assert await talk.say(step) == "end_turn"
+    live = talk.results
+    (workspace / "bytes.txt").unlink()
+    (workspace / "bytes.txt").symlink_to("/etc/hosts")
+    replayed = (await talk.replayed()).of("tool_call")
+    assert {call.status for call in replayed} == {"completed"}
+    olds = [getattr(call.content[0], "old_text", "none") for call in replayed]
+    assert olds == [None, "one", "three", "none", "none", "none"]
+    assert [call.content for call in replayed[:3]] == live[:3]
+    assert replayed[2].locations[0].line == 2
+    assert "KEY=old" not in str(editor.updates)
+    assert "KEY=new" in str(replayed[5].content)
+
+
+async def test_a_session_is_loaded_while_it_works(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace, "code")
+    turn = await talk.begin(f"read x & run echo begun; {WAIT_FOR_GO}", talk.has_printed)
+    editor.updates.clear()
+    talk = await editor.load(talk)
+    titles = [title for title, _ in talk.ends]
+    assert [statuses[-1] for _, statuses in talk.calls] == ["failed", "in_progress"]
+    (workspace / "go").touch()
+    assert await turn == "end_turn"
+    assert talk.ends == list(zip(titles, ["failed", "completed"], strict=True))
+    assert len(talk.said) > 0
+
+
+async def test_calls_that_end_while_they_are_replayed_have_ended(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await editor.talk(workspace, "code", approvals="auto")
+    for number in range(5):
+        names = [f"{number}-{one}.txt" for one in range(4)]
+        writes = "\n".join(f"write {one}: x" for one in names)
+        turn = await talk.begin(writes, lambda: talk.of("tool_call"))
+        await editor.load(talk)
+        assert await turn == "end_turn"
+        assert {status for _, status in talk.ends} == {"completed"}
+        editor.updates.clear()
+
+
+# A question that was open when the process ended.
+
+
+@pytest.mark.parametrize("resume", [False, True])
+async def test_an_open_question_outlives_the_process(
+    tmp_path: Path, workspace: Path, resume: bool
+) -> None:
+    (workspace / "a.txt").write_text("a")
+    left = await left_asking(tmp_path, workspace, "read a.txt & write b.txt: b")
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        talk = await editor.load(left, resume=resume)
+        await editor.until(lambda: "Here is how it went" in talk.said)
+        assert [call.title for call in talk.asked] == ["Write file b.txt"]
+        assert {status for _, status in talk.ends} == {"completed"}
+        assert (workspace / "b.txt").read_text() == "b"
+        assert await talk.say("hello") == "end_turn"
+
+
+@pytest.mark.parametrize("is_asked_again", [False, True])
+async def test_who_says_something_else_is_not_held_to_the_question(
+    tmp_path: Path, workspace: Path, is_asked_again: bool
+) -> None:
+    left = await left_asking(tmp_path, workspace)
+    async with editing(tmp_path, answer=never) as editor:
+        talk = await editor.load(left)
+        if is_asked_again:
+            await editor.until(lambda: talk.asked)
+            with pytest.raises(RequestError, match="empty"):
+                await talk.say(" ")
+            assert await talk.say("/code") == "end_turn"  # the same mode: still asked
+            editor.answer = choosing("once")
+        turn = asyncio.create_task(talk.say("write b.txt: b"))
+        await editor.until(lambda: "b.txt" in str(talk.asked))
+        await talk.cancel()
+        assert await turn in ("cancelled", "end_turn")
+        assert not (workspace / "a.txt").exists()
+        editor.asked.clear()
+        await talk.replayed()
+        assert "pending" not in str(talk.ends)
+        assert await talk.say("hello") == "end_turn"
+        assert not talk.asked
+
+
+async def test_a_session_that_is_closed_at_once_asks_nothing(
+    tmp_path: Path, workspace: Path
+) -> None:
+    left = await left_asking(tmp_path, workspace)
+    async with editing(tmp_path, answer=never) as editor:
+        for resume in (False, True):
+            talk = await editor.load(left, resume=resume)
+            await talk.close()
+        assert not talk.asked
+        await editor.load(left)
+        await talk.choose("mode", "ask")
+        assert await talk.say("hello") == "end_turn"
+
+
+async def test_a_mode_outlives_the_process_and_withdraws_the_question(
+    tmp_path: Path, workspace: Path
+) -> None:
+    """As if the process had ended between storing the choice and applying it."""
+    left = await left_asking(tmp_path, workspace)
+    async with editing(tmp_path, answer=never) as editor:
+        fresh = await editor.talk(workspace, "debug")
+        talk = await editor.load(left, resume=True)
+        await editor.until(lambda: talk.asked)
+        editor.process.kill()
+        await editor.process.wait()
+    with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as database:
+        database.execute("UPDATE sessions SET mode = 'ask' WHERE id = ?", (left.id,))
+        database.commit()
+    async with editing(tmp_path, answer=never) as editor:
+        assert (await editor.load(fresh, resume=True)).shown == ("debug", "manual")
+        talk = await editor.load(left)
+        assert talk.shown == ("ask", "manual")
+        assert talk.ends == [("Write file a.txt", "failed")]
+        assert await talk.say("hello") == "end_turn"
+        assert not talk.asked
+
+
+# Closing and listing.
+
+
+async def test_closing_cancels_and_refuses_what_comes_then(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace, "code")
+    turn = await talk.begin("run echo begun; sleep 600; touch late", talk.has_printed)
+    end = asyncio.create_task(talk.close())
+    await asyncio.sleep(0)
+    with pytest.raises(RequestError) as refused:
+        await talk.say("write a.txt: a")
+    assert refused.value.code == -32002
+    await end
+    assert await turn == "cancelled"
+    assert not list(workspace.iterdir())
+    await editor.load(talk)
+    assert await talk.say("hello") == "end_turn"
+
+
+async def test_sessions_are_listed(tmp_path: Path, workspace: Path) -> None:
+    (tmp_path / "other").mkdir()
+    async with editing(tmp_path) as editor:
+        first = await editor.talk(workspace)
+        second = await editor.talk(tmp_path / "other")
+        await first.say("hello\nthere")
+        listed = await editor.list()
+        assert [(one.session_id, one.cwd, one.title) for one in listed] == [
+            (first.id, str(workspace), "hello there"),
+            (second.id, str(tmp_path / "other"), None),
+        ]
+        assert listed[0].updated_at is not None
+        assert [one.session_id for one in await editor.list(cwd=str(tmp_path / "other"))] == [
+            second.id
+        ]
+        assert await editor.list(cwd=str(tmp_path)) == []
+        for wrong in ({"cwd": "here"}, {"cursor": "-1"}, {"cursor": "x"}, {"cursor": "9" * 99}):
+            with pytest.raises(RequestError) as refused:
+                await editor.list(**wrong)
+            assert refused.value.code == -32602
+        for _ in range(100):
+            await editor.agent.new_session(cwd=str(workspace), mcp_servers=[])
+        page = await editor.agent.list_sessions()
+        rest = await editor.agent.list_sessions(cursor=page.next_cursor)
+        assert (len(page.sessions), len(rest.sessions), rest.next_cursor) == (100, 2, None)
+        assert len({one.session_id for one in [*page.sessions, *rest.sessions]}) == 102
+
+
+# What is refused.
+
+
+async def test_a_workspace_is_an_existing_folder(editor: Editor, workspace: Path) -> None:
+    (workspace / "file").touch()
+    wrong = ("relative", "", "/no/such/folder", f"{workspace}/file", "/", f"/{'x' * 300}", "/a\0")
+    for cwd in wrong:
+        with pytest.raises(RequestError) as refused:
+            await editor.agent.new_session(cwd=cwd, mcp_servers=[])
+        assert refused.value.code == -32602, cwd
+    talk = await editor.talk(workspace)
+    workspace.rename(workspace.parent / "elsewhere")
+    with pytest.raises(RequestError, match="is not an existing folder"):
+        await talk.say("list")
+    (workspace.parent / "elsewhere").rename(workspace)
+    assert await talk.say("list") == "end_turn"
+    for cwd in wrong:
+        if cwd.startswith("/") and "\0" not in cwd:
+            assert await editor.list(cwd=cwd) == []
+
+
+async def test_a_session_that_does_not_exist_is_not_found(
+    editor: Editor, other: Editor, workspace: Path
+) -> None:
+    known = await editor.talk(workspace)
+    for wrong in ("nobody", "", "../../etc", "00000000-0000-0000-0000-000000000000"):
+        talk = Talk(editor, wrong, workspace, None)
+        for asking in (
+            editor.load(talk),
+            editor.load(talk, resume=True),
+            talk.close(),
+            talk.choose("mode", "code"),
+            talk.say("hello"),
+        ):
+            with pytest.raises(RequestError) as refused:
+                await asking
+            assert refused.value.code == -32002
+        await talk.cancel()
+    elsewhere = Talk(other, known.id, workspace.parent, None)
+    with pytest.raises(RequestError, match="belongs to the folder"):
+        await other.load(elsewhere)
+    with pytest.raises(RequestError, match="no session"):
+        await elsewhere.say("hello")
+    with pytest.raises(RequestError, match="unknown authentication method"):
+        await editor.agent.authenticate(method_id="password")
+    assert [one.session_id for one in await editor.list(cwd=str(workspace))] == [known.id]
+
+
+async def test_mcp_servers_and_other_folders_are_refused(editor: Editor, workspace: Path) -> None:
+    server = schema.McpServerStdio(name="files", command="/bin/false", args=[], env=[])
+    talk = await editor.talk(workspace)
+    open_, load = editor.agent.new_session, editor.agent.load_session
+    cwd = str(workspace)
+    asked: list[tuple[Any, str]] = [
+        (open_(cwd=cwd, mcp_servers=[server]), "not supported yet .*'files'"),
+        (load(cwd=cwd, session_id=talk.id, mcp_servers=[server]), "not supported yet"),
+        (open_(cwd=cwd, mcp_servers=[], additional_directories=["/"]), "additional directories"),
+    ]
+    for asking, problem in asked:
+        with pytest.raises(RequestError, match=problem) as refused:
+            await asking
+        assert refused.value.code == -32602
+
+
+async def test_a_mode_without_its_model_cannot_be_chosen(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("surgeon", rest="    model: openai:gpt-5.5\n"))
+    async with editing(place.root) as editor:
+        talk = await editor.talk(place.workspace)
+        for asking in (talk.choose("mode", "surgeon"), talk.say("/surgeon hello")):
+            with pytest.raises(RequestError, match="OPENAI_API_KEY"):
+                await asking
+        assert await talk.say("hello") == "end_turn"
+        assert not talk.of("current_mode_update")
+
+
+async def test_a_wrong_setting_is_an_error_of_each_new_session(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path, {"MODEL": "anthropic:claude"}) as editor:
+        with pytest.raises(RequestError, match="ANTHROPIC_API_KEY"):
+            await editor.talk(workspace)
+        assert await editor.list() == []
+
+
+# Modes of the workspace's own.
+
+
+async def test_a_trusted_workspaces_modes_come_and_go(place: UserFolders) -> None:
+    place.project_modes.write_text(modes_file("surgeon", groups="read, edit"))
+    async with editing(place.root) as editor:
+        talk = await editor.talk(place.workspace)
+        assert "surgeon" not in str(talk.opened)
+        await talk.say("hello")
+        before = len(talk.said)
+        assert "rules of its own" in talk.said
+        place.trust()
+        await talk.say("hello")
+        assert "Notice" not in talk.said[before:]
+        for kind in ("config_option_update", "available_commands_update"):
+            assert "surgeon" in str(talk.of(kind)[-1])
+        assert await talk.say("/surgeon write a.txt: a") == "cancelled"
+        assert talk.kinds_asked == ["edit"]
+        place.project_modes.unlink()
+        assert await talk.say("hello") == "end_turn"
+        assert talk.shown == ("ask", "manual")

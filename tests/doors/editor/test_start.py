@@ -1,0 +1,87 @@
+"""How the agent is started, and the check of messages that the other tests end with."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doors.editor.editor import environment
+from tests.doors.editor.schema import check
+from tests.doors.editor.test_wire import INITIALIZE
+from tests.harness import prefork
+
+COMMAND = Path(sys.executable).with_name("modeshift-acp")
+
+
+@pytest.mark.parametrize("name", [os.devnull, "file"])
+def test_without_an_editor_it_says_what_it_is(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.touch()
+    done = prefork.run("doors.editor.main", env=environment(tmp_path, {}), stdin=file)
+    assert done.returncode == 1
+    assert "talks JSON-RPC to an editor" in done.stderr
+    assert not done.stdout
+
+
+def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
+    """In a project, which may hold anything. The other tests fork what has its imports."""
+    for name in ("modes", "doors", "acp", "graph"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the project')")
+    done = subprocess.run(
+        [COMMAND], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n",
+        capture_output=True, text=True, check=True, env=environment(tmp_path, {}),
+    )  # fmt: skip
+    assert json.loads(done.stdout)["result"]["agentInfo"]["name"] == "modeshift"
+
+
+@pytest.mark.parametrize(("option", "code", "said"), [("--help", 0, "make acp"), ("--port", 2, "")])
+def test_help_and_unknown_options(option: str, code: int, said: str) -> None:
+    done = prefork.run("doors.editor.main", option, env=os.environ)
+    assert (done.returncode, said in done.stdout) == (code, True)
+
+
+def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
+    done = prefork.run("doors.editor.main", "--print-settings", env=environment(tmp_path, {}))
+    assert f"command    {COMMAND}\n" in done.stdout
+    snippets = done.stdout.split("\n{")[1:]
+    assert len(snippets) == 2
+    for found in snippets:
+        snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
+        assert snippet["agent_servers"]["Modeshift"]["command"] == str(COMMAND)
+    wrong = environment(tmp_path, {"MODEL": "openai:gpt-5.5"})
+    assert (
+        "OPENAI_API_KEY" in prefork.run("doors.editor.main", "--print-settings", env=wrong).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sparkle": 1},
+        {"toolCallId": None},
+        {"status": "well"},
+        {"sessionUpdate": "sparkle"},
+        {"locations": None},
+        {"content": [{"type": "content", "content": {"type": "text"}}]},
+        {"content": [{"type": "diff", "path": "a", "newText": "b", "sparkle": 1}]},
+    ],
+)
+def test_a_message_that_is_not_of_the_protocol_is_noticed(change: dict[str, Any]) -> None:
+    shown = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "1",
+        "status": "failed",
+        "content": [{"type": "content", "content": {"type": "text", "text": "No."}}],
+        "rawInput": {"path": None},
+        "_meta": {"sparkle": 1},
+    }
+    message = {"jsonrpc": "2.0", "method": "session/update"}
+    check([{**message, "params": {"sessionId": "1", "update": shown}}])
+    with pytest.raises(AssertionError, match="no <class"):
+        check([{**message, "params": {"sessionId": "1", "update": {**shown, **change}}}])
+    with pytest.raises(AssertionError, match="sessionId"):
+        check([{**message, "params": {"update": shown}}])

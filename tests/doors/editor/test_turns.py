@@ -1,0 +1,123 @@
+"""Turns side by side, one after another, and cancelled."""
+
+import asyncio
+from pathlib import Path
+
+import psutil
+import pytest
+
+from doors.editor.prompt_turn import STOPPED_HERE
+from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing
+from tests.doors.editor.model import GPT, STORY
+from tests.harness.conversation import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_messages_of_one_session_wait_for_each_other(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace, "code")
+    first = await talk.begin(f"run echo begun; {WAIT_FOR_GO}; echo one >> log", talk.has_printed)
+    second = asyncio.create_task(talk.say("run echo two >> log"))
+    await editor.talk(workspace)  # the second message has arrived by then
+    (workspace / "go").touch()
+    assert [await first, await second] == ["end_turn", "end_turn"]
+    assert (workspace / "log").read_text() == "one\ntwo\n"
+
+
+async def test_sessions_run_side_by_side(editor: Editor, workspace: Path, tmp_path: Path) -> None:
+    editor.answer = choosing("once")
+    (tmp_path / "other").mkdir()
+    slow = await editor.talk(workspace, "code")
+    quick = await editor.talk(tmp_path / "other", "code")
+    turn = await slow.begin(f"run echo begun; {WAIT_FOR_GO}", slow.has_printed)
+    assert await quick.say("write a.txt: a") == "end_turn"
+    assert not turn.done()
+    (workspace / "go").touch()
+    assert await turn == "end_turn"
+    assert not (workspace / "a.txt").exists()
+    assert (tmp_path / "other/a.txt").exists()
+
+
+@pytest.mark.parametrize("text", ["story", STORY])
+async def test_cancel_while_the_model_speaks(editor: Editor, workspace: Path, text: str) -> None:
+    talk = await editor.talk(workspace, "code", model=GPT)
+    turn = await talk.begin(text, lambda: talk.said)
+    await talk.cancel()
+    assert await turn == "cancelled"
+    heard = talk.said
+    assert heard != STORY
+    assert await talk.say("so far?") == "end_turn"
+    assert talk.said.endswith(f"You have read: {heard}\n\n{STOPPED_HERE}")
+
+
+async def test_cancel_before_the_model_speaks(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, "code", model=GPT)
+    turn = asyncio.create_task(talk.say("story"))
+    await asyncio.sleep(0)
+    await talk.cancel()
+    assert await turn == "cancelled"
+    assert await talk.say("Hello.") == "end_turn"
+
+
+@pytest.mark.parametrize("said", ["write a.txt: a", "switch to debug"])
+async def test_cancel_while_a_person_is_asked(editor: Editor, workspace: Path, said: str) -> None:
+    talk = await editor.talk(workspace, "code")
+    turns = [await talk.begin_asking(said)]
+    turns += [asyncio.create_task(talk.say(f"write {name}: x")) for name in "bc"]  # these wait
+    await editor.talk(workspace)
+    await talk.cancel()
+    assert await asyncio.gather(*turns) == ["cancelled"] * 3
+    assert [status for _, status in talk.ends] == ["failed"]
+    await talk.cancel()  # with nothing to cancel
+    shown = talk.shown
+    assert await talk.stored() == shown == ("code", "manual")
+    editor.answer = choosing("once")
+    assert await talk.say("write d: x") == "end_turn"
+    assert talk.kinds_asked[1:] == ["edit"]  # the first is not asked again
+    (call,) = {call.tool_call_id for call in talk.asked[:1]}
+    ends = [
+        u for u in talk.of("tool_call_update") if (u.tool_call_id, u.status) == (call, "failed")
+    ]
+    assert len(ends) == 1
+    assert [path.name for path in workspace.iterdir()] == ["d"]
+
+
+async def test_cancel_while_a_command_runs(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace, "code")
+    turn = await talk.begin("run echo begun; echo $$ > pid; sleep 600; true", talk.has_printed)
+    await until(lambda: (workspace / "pid").exists() and (workspace / "pid").read_text() != "")
+    await talk.cancel()
+    assert await turn == "cancelled"
+    pid = int((workspace / "pid").read_text())
+    await until(lambda: not psutil.pid_exists(pid))
+    assert [status for _, status in talk.ends] == ["failed"]
+    assert "it may have taken effect" in str(talk.results)
+    assert await talk.say("write after.txt: well") == "end_turn"
+
+
+async def test_cancel_at_any_moment(editor: Editor, workspace: Path) -> None:
+    """What is shown to have ended has ended, and the next turn goes on from there."""
+    talk = await editor.talk(workspace, "code", approvals="auto")
+    for number in range(10):
+        turn = asyncio.create_task(talk.say(f"write {number}: x\nwrite {number}: y"))
+        await asyncio.sleep(number / 200)
+        await talk.cancel()
+        assert await turn in ("cancelled", "end_turn")
+        await editor.talk(workspace)  # no lock on the file is left behind
+    assert await talk.say("hello") == "end_turn"
+    completed = [end for end in talk.ends if end[1] == "completed"]
+    assert completed
+    assert [end for end in (await talk.replayed()).ends if end[1] == "completed"] == completed
+
+
+async def test_a_cancel_ends_the_turn_though_the_folder_is_gone(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await editor.talk(workspace, "code")
+    turn = await talk.begin_asking("write a.txt: a")
+    workspace.rmdir()
+    await talk.cancel()
+    assert await turn == "cancelled"
+    assert talk.ends == [("Write file a.txt", "failed")]

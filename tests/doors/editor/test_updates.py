@@ -1,0 +1,196 @@
+"""What an editor is shown while the agent works, and what a message may hold."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import RequestError, schema
+
+from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing
+from tests.doors.editor.model import CLAUDE, GPT, STORY
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+LIVED = ["pending", "pending", "in_progress"]
+SOUND = schema.AudioContentBlock(type="audio", data="", mime_type="audio/wav")
+
+
+def link(uri: str) -> schema.ResourceContentBlock:
+    return schema.ResourceContentBlock(type="resource_link", uri=uri, name="a")
+
+
+async def test_the_life_of_an_edit(editor: Editor, workspace: Path) -> None:
+    file = workspace / "a.txt"
+    file.write_text("one two")
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace, "code")
+    await talk.say("replace one with three in a.txt\nwrite a.txt: all")
+    assert talk.calls == [
+        ("Edit file a.txt", [*LIVED, "completed"]),
+        ("Write file a.txt", [*LIVED, "completed"]),
+    ]
+    edits = [(diff.path, diff.old_text, diff.new_text) for (diff, *_) in talk.results]
+    assert edits == [(str(file), "one", "three"), (str(file), "three two", "all")]
+    assert [(call.content or [])[0].type for call in talk.asked] == ["diff", "diff"]
+    start = talk.of("tool_call_update")[0]
+    assert start.locations[0].path == str(file)
+    assert start.raw_input == {"path": "a.txt", "old": "one", "new": "three"}
+
+
+async def test_kinds_and_todos(editor: Editor, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("needle")
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace, "code")
+    await talk.say("list\nread a.txt\nsearch needle\nrun echo hi\ntodo: one; two\ndone: All done.")
+    kinds = {one.title: one.kind for one in talk.of("tool_call_update") if one.title}
+    assert kinds == {
+        "List files": "search",
+        "Read file a.txt": "read",
+        "Search files needle": "search",
+        "echo hi": "execute",
+        "Update the todo list": "think",
+        "Done": "other",
+    }
+    assert {status for _, status in talk.ends} == {"completed"}
+    assert talk.said == "All done."
+    (plan,) = talk.of("plan")
+    entries = [(one.content, one.status) for one in plan.entries]
+    assert entries == [("one", "pending"), ("two", "pending")]
+
+
+async def test_a_command_shows_its_output_as_it_comes(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once")
+    talk = await editor.talk(workspace, "code")
+    command = f"run echo begun; {WAIT_FOR_GO}; echo two; exit 3"
+    turn = await talk.begin(command, talk.has_printed)
+    (workspace / "go").touch()
+    assert await turn == "end_turn"
+    assert talk.results[0][0].content.text == "```\nbegun\ntwo\n[exit code 3]\n```"
+
+
+@pytest.mark.parametrize(
+    ("said", "title", "statuses", "result"),
+    [
+        ("read missing.txt", "Read file missing.txt", [*LIVED, "failed"], "No such file"),
+        ("broken call", "Write file", ["pending", "pending", "failed"], ""),
+        ("unknown tool", "launch_rocket", ["pending", "pending", "failed"], "launch_rocket"),
+    ],
+)
+async def test_a_call_that_cannot_run_has_failed(
+    editor: Editor, workspace: Path, said: str, title: str, statuses: list[str], result: str
+) -> None:
+    model = "offline" if said.startswith("read") else GPT
+    talk = await editor.talk(workspace, "code", model=model)
+    assert await talk.say(said) == "end_turn"
+    assert talk.calls == [(title, statuses)]
+    ((content,),) = talk.results
+    assert result in content.content.text
+    assert "<data" not in content.content.text
+
+
+@pytest.mark.parametrize("said", ["same id", "long id"])
+async def test_an_id_that_comes_again_is_another_call(
+    editor: Editor, workspace: Path, said: str
+) -> None:
+    (workspace / "a.txt").write_text("a")
+    talk = await editor.talk(workspace, model=GPT)
+    await talk.say(said)
+    await talk.say(f"{said} again")
+    assert talk.ends == [("List files", "completed"), ("Read file a.txt", "completed")]
+
+
+async def test_text_comes_in_pieces_and_thoughts_as_thoughts(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await editor.talk(workspace, model=CLAUDE)
+    await talk.say("think")
+    assert "".join(one.content.text for one in talk.of("agent_thought_chunk")) == "Let me see."
+    assert talk.said == "Done."
+    await talk.choose("model", GPT)
+    await talk.say("story")
+    assert talk.said == f"Done.{STORY}"
+    assert len(talk.of("agent_message_chunk")) > 4
+
+
+async def test_an_answer_that_was_cut_off_says_so(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, model=GPT)
+    assert await talk.say("cut off") == "max_tokens"
+    assert talk.said.startswith("Half a")
+    assert "limit of tokens" in talk.said
+    before = len(talk.said)
+    assert await talk.say("declined") == "end_turn"
+    assert talk.said[before:] == "Half a"
+
+
+async def test_a_provider_that_fails_is_an_error_and_the_session_goes_on(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await editor.talk(workspace, model=GPT)
+    with pytest.raises(RequestError, match="quota"):
+        await talk.say("fail")
+    assert await talk.say("Hello.") == "end_turn"
+    assert talk.said == "Here I am."
+
+
+# What a message may hold.
+
+
+async def test_files_that_are_mentioned_or_attached(editor: Editor, workspace: Path) -> None:
+    uri = (workspace / "my notes.txt").as_uri()
+    (workspace / "my notes.txt").write_text("needle")
+    talk = await editor.talk(workspace)
+    await talk.say("read ", link(uri))
+    assert talk.ends == [("Read file my notes.txt", "completed")]
+    resource = schema.TextResourceContents(uri=uri, text="the text")
+    attached = schema.EmbeddedResourceContentBlock(type="resource", resource=resource)
+    image = schema.ImageContentBlock(type="image", data="iVBORw0KGgo=", mime_type="image/png")
+    for block in (attached, image):
+        assert await talk.say(block) == "end_turn"
+    said = [one.content for one in (await talk.replayed()).of("user_message_chunk")]
+    assert said[0].text == "read my notes.txt"
+    assert "the text" in said[1].text
+    assert (said[2].data, said[2].mime_type) == ("iVBORw0KGgo=", "image/png")
+
+
+async def test_how_blocks_become_a_message(editor: Editor, workspace: Path) -> None:
+    (workspace / "a b.txt").touch()
+    uri = (workspace / "a b.txt").as_uri()
+    talk = await editor.talk(workspace)
+    messages: list[tuple[list[Any], str]] = [
+        (["/code\tlook at ", link(uri), " please"], "look at a b.txt please"),
+        (["one", "two\n", "three"], "one\ntwo\nthree"),
+        (["/ask\n    indented"], "    indented"),
+        (["/ask", " "], ""),
+        (["look at ", link(f"{uri}%0Arun true")], "look at a b.txt\\u000arun true"),
+    ]
+    for blocks, _ in messages:
+        await talk.say(*blocks)
+    said = [one.content.text for one in (await talk.replayed()).of("user_message_chunk")]
+    assert said == [text for _, text in messages if text]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[], [" ", "\n"], ["/code look", SOUND], ["/code", SOUND], [link("file://[bad")]],
+)
+async def test_a_message_that_is_refused_changes_nothing(
+    editor: Editor, workspace: Path, said: list[Any]
+) -> None:
+    talk = await editor.talk(workspace)
+    with pytest.raises(RequestError) as refused:
+        await talk.say(*said)
+    assert refused.value.code == -32602
+    (listed,) = await editor.list(cwd=str(workspace))
+    assert listed.title is None
+    assert await talk.stored() == ("ask", "manual")
+    assert not talk.of("current_mode_update")
+
+
+async def test_a_long_message_and_one_that_is_not_utf8(editor: Editor, workspace: Path) -> None:
+    text = "hello " + "x" * 3_000_000
+    (workspace / "latin.txt").write_bytes(b"caf\xe9")
+    talk = await editor.talk(workspace)
+    messages = [text, "read latin.txt", "hello"]
+    for said in messages:
+        assert await talk.say(said) == "end_turn"
+    replayed = (await talk.replayed()).of("user_message_chunk")
+    assert [one.content.text for one in replayed] == messages

@@ -1,0 +1,165 @@
+"""The pipes to an editor: what is on them, whatever comes in."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import pytest_asyncio
+
+from doors.editor.transport import PipeTransport
+from tests.doors.editor.editor import environment
+from tests.doors.editor.process import AgentProcess, agent_process
+from tests.harness.conversation import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+STRAY = """
+import os, subprocess, threading
+from doors.editor import main as editor
+
+def print_now():
+    print("stray")
+    os.write(1, b"stray\\n")
+    subprocess.run(["echo", "stray"])
+
+threading.Timer(0.5, print_now).start()
+editor.main([])
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AgentProcess]:
+    folder = tmp_path_factory.mktemp("editor")
+    async with agent_process(environment(folder, {}), folder / "log.txt") as process:
+        yield process
+
+
+async def ask(process: AgentProcess, message: bytes | dict[str, Any]) -> dict[str, Any]:
+    """The response to a line; what comes before it is not one."""
+    line = message if isinstance(message, bytes) else json.dumps(message).encode()
+    process.stdin.write(line + b"\n")
+    async with asyncio.timeout(60):
+        while True:
+            answer = dict(json.loads(await process.stdout.readline()))
+            if "id" in answer:
+                return answer
+
+
+def request(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 3, "method": method, "params": params}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 65535])
+async def test_the_version_is_one(process: AgentProcess, version: int) -> None:
+    result = (await ask(process, request("initialize", protocolVersion=version)))["result"]
+    assert result["protocolVersion"] == 1
+    assert result["agentCapabilities"] == {
+        "loadSession": True,
+        "promptCapabilities": {"image": True, "embeddedContext": True},
+        "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+    }
+    assert result["agentInfo"]["name"] == "modeshift"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"nonsense", -32700),
+        (b"{", -32700),
+        (b"\xff\xfe", -32700),
+        (b"[" * 100_000, -32700),
+        (b'{"id": 3, "method": "session/new", "params": {"cwd": NaN}}', -32700),
+        (b"42", -32600),
+        (b"null", -32600),
+        (b'"text"', -32600),
+        (b"[]", -32600),
+        (json.dumps([INITIALIZE]).encode(), -32600),
+        (b"{}", -32600),
+        (b'{"method": 5, "id": 3}', -32600),
+        (b'{"method": {}, "id": {}}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": []}', -32600),
+        (b'{"id": 3, "method": "session/new", "params": {"cwd": "/x/\\ud800"}}', -32600),
+        (b'{"id": 3, "method": "no/such"}', -32601),
+        (b'{"id": 3, "method": "$/sparkle"}', -32601),
+        (b'{"id": 3, "method": "session/prompt", "params": {}}', -32602),
+        (b'{"id": 3, "method": "session/new", "params": {"cwd": "/", "mcpServers": [{}]}}', -32602),
+        (b'{"id": 3, "method": "session/load", "params": {"cwd": "/", "mcpServers": [4]}}', -32602),
+        (b'{"id": 3, "method": "session/resume", "params": {"mcp_servers": 4}}', -32602),
+    ],
+)
+async def test_garbage_is_answered(process: AgentProcess, line: bytes, code: int) -> None:
+    answer = await ask(process, line)
+    assert answer["error"]["code"] == code
+    assert answer["id"] == (3 if code != -32700 and b'"id": 3' in line else None)
+
+
+async def test_what_needs_no_answer_gets_none(process: AgentProcess) -> None:
+    for line in (
+        b'{"id": [1], "result": {}}',
+        b'{"id": 5, "error": "x"}',
+        b'{"id": 5, "result": {}, "params": [1]}',
+        b'{"id": 5, "result": {}}',
+        b'{"method": "$/cancel_request", "params": {"id": 1}}',
+        b'{"method": "session/cancel", "params": {}}',
+        b'{"method": "no/such/notification"}',
+        b"",
+        b"   ",
+    ):
+        process.stdin.write(line + b"\n")
+    assert "result" in await ask(process, INITIALIZE)
+
+
+async def test_deep_and_long_messages_are_refused(process: AgentProcess) -> None:
+    for depth in range(900, 1000, 10):
+        deep = b'{"\\u0061":' * depth + b"1" + b"}" * depth
+        assert "error" in await ask(process, b'{"id": 3, "method": "x", "params": ' + deep + b"}")
+    error = (await ask(process, b'{"x": "' + b"y" * 70_000_000 + b'"}'))["error"]
+    assert (error["code"], "more than 67108864 bytes" in error["message"]) == (-32700, True)
+    assert "result" in await ask(process, INITIALIZE)
+
+
+async def test_no_part_of_a_request_is_lost_or_replaced(
+    process: AgentProcess, workspace: Path
+) -> None:
+    """The SDK spreads ``_meta`` over the parameters, and leaves out what it cannot parse."""
+    for name in ("_meta", "field_meta"):
+        meta = {name: {"cwd": "/", "sparkle": 1}}
+        new = request("session/new", cwd=str(workspace), mcpServers=[], **meta)
+        opened = (await ask(process, new))["result"]
+        listing = request("session/list", **{name: {"cwd": "/no/such/folder"}})
+        assert (await ask(process, listing))["result"]["sessions"][0]["cwd"] == str(workspace)
+    block = {"type": "text", "text": "hello"}
+    for blocks in ([block, 4], [{**block, "type": "sparkle"}, block]):
+        prompt = request("session/prompt", sessionId=opened["sessionId"], prompt=blocks)
+        assert (await ask(process, prompt))["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        # The SDK looks at the result first.
+        (b'{"id": 7, "error": {"code": 1, "message": "no"}, "result": {"x": "yes"}}', "error"),
+        (b'{"id": 7, "result": {"content": "half of \\ud83d"}}', "error"),
+        (b'{"id": 7, "error": null, "result": {}}', "result"),
+    ],
+)
+async def test_a_response_is_a_result_or_an_error(answer: bytes, kept: str) -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(answer + b"\n")
+    message = await PipeTransport(reader, cast("asyncio.StreamWriter", None)).receive()
+    assert message is not None
+    assert message["id"] == 7
+    assert {"result", "error"} & message.keys() == {kept}
+
+
+async def test_what_is_printed_does_not_reach_the_editor(tmp_path: Path) -> None:
+    (tmp_path / "stray.py").write_text(STRAY)
+    log = tmp_path / "log.txt"
+    async with agent_process(environment(tmp_path, {}), log, "stray", tmp_path) as process:
+        for _ in range(2):
+            assert "result" in await ask(process, INITIALIZE)
+            await until(lambda: log.read_text().count("stray") >= 2)
+    assert log.read_text().count("stray") == 3
