@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from graph.models.offline import OfflineModel
+from graph.models.offline import OfflineModel, respond
 from graph.models.offline_commands import HELP, parse
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
 
@@ -79,15 +79,31 @@ async def test_a_stream_adds_up_to_the_answer() -> None:
         assert whole.usage_metadata == said.usage_metadata
 
 
-async def test_markdown_goes_to_architect_and_the_rest_to_code(talk: Conversation) -> None:
-    for line, mode in (
-        ("write a.md: x", "architect"),
-        ("write a.py: x", "code"),
-        ("run ls", "code"),
-        ("write a.md: x & run ls", "code"),
-    ):
-        await talk.say(line)
-        assert (await talk.waiting())[0]["args"]["mode_slug"] == mode
+MODES = """Switches.
+
+The modes:
+- look: To answer questions.
+- draft: To write a plan.
+- build: To write, change and run files."""
+
+
+@pytest.mark.parametrize(
+    ("line", "modes", "mode"),
+    [
+        ("write a.md: x", MODES, "draft"),
+        ("write a.py: x", MODES, "build"),
+        ("run ls", MODES, "build"),
+        ("write a.md: x & run ls", MODES, "build"),
+        ("write a.md: x", "- make: To write anything.", "make"),
+        ("write a.md: x", "- look: To answer questions.", None),
+        ("run ls", "no modes", None),
+    ],
+)
+def test_it_asks_for_a_mode_that_there_is(line: str, modes: str, mode: str | None) -> None:
+    """By what the modes say of themselves; None if none of them says that it has the tool."""
+    answer = respond([HumanMessage(line)], {"switch_mode": modes})
+    assert [call["args"]["mode_slug"] for call in answer.tool_calls] == ([mode] if mode else [])
+    assert ("refused: this mode has no tool" in answer.text) is (mode is None)
 
 
 async def test_a_refused_line_is_left_and_the_next_one_done(talk: Conversation) -> None:
