@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from graph.messages.untrusted import remove_marks
 from modes.catalog import Catalog
@@ -297,6 +298,17 @@ async def test_a_mode_that_the_host_sets_at_an_interrupt_voids_what_waited(
     (*_, change) = (await talk.values())["mode_changes"]
     assert (change["source"], change["target"], change["decided_by"]) == ("code", "ask", "host")
     await talk.decide(REJECT)
+    assert problems(await talk.messages()) == []
+
+
+async def test_a_switch_does_not_happen_after_the_host_has_set_a_mode(talk: Conversation) -> None:
+    """The person approved it, and the host was quicker than the node."""
+    await talk.say("switch to code: x")
+    await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+    await talk.agent.aupdate_state(talk.config, {"mode": "debug"})
+    await talk.send(None)
+    assert await talk.mode() == "debug"
+    assert "have changed since the user was asked" in str(await talk.messages())
     assert problems(await talk.messages()) == []
 
 
