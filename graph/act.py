@@ -21,8 +21,8 @@ def act_node(deps: AgentDeps) -> Node:
     """One task per call. A failure is an answer to the model, never an end of the run."""
 
     async def act(task: ActTask, config: RunnableConfig, runtime: Runtime[None]) -> Command[Any]:
-        if task["mode"] not in deps.catalog:
-            # The files have changed under a run that was cut off: as if a turn began.
+        if ActTask.__required_keys__ - task.keys() or task["mode"] not in deps.catalog:
+            # Code or modes have changed under a run that was cut off: as if a turn began.
             return Command(goto="intake" if task["is_lead"] else ())
         planned, approved = task["planned"], task["planned"]["approved"]
         call = planned["call"]

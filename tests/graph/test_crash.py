@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, Send
 from typing_extensions import override
 
 from graph.messages.untrusted import remove_marks
@@ -126,3 +127,25 @@ async def test_an_interrupt_is_answered_in_another_process(
     assert [each["name"] for each in await talk.waiting()] == ["write_file"]
     await talk.decide(APPROVE)
     assert (workspace / "a").read_text() == "x"
+
+
+async def test_a_call_that_an_older_version_was_about_to_run(
+    workspace: Path, saver: InMemorySaver
+) -> None:
+    """Its task is in the checkpoint, without what this version expects of one."""
+    talk = Conversation(make_agent(workspace, saver=saver))
+    await talk.say("write a: x", mode="code")
+    call = {"name": "write_file", "args": {"path": "a", "content": "x"}, "id": "old"}
+    approved = {"args": call["args"], "edited": False, "digest": "0"}
+    task = {
+        "planned": {"call": call, "approved": approved, "denied": None},
+        "mode": "code",
+        "approvals": "manual",
+        "is_lead": True,
+        "rest": [],
+    }
+    await talk.send(Command(goto=Send("act", task)))
+    assert list(workspace.iterdir()) == []
+    await talk.say("list")
+    assert (await talk.values())["phase"] == "idle"
+    assert problems(await talk.messages()) == []
