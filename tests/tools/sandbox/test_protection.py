@@ -1,0 +1,335 @@
+"""What a command must not read or change, and every way around that we know of."""
+
+import ctypes
+import os
+import socket
+import stat
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from modes.errors import InvalidCallError, ToolFailedError
+from tests.tools.sandbox.commands import READ_ONLY, Run, needs_sandbox, read_tree, runner, write
+from tools.workspace.workspace import Workspace
+
+pytestmark = needs_sandbox
+STEERING = {
+    ".vscode/tasks.json": ".vscode",
+    ".gitea/workflows/x.yml": ".gitea",
+    **{name: name for name in (".envrc", ".kilocodemodes", "AGENTS.md", "sub/mcp.json")},
+    **{name: name for name in ("sub/.cargo/config.toml", ".hg/hgrc", "a/mise/config.toml")},
+}
+"""Files, and what of them is protected."""
+
+
+async def test_what_steers_is_read_only_where_it_is_there_and_told_of_where_it_is_not(
+    run: Run, workspace: Path
+) -> None:
+    made = [f"mkdir -p $(dirname {name}); echo x > {name}" for name in STEERING]
+    assert f"[made {', '.join(sorted(STEERING.values()))}:" in await run("; ".join(made))
+    before = read_tree(workspace)
+    for name in STEERING:
+        top = name.split("/", maxsplit=1)[0]
+        for attempt in (
+            f"echo evil > {name}", f"rm -rf {top}", f"mv {top} other", f"ln -sf /etc/passwd {name}",
+            f"chmod 777 {name}", f"mv {top} o && mkdir {top} && echo evil > {name}",
+        ):  # fmt: skip
+            assert "[exit code 0]" not in await run(attempt), attempt
+            assert read_tree(workspace) == before, attempt
+
+
+async def test_what_makes_git_run_programs_stays(run: Run, workspace: Path) -> None:
+    await run("git init -q; rm -rf .git/hooks")
+    for attempt in (
+        "git config core.fsmonitor evil",
+        "echo evil > .git/hooks/pre-commit",
+        "mv .git other && mkdir .git && cp -r other/. .git && echo evil >> .git/config",
+        "rm -rf .git",
+        "ln -s /tmp/evil .git/hooks/post-commit",
+        "mkdir -p evil && mv evil .git/hooks",
+        "printf '* filter=x' > .git/info/attributes",
+    ):
+        await run(attempt)
+        assert "evil" not in (workspace / ".git/config").read_text(), attempt
+        assert not list((workspace / ".git/hooks").iterdir()), attempt
+        assert not (workspace / ".git/info/attributes").exists(), attempt
+    assert "[made .git/commondir:" in await run("echo ../evil > .git/commondir")
+
+
+async def test_a_link_that_steers_and_is_replaced_is_told_of(run: Run, workspace: Path) -> None:
+    write(workspace, "AGENTS.md", text="theirs")
+    (workspace / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert await run("cat CLAUDE.md") == "theirs\n[exit code 0]"
+    assert "[made CLAUDE.md:" in await run("rm CLAUDE.md; echo evil > CLAUDE.md")
+
+
+TRICKS = [
+    *("echo x > new", "echo x >| f", "cp /etc/passwd f", "rm -f f", "rm -rf folder", "mv f g"),
+    *("ln f hard", "ln -s /etc soft", "mkdir m", "mkfifo p", "chmod 777 f", ": > f"),
+    *("touch -d 2001-01-01 f", "truncate -s 0 f", "sed -i s/o/x/ f", "tee f < /dev/null"),
+    "dd if=/dev/zero of=f count=1",
+    "exec 3<>f; echo x >&3",
+    "eval $(printf '\\x72\\x6d\\x20f')",
+    "IFS=,; a=rm,f; $a",
+    "sh -c 'rm f'",
+    "sh <<'X'\nrm f\nX",
+    "find . -name f -delete",
+    "find . -name f -exec rm {} ;",
+    "xargs rm < f",
+    "cd /; cd -; rm f",
+    "cd folder && rm ../f",
+    'cd "$(pwd)" && rm f',
+    "env rm f",
+    "(setsid rm f &) ; sleep 0.2",
+    "python3 -c \"import os; os.unlink('f')\"",
+    "python3 -c \"import mmap,os; fd=os.open('f',os.O_RDWR); mmap.mmap(fd,1)[0]=120\"",
+    "ln -s $PWD /tmp/w && rm /tmp/w/f",
+    "rm /proc/self/cwd/f",
+    "rm /proc/1/root$PWD/f",
+    "rm /proc/self/root$PWD/f",
+    "exec 3<.; cd /proc/self/fd/3 && rm f",
+    "mount -o remount,rw $PWD && rm f",
+    "mount -o remount,rw,bind $PWD && rm f",
+    "umount $PWD && rm f",
+    "mount --bind /tmp $PWD && touch f",
+    'unshare -Urm sh -c "mount -o remount,rw,bind $PWD; rm f"',
+    'unshare -Urm sh -c "umount -l $PWD; rm f"',
+    "unshare -Ur rm f",
+    "chroot / rm f",
+    "nsenter -t 1 -m rm f",
+    "mknod d b 8 0",
+    "git init -q .",
+    "tar cf f.tar folder",
+    "tar xf archive.tar",
+]
+
+
+async def test_read_only_means_read_only(run: Run, workspace: Path) -> None:
+    write(workspace, "f", "folder/in", text="one\n")
+    before = read_tree(workspace)
+    for trick in TRICKS:
+        assert (await run(trick, edits=False)).endswith(READ_ONLY)
+        assert read_tree(workspace) == before, trick
+    shown = await run("cat f; sort f > /tmp/s; cat /tmp/s; git status 2>&1 | head -1", edits=False)
+    assert shown.startswith("one\none\n")
+
+
+async def test_nothing_outside_can_be_changed(run: Run, workspace: Path, outside: Path) -> None:
+    (workspace / "link").symlink_to(outside)
+    await run(f"ln -s {outside.parent} folder; ln -s {outside} planted")
+    targets = ("link", "folder/file", "../outside/file", "~/f", "/etc/f", "/usr/f", str(outside))
+    for target in targets:
+        await run(
+            f"echo evil > {target}; echo evil > {target}.new; chmod 777 {target}; rm {target}"
+        )
+    for path in ("planted", "folder/file"):
+        with pytest.raises(InvalidCallError):
+            Workspace(workspace).resolve(path)
+    assert outside.read_text() == "mine"
+    assert stat.S_IMODE(outside.stat().st_mode) != 0o777
+    assert [file.name for file in outside.parent.iterdir()] == ["file"]
+    assert not [path for path in ("/etc/f", "/usr/f", Path.home() / "f") if Path(path).exists()]
+
+
+async def test_secrets_are_hidden(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = workspace  # outside of /tmp there is none that a test may use
+    write(home, ".ssh/id_rsa", ".netrc", "own.json", ".env", "elsewhere/credentials", text="s3cret")
+    write(home, "plain", text="shown")
+    (home / ".aws").symlink_to(home / "elsewhere")
+    monkeypatch.setenv("HOME", str(home))
+    run = runner(home, hidden=(home / "own.json",))
+    shown = await run(
+        "cat ~/plain ~/.ssh/id_rsa ~/.netrc ~/own.json .env ~/.aws/* ~/elsewhere/*; grep -r . ~"
+    )
+    assert "shown" in shown
+    assert "s3cret" not in shown
+    await run("rm -f .env; mv .env x; echo evil > .env")
+    assert (home / ".env").read_text() == "s3cret"
+
+
+async def test_secrets_and_what_steers_in_folders_below(run: Run, workspace: Path) -> None:
+    write(workspace, "app/.env", "app/.ssh/id_rsa", "app/deep/prod.env", text="s3cret")
+    write(workspace, "app/node_modules/x/ca.pem", text="public")
+    steering = ("app/.vscode/tasks.json", "app/AGENTS.md", "sub/.git/config", "sub/.git/HEAD")
+    write(workspace, *steering, text="theirs")
+    shown = await run("cat app/.env app/.ssh/id_rsa app/deep/*; grep -r . ; mv app/.env app/plain")
+    assert "s3cret" not in shown
+    assert "public" in shown
+    for name in steering[:3]:
+        await run(f"echo evil > {name}; rm -f {name}; mv {name} x; touch sub/.git/hooks/x")
+        assert (workspace / name).read_text() == "theirs"
+    assert not list((workspace / "sub/.git/hooks").iterdir())
+    assert "[made app/new/.envrc:" in await run("mkdir app/new; touch app/new/.envrc")
+    shows = runner(workspace, shows_secrets=True)
+    assert "s3cret" in await shows("cat app/.env; echo evil > app/.env")
+    assert (workspace / "app/.env").read_text() == "s3cret"
+
+
+async def test_what_is_protected_cannot_be_moved_out_of_sight(run: Run, workspace: Path) -> None:
+    write(workspace, "app/sub/.env", "app/AGENTS.md", "deep/x/y", text="s3cret")
+    for away in ("node_modules", "venv", "other", "../x", "$TMPDIR/x", "deep/x"):
+        shown = await run(f"mv app {away}; mv app/sub {away}")
+        shown += await run(
+            f"cat {away}/sub/.env {away}/.env app/sub/.env; grep -rs s3c . | grep env"
+        )
+        assert "s3cret" not in shown
+        await run(f"for f in app {away}; do echo evil > $f/AGENTS.md; done")
+        assert (workspace / "app/AGENTS.md").read_text() == "s3cret"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root looks into every folder")
+async def test_a_folder_that_cannot_be_looked_into(run: Run, workspace: Path) -> None:
+    (workspace / "app").mkdir(mode=0o311)
+    with pytest.raises(ToolFailedError, match="cannot be looked into"):
+        await run("true")
+    (workspace / "app").chmod(0o755)
+
+
+MANY = {
+    "a vendored folder": ("vendor/m{}/.github/x", 1000, "vendor"),
+    "folders of their own": ("m{}/AGENTS.md", 301, "m1, m10, "),
+    "more than that": ("m{}/AGENTS.md", 1000, ". but for plain, src"),
+    "secrets in a folder": ("certs/{}.pem", 1000, "certs"),
+    "secrets all over": ("m{}/.env", 1000, ". but for plain, src"),
+    "secrets at the top": ("{}.pem", 1000, ". but for plain, src"),
+}
+
+
+@pytest.mark.parametrize("many", MANY)
+async def test_more_than_can_be_protected_one_by_one(run: Run, workspace: Path, many: str) -> None:
+    """Made by a command, perhaps to have no other one run."""
+    pattern, count, whole = MANY[many]
+    write(workspace, *(pattern.format(number + 1) for number in range(count)), text="s3cret")
+    write(workspace, "src/old", "plain")
+    attempts = "; ".join(
+        f"echo evil > {name}; rm -rf {name}; mv {name.partition('/')[0]} away"
+        for name in map(pattern.format, (1, 77, count))
+    )
+    shown = await run(
+        f"grep -rhs s3cret [!p]* | head -1; {attempts}; rm src/old; echo plain > src/new"
+    )
+    assert ("s3cret" in shown) is (many in list(MANY)[:3])
+    assert {(workspace / pattern.format(i + 1)).read_text() for i in range(count)} == {"s3cret"}
+    assert [path.name for path in (workspace / "src").iterdir()] == ["new"]
+    assert "commands as a whole, since there is too much" in shown
+    told = shown.partition("must be protected: ")[2]
+    assert told.startswith(whole), told
+    shown = await run("cat src/new; grep -rhs s3cret [!p]* | head -1; touch src/x", edits=False)
+    assert shown.startswith("plain\n")
+    assert "s3cret" not in shown or many in list(MANY)[:3]
+
+
+@pytest.fixture
+def below(workspace: Path) -> Iterator[Callable[[str], str]]:
+    """What the one file of a name says; Python cannot remove folders that are so deep."""
+
+    def text(name: str) -> str:
+        command = ["grep", "-rh", "--include", name, ".", str(workspace / "dd")]
+        return subprocess.check_output(command, text=True).strip()
+
+    yield text
+    subprocess.run(["rm", "-rf", workspace / "dd"], check=True)
+
+
+@pytest.mark.parametrize("depth", [60, 1500])
+async def test_very_deep_folders(
+    run: Run, workspace: Path, below: Callable[[str], str], depth: int
+) -> None:
+    (workspace / "d.py").write_text(
+        "import os, sys\n"
+        f"for _ in range({depth}):\n    os.mkdir('dd')\n    os.chdir('dd')\n"
+        "for name in sys.argv[1:]:\n    open(name, 'w').write('s3cret')\n"
+    )
+    if depth < 1000:  # else nobody looks into it, and it is hidden from the next command
+        assert await run("python3 d.py") == "[exit code 0]"
+        assert await run("rm -r dd") == "[exit code 0]"
+        assert not (workspace / "dd").exists()
+    assert "[made dd/dd/" in await run("python3 d.py AGENTS.md .env")
+    read = "import os\nwhile os.path.exists('dd'):\n    os.chdir('dd')\n"
+    (workspace / "r.py").write_text(f"{read}print(open('.env').read())")
+    (workspace / "w.py").write_text(f"{read}open('AGENTS.md', 'w').write('evil')")
+    assert "s3cret" not in await run("python3 r.py; python3 w.py; mv dd away; touch kept")
+    assert (workspace / "kept").exists()
+    assert below("AGENTS.md") == "s3cret"
+
+
+async def test_files_with_a_name_outside(run: Run, workspace: Path, outside: Path) -> None:
+    os.link(outside, workspace / "linked")
+    for name in ("built", "node_modules/source"):  # with both names in the workspace
+        write(workspace, name, text="old")
+        os.link(workspace / name, workspace / f"{Path(name).name}2")
+    shown = await run("echo evil > linked; mv linked x; rm -f linked")
+    assert outside.read_text() == "mine"
+    assert "[read-only for commands: linked]" in shown
+    line = "echo new > built; rm built2; echo new > source2; touch done"
+    assert await run(line) == "[exit code 0]"
+    # By a file tool the link is not followed, but replaced.
+    Workspace(workspace).write("linked", "ours")
+    assert (workspace / "linked").read_text() == "ours"
+    assert outside.read_text() == "mine"
+
+
+@pytest.mark.parametrize("target", [".", "..", "/", "/tmp", ".env", "missing", "/root/x", "many"])  # noqa: S108
+async def test_a_secret_that_is_an_odd_link(run: Run, workspace: Path, target: str) -> None:
+    if target == "many":
+        for number in range(1500):
+            (workspace / f"many{number}").symlink_to(f"many{number + 1}")
+        target = "many0"
+    (workspace / ".env").symlink_to(target)
+    (workspace / ".vscode").symlink_to(target)
+    assert await run("echo kept > file") == "[exit code 0]"
+    assert (workspace / "file").read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("odd", ["file", "link", "folder"])
+async def test_odd_git_folders(run: Run, workspace: Path, odd: str) -> None:
+    (workspace / ".git").mkdir()
+    if odd == "file":
+        (workspace / ".git/hooks").touch()
+    elif odd == "link":
+        (workspace / ".git/hooks").symlink_to("/missing")
+    else:
+        (workspace / ".git/config").mkdir()
+    assert await run("echo kept > file") == "[exit code 0]"
+
+
+async def test_a_folder_that_another_command_swaps(
+    run: Run, workspace: Path, outside: Path
+) -> None:
+    """Between a folder and a link out of the workspace, while other commands are started."""
+    (workspace / ".git").mkdir()
+    (workspace / "link").symlink_to(outside.parent)
+    exchange = ctypes.CDLL(None).renameat2
+    stop = threading.Event()
+
+    def swap() -> None:
+        names = (os.fsencode(workspace / ".git"), os.fsencode(workspace / "link"))
+        while not stop.is_set():
+            exchange(-100, names[0], -100, names[1], 2)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for _ in range(60):
+            with suppress(ToolFailedError, OSError):
+                await run("for f in .git/* link/*; do echo evil > $f; done; touch .git/x link/x")
+    finally:
+        stop.set()
+        thread.join()
+    assert outside.read_text() == "mine"
+    assert [file.name for file in outside.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["\0modeshift-test", "{folder}/s"])
+async def test_no_socket_of_another_program(run: Run, workspace: Path, name: str) -> None:
+    address = name.format(folder=workspace)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        script = f"import socket; s = socket.socket(1); s.connect({address!r}); print('in')"
+        (workspace / "s.py").write_text(script)
+        assert "in\n" not in await run("python3 s.py")
