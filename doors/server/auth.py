@@ -1,7 +1,7 @@
-"""LangGraph's auth hook: with ``AUTH_TOKEN`` set, who has no token gets nothing.
+"""LangGraph's auth hooks: with ``AUTH_TOKEN`` set, a client without a token gets nothing.
 
-``langgraph.json`` names it, and turns off the bypass that the server has for Studio. The
-SDK's in-process client skips the hook: never use it on behalf of a request.
+``langgraph.json`` names them, and turns off the server's bypass for Studio. The SDK's in-process
+client skips them: never use it on behalf of a request.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ GRAPH = "agent"  # its name in langgraph.json
 auth = Auth()
 _settings = load_settings()
 TOKENS = _settings.tokens
-"""Names by token; none where no token is asked for."""
+"""Users by token; empty if no token is asked for."""
 
 
 @auth.authenticate
 async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
-    """The user whose token it is; raises a 401."""
+    """The user whose token is given; raises a 401."""
     if not TOKENS:
         return {"identity": ANYBODY, "is_authenticated": False}
     scheme, _, given = (authorization or "").partition(" ")
@@ -38,52 +38,49 @@ async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
     return {"identity": found[0], "is_authenticated": True}
 
 
-def _owned(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, str] | None:
+def _add_owner(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, str] | None:
     if not TOKENS:
         return None
     owner = {"owner": ctx.user.identity}
-    # In place: the server goes on with the mapping that it has, and not with a new one.
+    # In place: the server keeps using the mapping that it passed.
     value.setdefault("metadata", {}).update(owner)
     return owner
 
 
 @auth.on.threads
 async def own_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """A thread belongs to whoever made it: nobody else finds it, reads it or runs in it."""
-    return _owned(ctx, value)
+    """A thread belongs to its creator: nobody else can find it, read it or run in it."""
+    return _add_owner(ctx, value)
 
 
 @auth.on.threads.create
 async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """As threads, also where the list of them is lost and the checkpoints are not.
-
-    Raises a 409.
-    """
-    await _nobody_elses(ctx, value.get("thread_id"))
-    # Else it comes with the first run, and a list that was written before shows no state.
+    """Nobody can make another's thread again after the server lost its list; raises a 409."""
+    await _refuse_others_thread(ctx, value.get("thread_id"))
+    # Otherwise the first run adds it, and a list that was written before that shows no state.
     value.setdefault("metadata", {}).setdefault("graph_id", GRAPH)
-    return _owned(ctx, value)
+    return _add_owner(ctx, value)
 
 
 @auth.on.threads.create_run
 async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """As threads; raises a 409 or 422."""
-    _no_rollback(value.get("multitask_strategy"))
+    """A run belongs to its thread's owner; raises a 409 or 422."""
+    _refuse_rollback(value.get("multitask_strategy"))
     if IS_INNER.get():
-        _only_messages(value["kwargs"])
+        _refuse_all_but_messages(value["kwargs"])
     if value.get("if_not_exists") == "create":
-        await _nobody_elses(ctx, value.get("thread_id"))
-    return _owned(ctx, value)
+        await _refuse_others_thread(ctx, value.get("thread_id"))
+    return _add_owner(ctx, value)
 
 
 @auth.on.threads.update
 async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """As threads; canceling a run is an update, too. Raises a 422."""
-    _no_rollback(value.get("action"))
-    return _owned(ctx, value)
+    """Updates are the owner's, canceling a run among them; raises a 422."""
+    _refuse_rollback(value.get("action"))
+    return _add_owner(ctx, value)
 
 
-async def _nobody_elses(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
+async def _refuse_others_thread(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
     if not TOKENS or thread_id is None:
         return
     owners = await asyncio.to_thread(owners_of, _settings.checkpoints, str(thread_id))
@@ -93,7 +90,7 @@ async def _nobody_elses(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
         )
 
 
-def _no_rollback(action: str | None) -> None:
+def _refuse_rollback(action: str | None) -> None:
     if action == "rollback":
         raise Auth.exceptions.HTTPException(
             status_code=422,
@@ -102,13 +99,13 @@ def _no_rollback(action: str | None) -> None:
         )
 
 
-def _only_messages(run: dict[str, Any]) -> None:
-    """Refuses what is the host's to say: a model calls here."""
+def _refuse_all_but_messages(run: dict[str, Any]) -> None:
+    """What only a person may set or answer: the caller here is a model."""
     given = run.get("input") or {}
     if not isinstance(given, dict) or given.keys() - {"messages"}:
-        problem = "only 'messages' may be given; mode and approvals are the host's to say"
+        problem = "only 'messages' may be given; a person sets mode and approvals"
     elif run.get("command"):
-        problem = "a question that waits is answered by a person, and not here"
+        problem = "only a person may answer the question that waits"
     elif run.get("context"):
         problem = "no context may be given"
     else:
@@ -118,14 +115,14 @@ def _only_messages(run: dict[str, Any]) -> None:
 
 @auth.on.crons
 async def own_crons(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """As threads; raises a 422."""
-    _no_rollback((value.get("payload") or {}).get("multitask_strategy"))
-    return _owned(ctx, value)
+    """A cron belongs to its creator; raises a 422."""
+    _refuse_rollback((value.get("payload") or {}).get("multitask_strategy"))
+    return _add_owner(ctx, value)
 
 
 @auth.on.assistants
 async def own_assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """As threads; those that the server makes for its graphs are everybody's, to use as they are.
+    """An assistant belongs to its creator; all may use the server's own, and none may change them.
 
     Raises a 403.
     """
@@ -137,11 +134,11 @@ async def own_assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:
         raise Auth.exceptions.HTTPException(
             status_code=403, detail="created_by 'system' is for the server's own assistants"
         )
-    return _owned(ctx, value)
+    return _add_owner(ctx, value)
 
 
 @auth.on.store
 async def own_store(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Any:
-    """What one user stores is below that user's name."""
+    """Each user has a namespace of his own, below his name."""
     if TOKENS:
         value["namespace"] = (ctx.user.identity, *(value.get("namespace") or ()))

@@ -15,7 +15,7 @@ from graph.settings import Settings, load_settings
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
-    """What ``langgraph.json`` names; without it the server keeps threads in memory."""
+    """Named in ``langgraph.json``; without it the server keeps threads in memory."""
     shorten_log()
     settings = await asyncio.to_thread(_prepare)
     async with AsyncSqliteSaver.from_conn_string(str(settings.checkpoints)) as saver:
@@ -23,8 +23,8 @@ async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
         yield saver
 
 
-# The server notes with a run's checkpoints the thread's metadata, and with those of
-# update_state the name of the user.
+# The server keeps the thread's metadata with a run's checkpoints, and with those of update_state
+# the name of the user.
 _OWNERS = """
     SELECT DISTINCT coalesce(json_extract(noted, '$.owner'), json_extract(noted, '$.user_id'))
     FROM (SELECT CAST(metadata AS TEXT) AS noted FROM checkpoints WHERE thread_id = ?)
@@ -32,9 +32,9 @@ _OWNERS = """
 
 
 def owners_of(checkpoints: Path, thread_id: str) -> set[str | None]:
-    """The users whose checkpoints the thread has: none of a new one, None where no user is noted.
+    """The users whose checkpoints the thread has, with None for a checkpoint of no known user.
 
-    What the server's own list of threads says is gone with the list.
+    Empty for a new thread. The server's own list of threads may be lost; this is not.
     """
     with closing(sqlite3.connect(f"{checkpoints.as_uri()}?mode=ro", uri=True)) as database:
         return {owner for (owner,) in database.execute(_OWNERS, (thread_id,))}

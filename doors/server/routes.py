@@ -1,13 +1,13 @@
-"""``is_known``: what the gate lets through to the server; a route that is not here is refused.
+"""``is_known``: the routes that the gate lets through; all others are refused.
 
-The server mounts more than this, partly beside its own authentication
-(``/internal/...``, ``/deploy``, ``/metrics``), and each version may add to it.
+The server has more routes than these, some of which ask for no token (``/internal/...``,
+``/deploy``, ``/metrics``), and each version may add to them.
 """
 
 import re
 
 _FIELDS = {
-    # Ids only: a new "/threads/something" of the server's is no thread.
+    # Ids only: a route "/threads/something" that a later version adds is no thread.
     "id": r"[0-9a-fA-F-]{32,36}",
     "name": r"[A-Za-z0-9_-]+",
     "namespace": r"[A-Za-z0-9_:|-]+",
@@ -59,7 +59,7 @@ _ROUTES = {
     "/store/items": "GET PUT DELETE",
     "/store/items/search": "POST",
     "/store/namespaces": "POST",
-    # Mounted only where langgraph.json says so.
+    # The server has these only if langgraph.json turns them on.
     "/mcp": "GET POST DELETE",
     "/.well-known/agent-card.json": "GET",
     "/a2a/{name}": "GET POST DELETE",
@@ -80,9 +80,9 @@ _KNOWN = [(_pattern(route), frozenset(methods.split())) for route, methods in _R
 def is_known(method: str, path: str) -> bool:
     """Whether the path, as the server's router will see it, is on the list for the method.
 
-    The whole of it: the router's own patterns end before a line break, ours do not.
+    All of it must match: the router's own patterns stop before a final line break.
     """
     methods = {name for pattern, names in _KNOWN if pattern.fullmatch(path) for name in names}
-    if method == "OPTIONS":  # a browser's question before a request from another page
+    if method == "OPTIONS":  # a browser asks this before it sends another page's request
         return bool(methods)
     return ("GET" if method == "HEAD" else method) in methods

@@ -115,6 +115,7 @@ def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> N
     assert "'from:file'" in get_refusal(clone, WORKSPACE=str(clone.folder))
 
 
+@pytest.mark.slow
 def test_verbose_shows_what_the_server_logs(tmp_path: Path) -> None:
     server = Server(tmp_path)
     server.start(VERBOSE="1")

@@ -241,6 +241,7 @@ show(app.routes)
 """
 
 
+@pytest.mark.slow
 def test_each_route_of_the_server_is_let_in_or_known_to_be_refused(tmp_path: Path) -> None:
     """Where this fails, a new version has a new route: add it to one of the two lists."""
     names = ("MIGRATIONS_PATH", "DATABASE_URI", "REDIS_URI", "LANGGRAPH_RUNTIME_EDITION")

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from tests.doors.server.test_auth import ALICE, BOB, client_of, status_of
 from tests.harness.conversation import APPROVE, until
 from tests.harness.server import Thread, running
 
+pytestmark = pytest.mark.slow
 NOBODYS_CHECKPOINT = """
     INSERT INTO checkpoints SELECT ?, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
     checkpoint, '{}' FROM checkpoints WHERE thread_id = ? LIMIT 1
