@@ -1,46 +1,108 @@
-"""Each package names its public modules in ``__all__``; nobody else imports the others."""
+"""Each package says what it guarantees and which modules are public; nobody imports the others."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-
-import pytest
 
 from graph.settings import ROOT
 
-FOLDERS = ("modes", "tools", "graph", "doors")
-ROOMS = [
-    ".".join(file.parent.relative_to(ROOT).parts)
-    for folder in FOLDERS
-    for file in sorted((ROOT / folder).glob("*/__init__.py"))
-]
+TREES = ("modes", "prompts", "tools", "graph", "doors")
+SAME_NAME = {
+    "graph/loading.py": "an agent is loaded from the settings, a chat model from its name",
+}
+"""Names of modules that a tree has more than once, and why."""
 
 
-def names_of(room: str) -> set[str]:
-    return {file.stem for file in (ROOT / room.replace(".", "/")).glob("*.py")} - {"__init__"}
+def find_problems(root: Path) -> Iterator[str]:
+    """What breaks the rules of packages, with the file and what to do about it."""
+    files = {
+        file: ast.parse(file.read_text(encoding="utf-8"))
+        for tree in TREES
+        for file in sorted((root / tree).rglob("*.py"))
+    }
+    packages = [file.parent for file in files if file.name == "__init__.py"]
+    for package in packages:
+        if package.parent != root:
+            yield from _problems_of_package(root, package, files)
+    yield from _same_names(root, [file for file in files if file.name != "__init__.py"])
 
 
-def imports_of(file: Path, room: str) -> Iterator[str]:
-    """The modules of the room that a file imports."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            if node.module == room:
-                yield from (alias.name for alias in node.names)
-            elif node.module.startswith(f"{room}."):
-                yield node.module.removeprefix(f"{room}.")
+def _problems_of_package(root: Path, package: Path, files: dict[Path, ast.Module]) -> Iterator[str]:
+    start = package / "__init__.py"
+    shown = start.relative_to(root)
+    if not ast.get_docstring(files[start]):
+        yield f"{shown}: say in a docstring what it guarantees, and who may import it"
+    public = _public(files[start])
+    there = {file.stem for file in package.glob("*.py")}
+    for name in sorted(public - there):
+        yield f"{shown}: __all__ names {name!r}, and there is no such module; remove it"
+    for file, tree in files.items():
+        if file.is_relative_to(package):
+            continue
+        for name in sorted(_imported(tree, ".".join(package.relative_to(root).parts)) - public):
+            yield (
+                f"{file.relative_to(root)} imports {name!r}, which is not public: use a module "
+                f"that is, or name it in __all__ of {shown}"
+            )
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_what_is_not_public_is_imported_by_nobody_else(room: str) -> None:
-    package = import_module(room)
-    assert package.__doc__
-    public = set(package.__all__)
-    assert public <= names_of(room), f"{room}/__init__.py names modules that are not there"
-    own = ROOT / room.replace(".", "/")
-    for folder in FOLDERS:
-        for file in (ROOT / folder).rglob("*.py"):
-            if not file.is_relative_to(own):
-                behind = set(imports_of(file, room)) - public
-                told = f"{file.relative_to(ROOT)} imports {behind}: name it in {room}.__all__"
-                assert not behind, f"{told}, or use what is public"
+def _public(tree: ast.Module) -> set[str]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def _imported(tree: ast.Module, package: str) -> set[str]:
+    """What a file imports of a package: names of its modules."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == package:
+            found |= {f"{package}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    inside = [name.split(".") for name in found if name.startswith(f"{package}.")]
+    return {parts[package.count(".") + 1] for parts in inside}
+
+
+def _same_names(root: Path, files: list[Path]) -> Iterator[str]:
+    by_name = defaultdict(list)
+    for file in files:
+        shown = file.relative_to(root)
+        by_name[f"{shown.parts[0]}/{file.name}"].append(str(shown))
+    for name, found in by_name.items():
+        if len(found) > 1 and name not in SAME_NAME:
+            yield f"{' and '.join(found)} have one name: rename one, or give a reason in SAME_NAME"
+
+
+def test_the_packages_of_this_project() -> None:
+    assert list(find_problems(ROOT)) == []
+
+
+def test_what_breaks_the_rules_is_named(tmp_path: Path) -> None:
+    for name, text in {
+        "graph/__init__.py": "",
+        "graph/agent.py": "import graph.room.inner\nfrom graph.room import outer, hidden\n",
+        "graph/room/__init__.py": '"""A room."""\n__all__ = ("outer", "gone")\n',
+        "graph/room/outer.py": "from graph.room import inner\n",
+        "graph/room/inner.py": "",
+        "graph/room/hidden.py": "",
+        "graph/other/__init__.py": "",
+        "graph/other/inner.py": "from graph.room.inner import a\n",
+        "doors/inner.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    behind = "which is not public: use a module that is, or name it in __all__ of"
+    assert list(find_problems(tmp_path)) == [
+        "graph/other/__init__.py: say in a docstring what it guarantees, and who may import it",
+        "graph/room/__init__.py: __all__ names 'gone', and there is no such module; remove it",
+        f"graph/agent.py imports 'hidden', {behind} graph/room/__init__.py",
+        f"graph/agent.py imports 'inner', {behind} graph/room/__init__.py",
+        f"graph/other/inner.py imports 'inner', {behind} graph/room/__init__.py",
+        "graph/other/inner.py and graph/room/inner.py have one name: "
+        "rename one, or give a reason in SAME_NAME",
+    ]
