@@ -1,6 +1,7 @@
 """``make stats``: how large the project is, and how its modules import each other.
 
 IN=folder     another checkout of it
+WRITE=1       write the last column of the table in docs/architecture.md, too
 """
 
 import ast
@@ -14,6 +15,7 @@ from statistics import median
 
 CODE = ("modes", "prompts", "tools", "graph", "doors")
 LARGE = 260
+PAGE = "docs/architecture.md"
 Imports = Mapping[str, frozenset[str]]
 """The modules that each module imports, of the project's own."""
 
@@ -22,18 +24,18 @@ def measure(root: Path) -> Iterator[tuple[str, int]]:
     """The figures that take no run, with what they count."""
     files = {name_of(file, root): file for top in CODE for file in (root / top).rglob("*.py")}
     lines = {name: count_lines(file) for name, file in files.items()}
-    modules = [count for name, count in lines.items() if files[name].stem != "__init__"]
+    plain = [count for name, count in lines.items() if files[name].stem != "__init__"]
     template = sum(lines[name] for name, file in files.items() if is_template(file, root))
     imports = {name: find_imports(file, frozenset(files)) for name, file in files.items()}
     graph = {name: found for name, found in imports.items() if name.partition(".")[0] == "graph"}
     yield "lines of product code", sum(lines.values())
     yield "- of the template: `graph/*.py`, `tools/*.py`", template
     yield "- of the packages around it", sum(lines.values()) - template
-    yield "modules", len(modules)
+    yield "modules, those of packages among them", len(files)
     yield "- side by side in `graph/`", len(list((root / "graph").glob("[!_]*.py")))
-    yield "- median of their lines", round(median(modules))
-    yield "- lines of the largest", max(modules)
-    yield f"- of more than {LARGE} lines", sum(count > LARGE for count in modules)
+    yield "- median of their lines", round(median(plain))
+    yield "- lines of the largest", max(plain)
+    yield f"- of more than {LARGE} lines", sum(count > LARGE for count in plain)
     yield "levels of imports", max(find_levels(imports).values())
     yield "- within `graph/`", max(find_levels(graph).values())
     yield (
@@ -121,11 +123,25 @@ def count_tests(root: Path) -> int:
     return int(found[1])
 
 
+def with_figures(page: str, figures: Mapping[str, int]) -> str:
+    """The page with the last column of its table made anew; other rows stay as they are."""
+    for what, figure in figures.items():
+        row = re.compile(rf"^(\| {re.escape(what)} \|.*\|) [\d,]* \|$", re.MULTILINE)
+        page, count = row.subn(rf"\g<1> {figure:,} |", page)
+        if count != 1:
+            raise ValueError(f"{PAGE} has {count} rows for {what!r}; it needs one")
+    return page
+
+
 def main() -> None:
     """Print the figures."""
     root = Path(os.environ.get("IN", "")).absolute()
-    for what, figure in (*measure(root), ("tests", count_tests(root))):
+    figures = {**dict(measure(root)), "tests": count_tests(root)}
+    for what, figure in figures.items():
         print(f"{what:<60} {figure:>7,}")
+    if os.environ.get("WRITE") == "1":
+        page = root / PAGE
+        page.write_text(with_figures(page.read_text(encoding="utf-8"), figures), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ The tables and the diagram in README.md and docs/, the snapshots of what the mod
 recordings of the scripted provider. Says which files have changed.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from graph.settings import ROOT
 
 STEPS = {
     "tables and diagrams": ("doors.commands", "readme"),
+    "figures": ("benchmarks.stats",),
     "snapshots": ("pytest", "-q", "tests/project/test_snapshots.py", "--update-snapshots"),
     "recordings": ("pytest", "-q", "-m", "cassette", "--record"),
 }
@@ -40,6 +42,7 @@ def _succeeds(name: str, *command: str) -> bool:
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
+        env={**os.environ, "WRITE": "1"},
         capture_output=True,
         text=True,
         check=False,
