@@ -10,11 +10,11 @@ from typing import Any
 from acp import PROTOCOL_VERSION, RequestError, schema
 from acp.interfaces import Client
 
-from doors.editor.agent_cache import AgentCache
 from doors.editor.content import PromptBlock
 from doors.editor.request_validation import INVALID_PARAMS
 from doors.editor.session import Session
 from doors.editor.store import Record, Sessions
+from graph.configuration.cache import AgentCache
 from modes.errors import InvalidInputError, UserError
 
 NOT_FOUND = -32002

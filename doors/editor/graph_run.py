@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Durability, Interrupt, StreamMode
 from pydantic import ValidationError
 
-from doors.editor.agent_cache import config_of
+from doors.editor.loaded_agent import config_of
 from doors.editor.permission_requests import Question, show_plans
 from doors.editor.session_config import SessionConfig
 from doors.editor.updates import SessionUpdates

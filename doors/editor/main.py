@@ -22,9 +22,9 @@ from typing import cast
 from acp import Agent, run_agent
 
 from doors.editor.agent import EditorAgent
-from doors.editor.agent_cache import AgentCache
 from doors.editor.store import Sessions, WholeWrites
 from doors.editor.transport import connect_pipes, take_standard_streams
+from graph.configuration.cache import AgentCache
 from graph.configuration.user_files import make_private
 from graph.models.loading import load_model
 from graph.settings import Settings, load_settings

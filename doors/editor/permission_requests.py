@@ -52,7 +52,7 @@ class Question:
     ) -> "Question":
         """The question to ask in ``mode``, which has written ``plans``. Blocks."""
         call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
-        view = ToolCallView.of_blocking(deps, folder, call, is_due=True)
+        view = ToolCallView.of(deps, folder, call, is_due=True)
         # The model's words are shown literally: in Markdown a picture would be fetched.
         description = as_output(action["description"])
         if view.effect.switches_mode:

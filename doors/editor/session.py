@@ -9,7 +9,6 @@ from typing import Any
 from acp.interfaces import Client
 from acp.schema import FileSystemCapabilities, StopReason
 
-from doors.editor.agent_cache import AgentCache
 from doors.editor.content import Prompt, PromptBlock
 from doors.editor.files import EditorFiles, Folder
 from doors.editor.graph_run import EditorGone, GraphRun, TurnDismissed
@@ -18,6 +17,7 @@ from doors.editor.prompt_turn import PromptTurn
 from doors.editor.session_config import SessionConfig
 from doors.editor.store import Record, Sessions
 from doors.editor.updates import SessionUpdates
+from graph.configuration.cache import AgentCache
 
 CLEANUP_SECONDS = 2
 """How long a cancelled turn may take to clean up before its end is reported all the same."""

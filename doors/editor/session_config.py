@@ -16,10 +16,11 @@ from typing import Any
 from acp.schema import AvailableCommandsUpdate, ConfigOptionUpdate, CurrentModeUpdate
 from langgraph.types import Interrupt
 
-from doors.editor.agent_cache import AgentCache, LoadedAgent
+from doors.editor.loaded_agent import LoadedAgent, load_agent
 from doors.editor.options import Modes, Options
 from doors.editor.store import Record, Sessions
 from doors.editor.updates import SessionUpdates
+from graph.configuration.cache import AgentCache
 from graph.state import Switch
 from graph.switch import void_switch
 from modes.errors import InvalidInputError
@@ -44,6 +45,7 @@ class SessionConfig:
         """Whether the turn waits for a person's decision."""
         self._is_running = False
         """Whether a turn goes on; its run knows more than the stored thread."""
+        self._cwd = Path(record.cwd)
         self._agents = agents
         self._store = store
         self._updates = updates
@@ -95,13 +97,12 @@ class SessionConfig:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        cwd = Path(self.record.cwd)
-        if not await asyncio.to_thread(os.path.isdir, cwd):
+        if not await asyncio.to_thread(os.path.isdir, self._cwd):
             raise InvalidInputError(f"{self.record.cwd[:300]!r} is not an existing folder")
         if self._is_running:
             return
         self.record = await self._store.find(self.record.id) or self.record
-        self.loaded = await self._agents.get(cwd, self._model)
+        self.loaded = await load_agent(self._agents, self._cwd, self._model)
         deps = self.loaded.deps
         if self.record.mode not in deps.catalog:
             self.record = replace(self.record, mode=None)
@@ -131,7 +132,7 @@ class SessionConfig:
             await self._refresh()
             chosen = self.options.check(option, value)
             if option == "model":
-                await self._agents.get(Path(self.record.cwd), chosen)  # its key may be missing
+                await load_agent(self._agents, self._cwd, chosen)  # its key may be missing
             elif option == "mode":
                 await self._check_model_of(chosen)
             is_certain = self.is_asking or not self._is_running
@@ -165,7 +166,7 @@ class SessionConfig:
         """Put the choices into the thread, between two steps of a run."""
         async with self._lock:
             if self._model != self.loaded.deps.models.default:
-                self.loaded = await self._agents.get(Path(self.record.cwd), self._model)
+                self.loaded = await load_agent(self._agents, self._cwd, self._model)
             pending = self.pending
             update = pending or {"approvals": self._approvals}
             switch: Switch | None = (await self.loaded.read(self.record.id)).values.get("switch")

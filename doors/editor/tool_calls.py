@@ -1,6 +1,5 @@
 """``ToolCallView``: a tool call as an editor shows it."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,17 +44,8 @@ class ToolCallView:
     is_running: bool = False
 
     @classmethod
-    async def of(
-        cls, deps: AgentDeps, folder: Folder, call: ToolCall, *, is_due: bool = False
-    ) -> Self:
-        """View a call; for one that ``is_due`` its file is read."""
-        return await asyncio.to_thread(cls.of_blocking, deps, folder, call, is_due=is_due)
-
-    @classmethod
-    def of_blocking(
-        cls, deps: AgentDeps, folder: Folder, call: ToolCall, *, is_due: bool = False
-    ) -> Self:
-        """Like ``of``, but blocks."""
+    def of(cls, deps: AgentDeps, folder: Folder, call: ToolCall, *, is_due: bool = False) -> Self:
+        """View a call; for one that ``is_due`` its file is read. Blocks."""
         try:
             tool = deps.toolbox[call["name"]]
         except InvalidCallError:

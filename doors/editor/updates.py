@@ -1,5 +1,6 @@
 """``SessionUpdates``: shows an editor what the graph does, or what it has done."""
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -132,7 +133,7 @@ class SessionUpdates:
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
-            view = await ToolCallView.of(deps, self.folder, call)
+            view = await self._view(deps, call)
             is_new = view.id not in self._open
             self.track(view)
             await self.send(view.start() if is_new else view.progress())
@@ -149,7 +150,7 @@ class SessionUpdates:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         view = self._open.get(call_id(call))
         if view is None or not view.is_due or view.given != call["args"]:
-            view = await ToolCallView.of(deps, self.folder, call, is_due=True)
+            view = await self._view(deps, call, is_due=True)
         self.track(replace(view, is_running=True))
         await self.send(self._open[view.id].progress())
 
@@ -188,6 +189,9 @@ class SessionUpdates:
             await self.send(view.failed(reason, self._output.pop(id, "")))
         self.streamed, self._has_streamed, self.was_cut_off = "", False, False
 
+    async def _view(self, deps: AgentDeps, call: ToolCall, *, is_due: bool = False) -> ToolCallView:
+        return await asyncio.to_thread(ToolCallView.of, deps, self.folder, call, is_due=is_due)
+
     # Between two turns, and when a session is opened.
 
     async def catch_up(
@@ -200,7 +204,7 @@ class SessionUpdates:
             if isinstance(message, AIMessage):
                 self._known |= {call_id(call) for call in message.tool_calls}
         for call in open_calls(messages) if is_waiting else ():
-            self.track(await ToolCallView.of(deps, self.folder, call))
+            self.track(await self._view(deps, call))
 
     async def replay(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
         """Show the whole history; its last calls may be running or waiting for a person."""
@@ -225,7 +229,7 @@ class SessionUpdates:
     async def _replay_call(
         self, deps: AgentDeps, call: ToolCall, result: ToolMessage | None
     ) -> None:
-        view = await ToolCallView.of(deps, self.folder, call)
+        view = await self._view(deps, call)
         result = result or self._results.get(view.id)
         if result is not None:
             await self.send(view.replayed(result))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.doors.editor.editor import BOTH, Editor, choosing, editing
+from tests.doors.editor.editor import BOTH, Editor, editing
 from tests.doors.editor.model import CLAUDE, GPT, answer
 from tests.provider.server import KEY, serving
 
@@ -60,10 +60,3 @@ def other(second_process: Editor) -> Editor:
     """Another window: another process with the same sessions."""
     second_process.reset()
     return second_process
-
-
-@pytest.fixture
-def filing(process_with_files: Editor) -> Editor:
-    """An editor that reads and writes files; its user allows every call."""
-    process_with_files.reset(choosing("once"))
-    return process_with_files

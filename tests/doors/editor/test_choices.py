@@ -242,18 +242,6 @@ async def test_a_mode_withdraws_a_question_that_waits_in_the_chat(
     assert talk.said.endswith("Here I am.")
 
 
-async def test_choices_right_after_a_cancel_count(editor: Editor, workspace: Path) -> None:
-    for wait in range(4):
-        talk = await editor.talk(workspace)
-        turn = await talk.begin_asking("switch to code")
-        await talk.cancel()
-        await asyncio.sleep(wait / 1000)
-        await asyncio.gather(talk.choose("mode", "debug"), talk.choose("approvals", "auto"))
-        assert await turn == "cancelled"
-        assert talk.shown == ("debug", "auto")
-        assert await talk.stored() == ("debug", "auto")
-
-
 async def test_a_choice_outlives_a_message_that_is_refused_or_cancelled(
     editor: Editor, workspace: Path
 ) -> None:

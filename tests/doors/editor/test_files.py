@@ -14,6 +14,13 @@ from tests.doors.editor.editor import BOTH, Editor, Talk, choosing, editing
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.fixture
+def editor(process_with_files: Editor) -> Editor:
+    """One that reads and writes files, and whose user allows every call."""
+    process_with_files.reset(choosing("once"))
+    return process_with_files
+
+
 async def say(editor: Editor, workspace: Path, text: str, mode: str = "code") -> Talk:
     talk = await editor.talk(workspace, mode)
     assert await talk.say(text) == "end_turn"
@@ -25,59 +32,59 @@ def old_texts(talk: Talk) -> list[str | None]:
     return [cast("Any", call.content)[0].old_text for call in talk.asked]
 
 
-async def test_unsaved_changes_count(filing: Editor, workspace: Path) -> None:
+async def test_unsaved_changes_count(editor: Editor, workspace: Path) -> None:
     file = workspace / "a.txt"
     file.write_text("on disk")
-    filing.buffers[str(file)] = "in the editor"
+    editor.buffers[str(file)] = "in the editor"
     talk = await say(
-        filing,
+        editor,
         workspace,
         "read a.txt\nreplace editor with window in a.txt\nwrite src/new/b.txt: b",
     )
     assert "in the editor" in talk.said
     assert file.read_text() == "in the window"
     new = workspace / "src/new/b.txt"
-    assert filing.writes == [(str(file), "in the window"), (str(new), "b")]
+    assert editor.writes == [(str(file), "in the window"), (str(new), "b")]
     assert [(one[0].old_text, one[0].new_text) for one in talk.results[1:]] == [
         ("editor", "window"),
         (None, "b"),
     ]
 
 
-async def test_what_is_typed_meanwhile_is_not_replaced(filing: Editor, workspace: Path) -> None:
+async def test_what_is_typed_meanwhile_is_not_replaced(editor: Editor, workspace: Path) -> None:
     file = workspace / "a.txt"
     file.write_text("on disk")
-    filing.buffers[str(file)] = "one"
+    editor.buffers[str(file)] = "one"
 
     async def answer(*_: Any) -> str:
-        if len(filing.asked) == 1:
-            filing.buffers[str(file)] = "two"
+        if len(editor.asked) == 1:
+            editor.buffers[str(file)] = "two"
         return "once"
 
-    filing.answer = answer
-    talk = await say(filing, workspace, "write a.txt: mine")
+    editor.answer = answer
+    talk = await say(editor, workspace, "write a.txt: mine")
     # The first answer was about another text; the model calls again.
     assert old_texts(talk) == ["one", "two"]
     assert [status for _, status in talk.ends] == ["failed", "completed"]
-    assert filing.writes == [(str(file), "mine")]
+    assert editor.writes == [(str(file), "mine")]
 
 
 async def test_line_ends_stay_and_other_encodings_are_left_to_the_disk(
-    filing: Editor, workspace: Path
+    editor: Editor, workspace: Path
 ) -> None:
     (workspace / "a.txt").write_bytes(b"one\r\ntwo\r\n")
-    await say(filing, workspace, r"write a.txt: three\nfour\n")
-    assert filing.writes == [(str(workspace / "a.txt"), "three\r\nfour\r\n")]
-    filing.reset(choosing("once"))
+    await say(editor, workspace, r"write a.txt: three\nfour\n")
+    assert editor.writes == [(str(workspace / "a.txt"), "three\r\nfour\r\n")]
+    editor.reset(choosing("once"))
     (workspace / "a.txt").write_bytes("\ufeffone".encode("utf-16-le"))
     (workspace / "b.bin").write_bytes(b"\0\1")
     text = "read a.txt\nreplace one with two in a.txt\nread b.bin"
-    assert "is binary" in (await say(filing, workspace, text)).said
+    assert "is binary" in (await say(editor, workspace, text)).said
     assert (workspace / "a.txt").read_bytes() == "\ufefftwo".encode("utf-16-le")
-    assert not filing.reads + filing.writes
+    assert not editor.reads + editor.writes
 
 
-async def test_nothing_outside_is_asked_of_the_editor(filing: Editor, workspace: Path) -> None:
+async def test_nothing_outside_is_asked_of_the_editor(editor: Editor, workspace: Path) -> None:
     outside = workspace.parent / "outside"
     outside.mkdir()
     secrets = [outside / "out.txt", workspace.parent / "out.txt"]
@@ -89,43 +96,46 @@ async def test_nothing_outside_is_asked_of_the_editor(filing: Editor, workspace:
     (workspace / ".git/config").write_text("[core]")
     paths = ["/etc/passwd", "../out.txt", "link", "folder/out.txt", ".git/config"]
     for path in paths:
-        talk = await say(filing, workspace, f"write {path}: gone\nreplace s with t in {path}")
+        talk = await say(editor, workspace, f"write {path}: gone\nreplace s with t in {path}")
         assert talk.said.count("refused") == 2, path
-        assert "secret" not in (await say(filing, workspace, f"read {path}")).said
-    await say(filing, workspace, "write ~/x: here")
-    assert filing.writes == [(str(workspace / "~/x"), "here")]
-    assert {read.removeprefix(str(workspace)) for read in filing.reads} <= {"/.git/config", "/~/x"}
+        assert "secret" not in (await say(editor, workspace, f"read {path}")).said
+    await say(editor, workspace, "write ~/x: here")
+    assert editor.writes == [(str(workspace / "~/x"), "here")]
+    assert {read.removeprefix(str(workspace)) for read in editor.reads} <= {
+        "/.git/config",
+        "/~/x",
+    }
     assert [secret.read_text() for secret in secrets] == ["secret", "secret"]
 
 
 async def test_a_modes_rights_and_secrets_hold_for_the_editors_files_too(
-    filing: Editor, workspace: Path
+    editor: Editor, workspace: Path
 ) -> None:
     (workspace / ".env").write_text("KEY=secret")
-    filing.answer = choosing("reject")
+    editor.answer = choosing("reject")
     for mode in ("architect", "ask"):
-        talk = await say(filing, workspace, "write a.py: gone", mode)
+        talk = await say(editor, workspace, "write a.py: gone", mode)
         assert set(talk.kinds_asked) <= {"switch_mode"}
-    talk = await say(filing, workspace, "read .env")
+    talk = await say(editor, workspace, "read .env")
     assert len(talk.asked) == 1
-    assert not filing.reads + filing.writes
+    assert not editor.reads + editor.writes
 
 
-async def test_a_workspace_by_another_name(filing: Editor, workspace: Path) -> None:
+async def test_a_workspace_by_another_name(editor: Editor, workspace: Path) -> None:
     (workspace / "a.txt").write_text("on disk")
     named = workspace.parent / "link"
     named.symlink_to(workspace)
     file = named / "a.txt"
-    filing.buffers[str(file)] = "in the editor"
-    talk = await filing.talk(named, "code")
+    editor.buffers[str(file)] = "in the editor"
+    talk = await editor.talk(named, "code")
     link = schema.ResourceContentBlock(type="resource_link", uri=file.as_uri(), name="a")
     await talk.say("read ", link)
     assert "in the editor" in talk.said
     assert await talk.say("write a.txt: mine") == "end_turn"
-    assert filing.writes == [(str(file), "mine")]
+    assert editor.writes == [(str(file), "mine")]
     assert (talk.asked[0].locations or [])[0].path == str(file)
     assert old_texts(talk) == ["in the editor"]
-    (listed,) = await filing.list(cwd=str(named))
+    (listed,) = await editor.list(cwd=str(named))
     assert (listed.session_id, listed.cwd) == (talk.id, str(named))
     # Once the link leads elsewhere, the editor gets the name that does not.
     elsewhere = workspace.parent / "elsewhere"
@@ -133,18 +143,18 @@ async def test_a_workspace_by_another_name(filing: Editor, workspace: Path) -> N
     named.unlink()
     named.symlink_to(elsewhere)
     assert await talk.say("write a.txt: again") == "end_turn"
-    assert filing.writes[-1] == (str(workspace / "a.txt"), "again")
+    assert editor.writes[-1] == (str(workspace / "a.txt"), "again")
 
 
-async def test_what_the_editor_refuses_is_not_done_on_disk(filing: Editor, workspace: Path) -> None:
+async def test_what_the_editor_refuses_is_not_done_on_disk(editor: Editor, workspace: Path) -> None:
     (workspace / "a.txt").write_text("private")
 
     async def refuse() -> None:
         raise RequestError(-32603, "this file is private")
 
-    filing.before_reading = refuse
+    editor.before_reading = refuse
     text = "read a.txt\nreplace private with public in a.txt\nwrite a.txt: gone"
-    talk = await say(filing, workspace, text)
+    talk = await say(editor, workspace, text)
     assert talk.said.count("this file is private") == 3
     assert "cannot be shown" in str(talk.asked[1].content)
     assert (workspace / "a.txt").read_text() == "private"
@@ -153,7 +163,7 @@ async def test_what_the_editor_refuses_is_not_done_on_disk(filing: Editor, works
 # The last reading is that of the tool itself; before it there are those for the question.
 @pytest.mark.parametrize(("text", "readings"), [("read d/a.txt", 1), ("write d/a.txt: PWNED", 5)])
 async def test_a_link_that_is_swapped_in_is_reported_and_brings_nothing_in(
-    filing: Editor, workspace: Path, text: str, readings: int
+    editor: Editor, workspace: Path, text: str, readings: int
 ) -> None:
     """What the editor has written by then is written: it has a path, not a descriptor."""
     folder, outside = workspace / "d", workspace.parent / "outside"
@@ -162,54 +172,54 @@ async def test_a_link_that_is_swapped_in_is_reported_and_brings_nothing_in(
         (one / "a.txt").write_text(content)
 
     async def swap() -> None:
-        if len(filing.reads) == readings:
+        if len(editor.reads) == readings:
             folder.rename(workspace / "e")
             folder.symlink_to(outside)
 
-    filing.before_reading = swap
-    talk = await say(filing, workspace, text)
+    editor.before_reading = swap
+    talk = await say(editor, workspace, text)
     assert "was moved while the editor had it" in talk.said
     assert "secret" not in talk.said
     assert (outside / "a.txt").read_text() == "secret"
 
 
-async def test_a_diff_hides_nothing(filing: Editor, workspace: Path) -> None:
+async def test_a_diff_hides_nothing(editor: Editor, workspace: Path) -> None:
     (workspace / "a.txt").write_text("a\u202eb\n")
-    talk = await say(filing, workspace, "write a.txt: c\u2066d")
+    talk = await say(editor, workspace, "write a.txt: c\u2066d")
     diff, note, _ = cast("Any", talk.asked[0].content)
     assert (diff.old_text, diff.new_text) == ("a\\u202eb\n", r"c\u2066d")
     assert "written out" in str(note)
     assert (workspace / "a.txt").read_text() == "c\u2066d"
 
 
-async def test_a_mode_chosen_just_before_a_call_stops_it(filing: Editor, workspace: Path) -> None:
+async def test_a_mode_chosen_just_before_a_call_stops_it(editor: Editor, workspace: Path) -> None:
     (workspace / "a.txt").write_text("precious")
-    talk = await filing.talk(workspace, "code", approvals="auto")
+    talk = await editor.talk(workspace, "code", approvals="auto")
 
     async def choose() -> None:
-        filing.before_reading = None
+        editor.before_reading = None
         await talk.choose("mode", "ask")
 
-    filing.before_reading = choose
+    editor.before_reading = choose
     assert await talk.say("write a.txt: gone") == "end_turn"
     assert (workspace / "a.txt").read_text() == "precious"
     assert "Ask mode has no 'edit' tools" in talk.said
 
 
 async def test_reads_without_an_answer_hold_up_no_other_session(
-    filing: Editor, workspace: Path
+    editor: Editor, workspace: Path
 ) -> None:
     (workspace / "a.txt").write_text("text")
 
     async def wait() -> None:
         await asyncio.Event().wait()
 
-    filing.before_reading = wait
-    talk = await filing.talk(workspace, "code")
+    editor.before_reading = wait
+    talk = await editor.talk(workspace, "code")
     many = " & ".join(["read a.txt"] * 40)
-    turn = await talk.begin(many, lambda: len(filing.reads) == 8)
-    filing.before_reading = None
-    assert "text" in (await say(filing, workspace, "read a.txt")).said
+    turn = await talk.begin(many, lambda: len(editor.reads) == 8)
+    editor.before_reading = None
+    assert "text" in (await say(editor, workspace, "read a.txt")).said
     await talk.cancel()
     assert await turn == "cancelled"
 

@@ -106,9 +106,9 @@ async def test_cancel_at_any_moment(editor: Editor, workspace: Path) -> None:
         await talk.cancel()
         assert await turn in ("cancelled", "end_turn")
         await editor.talk(workspace)  # no lock on the file is left behind
-    assert await talk.say("hello") == "end_turn"
+    assert await talk.say("write last: x") == "end_turn"
     completed = [end for end in talk.ends if end[1] == "completed"]
-    assert completed
+    assert completed[-1] == ("Write file last", "completed")
     assert [end for end in (await talk.replayed()).ends if end[1] == "completed"] == completed
 
 

@@ -1,4 +1,4 @@
-"""``AgentCache``: one agent per folder and model, rebuilt when the files behind it change."""
+"""``LoadedAgent``: the agent for a session, and what is done with the session's thread."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,22 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END
 from langgraph.types import StateSnapshot
 
 from doors.editor.options import Modes, list_modes
 from graph.agent import Agent
-from graph.configuration import cache
+from graph.configuration.cache import AgentCache
 from graph.deps import AgentDeps
-from graph.settings import Settings
 from modes.machine import Phase
 from tools.workspace.client_files import buffers
 
 
 @dataclass(frozen=True)
 class LoadedAgent:
-    """An agent, what it was built from, and what an editor's session does with its threads."""
+    """An agent, what its nodes share, and its modes."""
 
     deps: AgentDeps
     agent: Agent
@@ -53,23 +51,12 @@ def config_of(id: str) -> RunnableConfig:
     return {"configurable": {"thread_id": id}}
 
 
-class AgentCache:
-    """One per process."""
+async def load_agent(agents: AgentCache, cwd: Path, model: str) -> LoadedAgent:
+    """The agent for the folder as its files are now; raises ``UserError``."""
 
-    def __init__(self, settings: Settings, saver: BaseCheckpointSaver[str]) -> None:
-        self.settings = settings
-        self._agents = cache.AgentCache(settings, saver)
-        self._loaded: dict[tuple[Path, str], LoadedAgent] = {}
-
-    async def get(self, cwd: Path, model: str) -> LoadedAgent:
-        """The agent for the folder as its files are now; raises ``UserError``."""
-        return await asyncio.to_thread(self._get, cwd, model)
-
-    def _get(self, cwd: Path, model: str) -> LoadedAgent:
+    def load() -> LoadedAgent:
         buffers.set(None)  # what a person trusts is what is on disk, not what an editor has open
-        cached = self._agents.get(cwd, model)
-        loaded = self._loaded.get((cwd, model))
-        if loaded is None or loaded.agent is not cached.agent:
-            modes = list_modes(cached.deps.catalog)
-            loaded = self._loaded[cwd, model] = LoadedAgent(cached.deps, cached.agent, modes)
-        return loaded
+        cached = agents.get(cwd, model)
+        return LoadedAgent(cached.deps, cached.agent, list_modes(cached.deps.catalog))
+
+    return await asyncio.to_thread(load)
