@@ -18,6 +18,7 @@ import pytest
 from langgraph_sdk import get_client
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
 
 from doors.server.gate import Gate
 from doors.server.routes import is_known
@@ -356,10 +357,19 @@ def test_the_page_is_for_browsers_and_behind_the_gate(server: Server) -> None:
         assert ask(server, "GET", "/", Accept=BROWSER, **headers)[0] == 403
 
 
-def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCaptureFixture) -> None:
-    async def never(scope: Scope, receive: Receive, send: Send) -> None:
-        raise AssertionError("let in")
+async def never(scope: Scope, receive: Receive, send: Send) -> None:
+    """A server that nothing is to reach."""
+    raise AssertionError("let in")
 
+
+def test_no_websocket_reaches_the_server() -> None:
+    client = TestClient(Gate(never), base_url="http://localhost")
+    with pytest.raises(WebSocketDisconnect) as caught, client.websocket_connect("/ok"):
+        pass
+    assert caught.value.code == 1008
+
+
+def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCaptureFixture) -> None:
     client = TestClient(Gate(never), base_url="http://localhost")
     client.headers["Authorization"] = "Bearer secret"
     for path, headers, name in (

@@ -142,6 +142,8 @@ async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
     await thread.run(command=BARE, checkpoint=state["checkpoint"])
     assert thread.error is None
     older = state["checkpoint"]["checkpoint_id"]
+    with pytest.raises(ConflictError, match="the thread has gone on"):
+        await thread.run(command=BARE)
     for question in (None, "run echo twice >> named.log"):
         if question:
             await thread.say(question)
