@@ -12,7 +12,7 @@ from graph.agent import Agent, build_agent
 from graph.configuration.loading import AgentLoader
 from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
-from modes.errors import ConfigurationError, UnknownModeError
+from modes.errors import ConfigurationError
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, problems
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import Call, ScriptedModel, calling
@@ -281,9 +281,8 @@ async def test_a_switch_to_a_mode_without_a_model_is_refused(place: UserFolders)
     talk = talk_to(place.loader())
     await talk.say("switch to mine: why")
     assert not await talk.waiting()
-    assert "No switch to 'mine' is possible: the model 'strange:model'" in str(
-        await talk.messages()
-    )
+    told = "No switch to 'mine' is possible: the model 'strange:model'"
+    assert told in str(await talk.messages())
     with pytest.raises(ConfigurationError, match="'strange:model'"):
         await talk.say("hello", mode="mine")
     await talk.say("hello", mode="ask")
@@ -297,15 +296,6 @@ async def test_the_question_says_which_files_are_gained(place: UserFolders) -> N
     (request,) = await talk.waiting()
     said = r"Files to edit: every file instead of Markdown files only (paths that match `\.md$`)."
     assert said in request["description"]
-
-
-async def test_an_unknown_mode_changes_nothing(place: UserFolders) -> None:
-    talk = talk_to(place.loader())
-    await talk.say("hello")
-    before = await talk.values()
-    with pytest.raises(UnknownModeError, match="'mine'"):
-        await talk.say("hello", mode="mine")
-    assert await talk.values() == before
 
 
 async def test_untrusted_files_are_noticed_in_every_thread(place: UserFolders) -> None:

@@ -237,16 +237,6 @@ async def test_arguments_that_the_tool_does_not_have_are_refused(workspace: Path
     assert "no argument 'mode'" in (await talk.results())["call_0"].text
 
 
-async def test_calls_without_ids_or_with_the_same_one_are_told_apart(workspace: Path) -> None:
-    message = calling(("list_files", {}), ("list_files", {"path": "."}), ("list_files", {}))
-    message.tool_calls[1]["id"] = "call_0"
-    message.tool_calls[2]["id"] = None
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[message])))
-    await talk.say("go")
-    assert len(await talk.results()) == 3
-    assert problems(await talk.messages()) == []
-
-
 async def test_a_call_whose_arguments_are_no_json_is_answered(workspace: Path) -> None:
     call = {"name": "list_files", "args": '{"path": ', "id": "call_0", "error": "cut"}
     broken = AIMessage("", invalid_tool_calls=[call])
@@ -279,15 +269,17 @@ async def test_an_edit_that_cannot_be_stored_is_no_decision(workspace: Path) -> 
     assert len(await talk.waiting()) == 1
 
 
-async def test_an_answer_with_the_id_of_an_earlier_message_replaces_nothing(
-    workspace: Path,
-) -> None:
-    answers = [calling(("list_files", {})), AIMessage("end")]
+async def test_an_answer_with_ids_that_are_not_its_own_replaces_nothing(workspace: Path) -> None:
+    answers = [calling(("list_files", {}), ("list_files", {}), ("list_files", {})), AIMessage("x")]
+    answers[0].tool_calls[1]["id"] = "call_0"
+    answers[0].tool_calls[2]["id"] = None
     for answer in answers:
         answer.id = "same"
     talk = Conversation(make_agent(workspace, ScriptedModel(answers=answers)))
     await talk.say("go")
-    assert [message.type for message in await talk.messages()] == ["human", "ai", "tool", "ai"]
+    types = [message.type for message in await talk.messages()]
+    assert types == ["human", "ai", "tool", "tool", "tool", "ai"]
+    assert problems(await talk.messages()) == []
 
 
 async def test_a_history_written_to_behind_the_question_voids_it(workspace: Path) -> None:

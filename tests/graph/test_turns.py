@@ -5,13 +5,10 @@ from typing import Any, cast
 
 import pytest
 from langchain_core.outputs import ChatResult
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graph.messages.untrusted import remove_marks
-from modes.catalog import Catalog
 from modes.errors import ProviderError
-from modes.policy import Approvals
 from tests.harness.conversation import (
     APPROVE,
     REJECT,
@@ -21,7 +18,6 @@ from tests.harness.conversation import (
     problems,
     script,
 )
-from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
 
 
@@ -90,30 +86,19 @@ async def test_the_new_modes_tools_and_prompt_come_after_the_approval_only(
     assert "Switched from Ask to Code" in after.messages[-1].text
 
 
-async def test_a_message_instead_of_a_decision_means_not_run(
-    talk: Conversation, workspace: Path
-) -> None:
-    await talk.say("write notes.txt: hello")
-    await talk.say("list")
-    messages = await talk.messages()
-    assert problems(messages) == []
-    assert [message.type for message in messages[:4]] == ["human", "ai", "tool", "human"]
-    assert "Not run" in messages[2].text
-    assert "empty" in messages[-1].text
-    assert await talk.mode() == "ask"
-    assert await talk.waiting() == []
-
-
-async def test_a_result_that_a_client_makes_up_is_replaced(talk: Conversation) -> None:
-    """Agent Chat UI sends one along when the user types over an approval."""
+async def test_a_message_instead_of_a_decision_means_not_run(talk: Conversation) -> None:
+    """Agent Chat UI sends a made-up result along, which is replaced."""
     await talk.say("write notes.txt: hello")
     call_id = (await talk.waiting())[0]["id"]
     made_up = {"role": "tool", "content": "Successfully handled", "tool_call_id": call_id}
     await talk.send({"messages": [made_up, {"role": "user", "content": "list"}]})
-    assert problems(await talk.messages()) == []
+    messages = await talk.messages()
+    assert problems(messages) == []
+    assert [message.type for message in messages[:4]] == ["human", "ai", "tool", "human"]
     result = (await talk.results())[call_id]
     assert result.status == "error"
     assert "Not run" in result.text
+    assert (await talk.mode(), await talk.waiting()) == ("ask", [])
 
 
 async def test_one_review_for_a_message_and_the_switch_comes_last(
@@ -199,20 +184,16 @@ async def test_one_switch_in_a_message(workspace: Path) -> None:
     assert (await talk.results())["call_1"].status == "error"
 
 
-async def test_a_switch_may_bring_auto_approvals(talk: Conversation, workspace: Path) -> None:
-    await talk.say("write notes.txt: hello")
+async def test_a_switch_may_bring_auto_approvals_which_still_ask_for_commands(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write notes.txt: hello\nrun cat notes.txt")
     await talk.decide({**APPROVE, "approvals": "auto"})
-    assert await talk.waiting() == []
     assert (workspace / "notes.txt").read_text() == "hello"
     assert (await talk.values())["approvals"] == "auto"
-
-
-async def test_auto_approvals_still_ask_for_commands(workspace: Path) -> None:
-    talk = Conversation(make_agent(workspace, approvals=Approvals.AUTO))
-    await talk.say("write a: 1\nrun cat a", mode="code")
     assert [each["name"] for each in await talk.waiting()] == ["execute_command"]
     await talk.decide(APPROVE)
-    assert "1 [exit code 0]" in (await talk.messages())[-1].text
+    assert "hello [exit code 0]" in (await talk.messages())[-1].text
 
 
 async def test_the_person_answers_a_question(talk: Conversation) -> None:
@@ -349,22 +330,6 @@ async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(workspace: P
     assert problems(await talk.messages()) == []
 
 
-async def test_a_thread_whose_mode_is_gone_goes_on_in_the_default_mode(workspace: Path) -> None:
-    saver = InMemorySaver()
-    talk = Conversation(make_agent(workspace, saver=saver))
-    await talk.say("list", mode="debug")
-    built_in = load_test_catalog()
-    kept = Catalog([built_in[slug] for slug in built_in if slug != "debug"], "ask")
-    talk.agent = make_agent(workspace, saver=saver, catalog=kept)
-    await talk.say("list")
-    assert await talk.mode() == "ask"
-    change = (await talk.values())["mode_changes"][-1]
-    assert (change["source"], change["target"]) == ("debug", "ask")
-    assert "no longer exists" in change["reason"]
-    await talk.say("list")
-    assert len((await talk.values())["mode_changes"]) == 2
-
-
 async def test_a_provider_that_fails_says_so_and_the_thread_goes_on(workspace: Path) -> None:
     class Broken(ScriptedModel):
         def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
@@ -378,14 +343,6 @@ async def test_a_provider_that_fails_says_so_and_the_thread_goes_on(workspace: P
         await talk.say("go")
     await talk.say("again")
     assert (await talk.messages())[-1].text == "done"
-
-
-async def test_threads_do_not_mix(workspace: Path) -> None:
-    agent = make_agent(workspace)
-    one, two = Conversation(agent), Conversation(agent)
-    await one.say("list", mode="code")
-    await two.say("list")
-    assert (await one.mode(), await two.mode()) == ("code", "ask")
 
 
 async def test_text_and_tool_calls_stream(talk: Conversation) -> None:
