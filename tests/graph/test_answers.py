@@ -1,7 +1,7 @@
 """An answer is for its question, and an approved call runs once."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,6 +11,7 @@ from langgraph.types import Command
 from typing_extensions import override
 
 from modes.catalog import Catalog
+from modes.errors import InvalidInputError
 from modes.mode import Mode
 from tests.harness.conversation import APPROVE, Conversation, make_agent, script
 from tests.harness.modes import load_test_catalog
@@ -135,6 +136,34 @@ async def test_an_approval_is_for_the_folder_that_was_meant(workspace: Path) -> 
     await talk.decide(APPROVE)
     assert not list(workspace.glob("*/made"))
     assert VOID in str(await talk.messages())
+
+
+async def test_an_approved_command_runs_in_no_other_folder(workspace: Path) -> None:
+    """Approved with another command, which changes where the link leads."""
+    for name in ("src", "lib"):
+        (workspace / name).mkdir()
+    (workspace / "one").symlink_to("src")
+    commands = [{"command": "ln -sfn lib one"}, {"command": "touch made", "cwd": "one"}]
+    talk = script(workspace, [("execute_command", args) for args in commands])
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    assert not list(workspace.glob("*/made"))
+    assert VOID in (await talk.results())["call_1"].text
+
+
+async def test_an_answer_is_not_for_another_call_of_the_same_message(
+    talk: Conversation, workspace: Path
+) -> None:
+    """The host's choices change which call needs a person while the question is open."""
+    await talk.say("run touch a", mode="code")
+    await talk.decide({**APPROVE, "remember": True})
+    (workspace / "a").unlink()
+    await talk.say("write b: x & run touch a")
+    named = (await question(talk)).value["question"]
+    await talk.send({"approvals": "auto", "forget": "all"})
+    with suppress(InvalidInputError):
+        await talk.send(Command(resume={"decisions": [APPROVE], "question": named}))
+    assert not (workspace / "a").exists()
 
 
 @pytest.mark.parametrize("before", [None, "old"])
