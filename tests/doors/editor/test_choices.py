@@ -78,16 +78,6 @@ async def test_a_model_is_chosen(editor: Editor, workspace: Path) -> None:
     assert "offline model" in talk.said
 
 
-async def test_the_approvals_are_chosen(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace, "code", approvals="auto")
-    await talk.say("write a.txt: a")
-    assert not talk.asked
-    assert (workspace / "a.txt").exists()
-    await talk.choose("approvals", "manual")
-    assert await talk.say("write b.txt: b") == "cancelled"
-    assert not (workspace / "b.txt").exists()
-
-
 # While the agent works.
 
 
@@ -127,9 +117,12 @@ async def test_a_choice_with_every_message_is_lost_with_none(
         assert talk.shown == (mode, "manual")
 
 
-@pytest.mark.parametrize(("option", "value"), [("mode", "ask"), ("approvals", "manual")])
+@pytest.mark.parametrize(
+    ("option", "value", "mode"),
+    [("mode", "ask", "ask"), ("mode", "code", "code"), ("approvals", "manual", "debug")],
+)
 async def test_a_choice_made_after_a_switch_was_approved_counts(
-    editor: Editor, workspace: Path, option: str, value: str
+    editor: Editor, workspace: Path, option: str, value: str, mode: str
 ) -> None:
     """What was approved is done after the other calls of its message."""
     editor.answer = choosing("once", "auto")
@@ -143,9 +136,8 @@ async def test_a_choice_made_after_a_switch_was_approved_counts(
     (workspace / "go").touch()
     await turn
     assert not (workspace / "a.txt").exists()
-    assert talk.shown == ("ask" if option == "mode" else "debug", "manual")
-    shown = talk.shown
-    assert await talk.stored() == shown
+    assert talk.shown == (mode, "manual")
+    assert await talk.stored() == (mode, "manual")
 
 
 # While a person is asked.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from acp import RequestError
 
-from tests.doors.editor.editor import Editor, choosing, dismiss, never
+from tests.doors.editor.editor import Answer, Editor, choosing, dismiss, never
 from tests.doors.editor.model import GPT, TWO_LINES
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -118,23 +118,21 @@ async def test_the_models_words_do_not_look_like_ours(editor: Editor, workspace:
     ]
 
 
-async def test_an_editor_that_cannot_ask_approves_nothing(editor: Editor, workspace: Path) -> None:
-    async def fail(*_: Any) -> str:
-        raise RequestError(-32601, "no dialogs here")
+async def cannot_ask(*_: Any) -> str:
+    raise RequestError(-32601, "no dialogs here")
 
-    editor.answer = fail
+
+@pytest.mark.parametrize("answer", [dismiss, cannot_ask])
+async def test_a_dialog_without_an_answer_ends_the_turn(
+    editor: Editor, workspace: Path, answer: Answer
+) -> None:
+    editor.answer = answer
     talk = await editor.talk(workspace, "code")
-    with pytest.raises(RequestError, match="no dialogs here"):
-        await talk.say("write a.txt: a")
-    assert talk.calls == [("Write file a.txt", [*ASKED, "failed"])]
-    editor.answer = choosing("once")
-    assert await talk.say("write b.txt: b") == "end_turn"
-    assert [path.name for path in workspace.iterdir()] == ["b.txt"]
-
-
-async def test_a_closed_dialog_ends_the_turn(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace, "code")
-    assert await talk.say("write a.txt: a") == "cancelled"
+    if answer is dismiss:
+        assert await talk.say("write a.txt: a") == "cancelled"
+    else:
+        with pytest.raises(RequestError, match="no dialogs here"):
+            await talk.say("write a.txt: a")
     assert talk.calls == [("Write file a.txt", [*ASKED, "failed"])]
     editor.answer = choosing("once")
     assert await talk.say("write b.txt: b") == "end_turn"
