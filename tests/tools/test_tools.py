@@ -4,41 +4,12 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from modes.errors import InvalidCallError, ToolFailedError
-from tests.harness.modes import load_test_catalog
-from tools.toolbox import build_toolbox
-from tools.workspace.workspace import Workspace
-
-Run = Callable[..., Coroutine[Any, Any, str]]
-
-
-@pytest.fixture
-def run(workspace: Path) -> Run:
-    """Run a tool by name."""
-    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
-
-    async def call(name: str, **args: Any) -> str:
-        tool = toolbox[name]
-        resolved = toolbox.check(tool, args)
-        args = {**args, **{path: resolved[path] for path in tool.spec.paths}}
-        return str(await tool.runnable.ainvoke(args))
-
-    return call
-
-
-async def test_read_file(run: Run, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("one\ntwo\nthree\n")
-    assert await run("read_file", path="a.txt") == "    1 one\n    2 two\n    3 three"
-    assert await run("read_file", path="a.txt", offset=2, limit=1) == (
-        "    2 two\n[a.txt goes on to line 3]"
-    )
-    assert "has 3 lines" in await run("read_file", path="a.txt", offset=9)
+from tests.tools.conftest import Run
 
 
 @pytest.mark.parametrize("make", ["folder", "fifo", "binary", "missing", "huge", "device"])

@@ -18,14 +18,12 @@ MAX_LINKED = 50  # each takes a mount, and cannot be replaced
 
 
 def find_few_linked_outside(found: Scan) -> set[str]:
-    """Those outside of dependencies; none where they are many, or the workspace is large. Blocks.
-
-    No path is too long for a mount.
-    """
+    """Those outside of dependencies; none if they are many, or the workspace is large. Blocks."""
     if sum(found.sizes.values()) > MAX_FILES:
         return set()
     linked = find_linked_outside(found.root, DEPENDENCIES | {".git"}, MAX_FILES)
-    return linked if len(linked) <= MAX_LINKED else set()
+    mountable = {path for path in linked if len(os.fsencode(path)) < MAX_PATH}
+    return mountable if len(mountable) <= MAX_LINKED else set()
 
 
 def find_linked_outside(
@@ -39,7 +37,7 @@ def find_linked_outside(
     inside = defaultdict[int, list[str]](list)
     links: dict[int, int] = {}
     folders: list[str] = []
-    for path, entry in _walk(root, left_out, is_for_mounts=limit is not None):
+    for path, entry in _walk(root, left_out):
         if entry.is_dir(follow_symlinks=False):
             folders.append(path)  # one that is left out
             continue
@@ -57,9 +55,7 @@ def find_linked_outside(
     }
 
 
-def _walk(
-    root: Path, left_out: Collection[str] = (), *, is_for_mounts: bool = False
-) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _walk(root: Path, left_out: Collection[str] = ()) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """All entries but the folders that are looked into."""
     waiting = [""]
     while waiting:
@@ -69,5 +65,5 @@ def _walk(
                 path = f"{prefix}{entry.name}"
                 if entry.name in left_out or not entry.is_dir(follow_symlinks=False):
                     yield path, entry
-                elif not is_for_mounts or len(os.fsencode(path)) < MAX_PATH:
+                else:
                     waiting.append(f"{path}/")

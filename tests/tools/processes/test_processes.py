@@ -3,31 +3,18 @@
 import asyncio
 import subprocess
 import time
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from modes.errors import InvalidCallError, ToolFailedError
-from tests.harness.modes import load_test_catalog
-from tools.toolbox import build_toolbox
-from tools.workspace.workspace import Workspace
-
-Run = Callable[..., Coroutine[Any, Any, str]]
+from tests.tools.conftest import Run
 
 
 @pytest.fixture
-def run(workspace: Path) -> Run:
-    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
-    tool = toolbox["execute_command"]
-
-    async def run(command: str, **args: Any) -> str:
-        args = toolbox.check(tool, {"command": command, **args})
-        return str(await tool.runnable.ainvoke(args))
-
-    return run
+def shell(run: Run) -> Run:
+    return lambda command, **args: run("execute_command", command=command, **args)
 
 
 @pytest.fixture
@@ -50,31 +37,31 @@ async def wait_for(found: bool, mark: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_command(run: Run, workspace: Path) -> None:
-    assert await run("echo out; echo err >&2; exit 3") == "out\nerr\n[exit code 3]"
+async def test_a_command(shell: Run, workspace: Path) -> None:
+    assert await shell("echo out; echo err >&2; exit 3") == "out\nerr\n[exit code 3]"
     (workspace / "sub").mkdir()
-    assert str(workspace / "sub") in await run("pwd", cwd="sub")
+    assert str(workspace / "sub") in await shell("pwd", cwd="sub")
     with pytest.raises(InvalidCallError, match="outside"):
-        await run("pwd", cwd="..")
+        await shell("pwd", cwd="..")
     with pytest.raises(ToolFailedError, match="'missing' is not a folder"):
-        await run("pwd", cwd="missing")
+        await shell("pwd", cwd="missing")
     with pytest.raises(ToolFailedError, match="cannot be started"):
-        await run("echo \x00")
+        await shell("echo \x00")
 
 
 async def test_a_command_reads_no_input_and_no_keys(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    shell: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden-1")
     monkeypatch.setenv("SOME_TOKEN", "hidden-2")
-    assert await run("cat") == "[exit code 0]"
-    text = await run("env")
+    assert await shell("cat") == "[exit code 0]"
+    text = await shell("env")
     assert "PATH=" in text
     assert "hidden" not in text
 
 
-async def test_output_is_bounded_with_head_and_tail(run: Run) -> None:
-    text = await run("echo first; yes | head -c 3000000; echo last")
+async def test_output_is_bounded_with_head_and_tail(shell: Run) -> None:
+    text = await shell("echo first; yes | head -c 3000000; echo last")
     assert text.startswith("first\n")
     assert text.endswith("last\n[exit code 0]")
     assert "bytes left out" in text
@@ -89,19 +76,21 @@ async def test_output_is_bounded_with_head_and_tail(run: Run) -> None:
         ("echo begun; setsid sleep {mark} & sleep {mark}", "begun\n[ended after 1 s"),
     ],
 )
-async def test_what_is_left_running_ends(run: Run, mark: str, command: str, shown: str) -> None:
-    assert (await run(command.format(mark=mark), timeout=1)).startswith(shown)
+async def test_what_is_left_running_ends(shell: Run, mark: str, command: str, shown: str) -> None:
+    assert (await shell(command.format(mark=mark), timeout=1)).startswith(shown)
     await wait_for(False, mark)
 
 
-async def test_a_process_that_leaves_the_group_does_not_hang_the_call(run: Run, mark: str) -> None:
-    assert await run(f"setsid sleep {mark} & echo done") == "done\n[exit code 0]"
+async def test_a_process_that_leaves_the_group_does_not_hang_the_call(
+    shell: Run, mark: str
+) -> None:
+    assert await shell(f"setsid sleep {mark} & echo done") == "done\n[exit code 0]"
     for process in find_sleepers(mark):  # without a sandbox nothing ends it
         process.kill()
 
 
-async def test_a_cancelled_command_ends(run: Run, mark: str) -> None:
-    task = asyncio.create_task(run(f"setsid sleep {mark} & sleep {mark}"))
+async def test_a_cancelled_command_ends(shell: Run, mark: str) -> None:
+    task = asyncio.create_task(shell(f"setsid sleep {mark} & sleep {mark}"))
     await wait_for(True, mark)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -129,7 +118,7 @@ def watched(workspace: Path) -> Path:
     return watched
 
 
-async def test_git_runs_no_program_that_a_folder_names(run: Run, watched: Path) -> None:
-    await run("git status")
-    assert "cannot use bare repository" in await run("git status", cwd="bare")
+async def test_git_runs_no_program_that_a_folder_names(shell: Run, watched: Path) -> None:
+    await shell("git status")
+    assert "cannot use bare repository" in await shell("git status", cwd="bare")
     assert not watched.exists()

@@ -10,40 +10,21 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
-from tests.harness.modes import load_test_catalog
-from tools.toolbox import build_toolbox
+from tests.tools.conftest import Run
 from tools.workspace import landlock, ripgrep
 from tools.workspace.openat import kernel_opens
 from tools.workspace.search import MAX_BYTES, Query, search_file, search_folder
 from tools.workspace.workspace import Workspace
 
-Run = Callable[..., Coroutine[Any, Any, str]]
-LIMIT = 100_000
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="a system call of Linux")
-
-
-@pytest.fixture
-def run(workspace: Path) -> Run:
-    """Run a tool by name, as ``act`` does; no result is longer than the model gets."""
-    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
-
-    async def call(name: str, **args: Any) -> str:
-        resolved = toolbox.check(toolbox[name], args)
-        args |= {path: resolved[path] for path in toolbox[name].spec.paths}
-        text = str(await toolbox[name].runnable.ainvoke(args))
-        assert len(text) < LIMIT
-        return text
-
-    return call
 
 
 def make(folder: Path, *names: str, text: str = "KEY\n") -> None:

@@ -1,0 +1,31 @@
+"""What the tests of the tools share."""
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.modes import load_test_catalog
+from tools.toolbox import build_toolbox
+from tools.workspace.workspace import Workspace
+
+LIMIT = 100_000
+Run = Callable[..., Coroutine[Any, Any, str]]
+
+
+@pytest.fixture
+def run(workspace: Path) -> Run:
+    """Run a tool by name, as ``act`` does; no result is longer than the model gets."""
+    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
+
+    async def run(name: str, **args: Any) -> str:
+        tool = toolbox[name]
+        checked = toolbox.check(tool, args)
+        text = str(
+            await tool.runnable.ainvoke(args | {path: checked[path] for path in tool.spec.paths})
+        )
+        assert len(text) < LIMIT
+        return text
+
+    return run
