@@ -70,10 +70,10 @@ class Bubblewrap:
             if options.has_network:
                 arguments.append("--share-net")
             if seccomp.is_known():
-                filtered = seccomp.write_filter(
+                filtered = seccomp.build_filter(
                     has_sockets=options.has_network, has_children=has_children
                 )
-                arguments += ["--seccomp", keep(filtered)]
+                arguments += ["--seccomp", keep(_write_file(filtered))]
             machine = mount_machine(
                 has_network=options.has_network,
                 can_bound_tmp=self.can_bound_tmp,
@@ -86,9 +86,12 @@ class Bubblewrap:
             given = b"".join(os.fsencode(f"{option}\0") for option in list_options(mounts))
             arguments += ["--args", keep(_write_file(given)), "--chdir", str(folder)]
             arguments += ["--", "/bin/sh", "-c", line if has_children else f"exec {line}"]
+            git_environment = git.build_environment(
+                line, protection.root, only_looks=calling.only_looks
+            )
+            environment = {**git_environment, **CACHES}
             stack.pop_all()
-        environment = git.build_environment(line, protection.root, only_looks=calling.only_looks)
-        return Program(arguments, {**environment, **CACHES}, descriptors=tuple(descriptors))
+        return Program(arguments, environment, descriptors=tuple(descriptors))
 
 
 @cache

@@ -1,12 +1,11 @@
-"""A seccomp filter: what no command needs of the kernel, and an attack on the kernel does.
+"""A seccomp filter: it refuses system calls that no command needs, and an attack does.
 
-User namespaces inside the sandbox, the kernel's keyrings (which hold tickets and keys of
-the user's session), sockets that lead to other programs without a network, memory that
-nobody counts, and the like.
+Such are user namespaces inside the sandbox, the kernel's keyrings (which hold tickets and keys of
+the user's session), sockets that lead to other programs without a network, and memory that nobody
+counts.
 """
 
 import errno
-import os
 import platform
 import struct
 from collections.abc import Iterator
@@ -52,18 +51,14 @@ def is_known() -> bool:
     return platform.machine() in _MACHINES
 
 
-def write_filter(*, has_sockets: bool, has_children: bool = True) -> int:
-    """A descriptor to read the filter from, once; the caller closes it.
+def build_filter(*, has_sockets: bool, has_children: bool = True) -> bytes:
+    """The filter for this machine.
 
     ``has_sockets``: with those in the file system, which lead to other programs.
     ``has_children``: with other processes than the one that is started; threads it always has.
     """
     machine = _MACHINES[platform.machine()]
-    program = _program(machine, has_sockets=has_sockets, has_children=has_children)
-    descriptor = os.memfd_create("seccomp")
-    os.write(descriptor, b"".join(program))
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
+    return b"".join(_program(machine, has_sockets=has_sockets, has_children=has_children))
 
 
 def _program(machine: _Machine, *, has_sockets: bool, has_children: bool) -> Iterator[bytes]:
@@ -80,23 +75,19 @@ def _program(machine: _Machine, *, has_sockets: bool, has_children: bool) -> Ite
     # Its flags are in memory, where a filter cannot look: libraries fall back to clone.
     yield _instruction(_EQUAL, _CLONE3, 0, 1)
     yield _refuse(errno.ENOSYS)
-    looked_at = [
-        (machine.clone, _ANY_BIT, _NEW_USER),
-        (machine.unshare, _ANY_BIT, _NEW_USER),
-        (machine.socket, _EQUAL, _AF_VSOCK),
+    checked = [  # a call, a test of its first argument, and with which outcome it is refused
+        (machine.clone, _ANY_BIT, _NEW_USER, True),
+        (machine.unshare, _ANY_BIT, _NEW_USER, True),
+        (machine.socket, _EQUAL, _AF_VSOCK, True),
     ]
     if not has_sockets:
-        looked_at.append((machine.socket, _EQUAL, _AF_UNIX))
+        checked.append((machine.socket, _EQUAL, _AF_UNIX, True))
     if not has_children:
-        yield _instruction(_EQUAL, machine.clone, 0, 4)
-        yield _instruction(_LOAD, _ARGUMENT)
-        yield _instruction(_ANY_BIT, _NEW_THREAD, 1, 0)
-        yield _refuse(errno.EPERM)
-        yield _instruction(_LOAD, _NUMBER)
-    for number, test, value in looked_at:
+        checked.append((machine.clone, _ANY_BIT, _NEW_THREAD, False))
+    for number, test, value, refused in checked:
         yield _instruction(_EQUAL, number, 0, 4)
         yield _instruction(_LOAD, _ARGUMENT)
-        yield _instruction(test, value, 0, 1)
+        yield _instruction(test, value, int(not refused), int(refused))
         yield _refuse(errno.EPERM)
         yield _instruction(_LOAD, _NUMBER)
     yield _instruction(_RETURN, _ALLOW)
