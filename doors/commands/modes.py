@@ -60,7 +60,7 @@ def _reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
     restriction = deps.edit_restriction(mode.slug)
     if not tool.effect.runs_programs or kind == "deny" or restriction is None:
         return ""
-    changes = "cannot change the workspace" if tool.sandboxed else "may change files all the same"
+    changes = "cannot change the workspace" if tool.sandboxed else "may change files anyway"
     return f"; it {changes}: {restriction}"
 
 

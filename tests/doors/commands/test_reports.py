@@ -87,7 +87,7 @@ def test_modes_says_what_holds_and_why(place: UserFolders, run: Run) -> None:
     assert lines[1] == "  model offline"
     rows = [" ".join(line.split()) for line in lines]
     assert r"write_file ask changes a file; only on files that match '\.md$'" in rows
-    held = r"it may change files all the same: the mode edits only files that match '\.md$'"
+    held = r"it may change files anyway: the mode edits only files that match '\.md$'"
     command = rows.index(f"execute_command ask runs a command, not sandboxed; {held}")
     assert rows[command + 1 : command + 4] == [
         f"allow 'make *' ({place.global_modes})",
@@ -262,7 +262,7 @@ def test_diagram_has_the_custom_modes(place: UserFolders, run: Run, tmp_path: Pa
 
 
 @pytest.mark.parametrize("target", ["modes", "diagram"])
-def test_what_stops_them(place: UserFolders, run: Run, target: str) -> None:
+def test_a_file_that_does_not_load_stops_them(place: UserFolders, run: Run, target: str) -> None:
     place.permissions.write_text("write_file: perhaps")
     failed = run(target)
     assert failed.stdout == ""

@@ -153,7 +153,7 @@ async def test_an_assistant_belongs_to_whoever_made_it(
     await alice.assistants.delete(mine)
 
 
-def test_another_agent_that_calls_has_no_rights_of_the_host(server: Server) -> None:
+def test_another_agent_can_only_send_messages(server: Server) -> None:
     """Over MCP and A2A a model talks: it sets no mode and no approvals, and answers no question."""
 
     def call(path: str, method: str, **params: Any) -> str:
@@ -219,7 +219,7 @@ def test_no_token_is_shown_in_the_log_or_on_the_page(server: Server) -> None:
     assert ALICE not in text + page
 
 
-async def test_past_make_dev_the_gate_stays_closed(tmp_path: Path) -> None:
+async def test_without_make_dev_the_gate_stays_closed(tmp_path: Path) -> None:
     """``langgraph dev --host`` does not ask the settings; the gate sees where it listens."""
     server = Server(tmp_path)
     (tmp_path / "workspace").mkdir()

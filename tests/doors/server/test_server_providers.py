@@ -58,7 +58,7 @@ def server(
 
 
 @pytest.mark.parametrize("mode", ["ask", "claude"])
-async def test_words_are_there_before_the_last_one_is_sent(
+async def test_text_is_streamed_while_the_provider_sends_it(
     server: Server, provider: ScriptedProvider, mode: str
 ) -> None:
     async with server.client as client:
@@ -81,7 +81,7 @@ async def test_words_are_there_before_the_last_one_is_sent(
 
 
 @pytest.mark.parametrize("mode", ["ask", "claude"])
-async def test_calls_come_in_pieces(server: Server, mode: str) -> None:
+async def test_tool_calls_are_streamed(server: Server, mode: str) -> None:
     async with server.client as client:
         thread = await Thread.new(client)
         given: Any = {"messages": [{"role": "user", "content": "Look."}], "mode": mode}
@@ -98,7 +98,7 @@ async def test_calls_come_in_pieces(server: Server, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ask", "claude"])
-async def test_an_error_is_told_and_the_thread_goes_on(
+async def test_a_provider_error_is_shown_and_the_thread_goes_on(
     server: Server, provider: ScriptedProvider, mode: str
 ) -> None:
     async with server.client as client:

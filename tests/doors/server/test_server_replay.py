@@ -65,7 +65,7 @@ async def test_a_conversation_as_recorded_and_once_more(server: Server) -> None:
             assert messages[-1]["content"] == "add.py adds now; check.py says ok."
 
 
-async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Server) -> None:
+async def test_what_was_not_recorded_is_refused_and_the_thread_goes_on(server: Server) -> None:
     async with server.client as client:
         thread = await Thread.new(client)
         await thread.say("something else")
@@ -79,7 +79,7 @@ async def test_what_is_not_in_it_is_refused_and_the_thread_goes_on(server: Serve
         assert await thread.mode() == "ask"
 
 
-def test_what_would_go_elsewhere_is_not_played(tmp_path: Path) -> None:
+def test_a_recording_of_another_address_is_not_played(tmp_path: Path) -> None:
     """Ollama's client is not one that is kept from the network, and neither is another address."""
     recording = load_cassette(PLANNED)
     one = recording.interactions[0]
