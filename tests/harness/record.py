@@ -10,7 +10,6 @@ nothing but the day has changed.
 """
 
 import os
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 from dotenv import load_dotenv
 
-from graph.settings import ENV_FILE, ROOT
+from graph.settings import ENV_FILE
 from tests.harness.recording import KEYS, MODELS
 
 
@@ -28,8 +27,7 @@ def main(env_file: Path = ENV_FILE) -> int:
     options = options_for_pytest()
     if options is None:
         return 1
-    command = [sys.executable, "-m", "pytest", *options]
-    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    code = pytest.main(options)
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         pattern = os.environ.get("T")
         sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")

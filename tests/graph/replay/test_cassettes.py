@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.harness import prefork
 from tests.harness.cassette_writer import SCRIPTED, dump_cassette, is_same
-from tests.harness.record import main, options_for_pytest
+from tests.harness.record import options_for_pytest
 from tests.harness.recording import KEYS, MANNERS, MODELS, said_in
 from tests.harness.scrubbing import keep_headers, scrub
 from tests.harness.strict_player import StrictPlayer
@@ -520,14 +521,10 @@ def test_nothing_is_spent_unasked(record: Record) -> None:
     assert (command, "REAL" in text) == ("-m cassette --record --verbose --real=openai", True)
 
 
-def test_make_record_runs_pytest(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_make_record_runs_pytest() -> None:
     """A single file of tests, and none of its tests: what is run is not the point."""
-    monkeypatch.setenv("T", "no_such_test")
-    monkeypatch.setenv("SCRIPTED", "1")
-    monkeypatch.setenv("PYTEST_ADDOPTS", "tests/graph/replay/test_resume.py")
-    assert main() == 5
-    said = capfd.readouterr()
-    assert "collected" in said.out
-    assert "No test that has a cassette (it uses `begin`) matches T='no_such_test'" in said.err
+    env = {"PYTEST_ADDOPTS": shlex.join((*PYTEST[2:], "tests/graph/replay/test_resume.py"))}
+    few = {**os.environ, **env, "T": "no_such_test", "SCRIPTED": "1"}
+    done = prefork.run("tests.harness.record", env=few)
+    assert (done.returncode, "collected" in done.stdout) == (5, True)
+    assert "No test that has a cassette (it uses `begin`) matches T='no_such_test'" in done.stderr
