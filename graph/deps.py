@@ -15,7 +15,7 @@ from modes.catalog import Catalog
 from modes.machine import Configuration, Machine, Phase
 from modes.mode import Mode
 from modes.policy import Approvals
-from modes.rights import commands_to_look, edit_restriction
+from modes.rights import find_edit_restriction, list_free_commands
 from prompts import render
 from tools.toolbox import Toolbox
 
@@ -91,7 +91,7 @@ class AgentDeps:
     def edit_restriction(self, slug: str) -> str | None:
         """Why the mode, and what its commands start, may not change every file, or None."""
         if slug not in self._restrictions:
-            found = edit_restriction(self.catalog[slug], self.toolbox.specs)
+            found = find_edit_restriction(self.catalog[slug], self.toolbox.specs)
             self._restrictions[slug] = found
         return self._restrictions[slug]
 
@@ -105,7 +105,7 @@ class AgentDeps:
             custom_instructions=mode.custom_instructions,
             rules=self.rules(mode.slug),
         )
-        names = self.machine.bound(Configuration(mode.slug, Phase.THINKING))
+        names = self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING))
         tools = [self.toolbox[name].runnable for name in names]
         model, name = self.models[mode.model], mode.model or self.models.default
         # Over the Responses API a model would else have to give every argument there is.
@@ -116,7 +116,7 @@ class AgentDeps:
         return BoundModel(mode.slug, SystemMessage(prompt), bound, name, origin, service)
 
     def _command_limit(self, mode: Mode) -> str:
-        lines = [line for tool in self.toolbox.specs for line in commands_to_look(mode, tool)]
+        lines = [line for tool in self.toolbox.specs for line in list_free_commands(mode, tool)]
         return ", ".join(f"`{line}`" for line in lines)
 
 

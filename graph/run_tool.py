@@ -10,7 +10,7 @@ from graph.approvals.judging import Judged
 from graph.deps import AgentDeps
 from graph.messages.repair import call_id, not_run
 from graph.messages.untrusted import mark_as_data
-from modes.errors import ModelError, told
+from modes.errors import ModelError, describe_error
 from modes.mode import Mode
 from modes.plain_text import readable
 from tools.calling import Calling, calling
@@ -57,7 +57,7 @@ async def run_tool(
 
 def _told(error: Exception, judged: Judged) -> str:
     """What the model is told; the words of a stranger's exception are data."""
-    text = truncate(told(error))
+    text = truncate(describe_error(error))
     if isinstance(error, ModelError):
         return text
     return mark_as_data(text, f"error of {_source(judged)}", call_id(judged.call))

@@ -48,11 +48,13 @@ class Catalog:
         return sha256(digests.encode()).hexdigest()
 
 
-def layered(modes: Iterable[Mode], default: str, user_rules: Iterable[UserRules] = ()) -> Catalog:
-    """A catalog in which a later mode replaces an earlier one of the same slug, whole.
+def layer_modes(
+    modes: Iterable[Mode], default: str, user_rules: Iterable[UserRules] = ()
+) -> Catalog:
+    """A catalog in which a later mode replaces an earlier one of the same slug completely.
 
-    What the user denied stays: in ``user_rules``, which hold for every mode, and in
-    each global mode of the slug, replaced or not.
+    What the user denied stays denied: by ``user_rules``, which hold for every mode, and by every
+    global mode of the slug, even one that was replaced.
     """
     everywhere = tuple(user_rules)
     by_slug: dict[str, Mode] = {}
@@ -106,6 +108,6 @@ def prompts_of(folder: Path) -> Path:
 
 
 def with_origin(file: ModesFile, origin: Origin) -> Iterator[Mode]:
-    """The modes of a file, marked with where they come from."""
+    """The modes of a file, with where they come from."""
     for mode in file.modes:
         yield Mode(**dict(mode), origin=origin)

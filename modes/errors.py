@@ -1,4 +1,4 @@
-"""Every error this project raises on purpose, by who can mend it.
+"""Every error that this project raises on purpose, by who can do something about it.
 
     ModeshiftError
     ├── ModelError               the model: it reads the text as a failed tool call
@@ -13,8 +13,8 @@
         ├── InvalidInputError      a run's input, or a decision, that does not fit
         └── ProviderError          the model's provider failed
 
-A programmer's mistake stays a plain Python exception. Texts quote values with
-``!r`` and say what to do.
+A programmer's mistake stays a plain Python exception. Messages quote values with ``!r`` and say
+what to do.
 """
 
 from collections.abc import Iterable
@@ -27,10 +27,10 @@ class ModeshiftError(Exception):
 
 
 class ModelError(ModeshiftError):
-    """The model can mend it; it never leaves the run as an exception."""
+    """The model can do something about it; it never leaves the run as an exception."""
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error as the model reads it."""
     return f"{type(error).__name__}: {error}"
 
@@ -62,11 +62,10 @@ class ToolFailedError(ModelError):
 
 
 class UserError(ModeshiftError, ValueError):
-    """The person who runs the agent, or who calls it, can mend it.
+    """The person who runs the agent, or calls it, can do something about it.
 
-    A ``ValueError`` too: the dev server answers 400 with the text of one, hides
-    the text of any exception it does not know, and pydantic reports one as a
-    validation failure.
+    Also a ``ValueError``: the dev server answers 400 with its text (and hides that of an exception
+    it does not know), and pydantic reports it as a validation failure.
     """
 
 

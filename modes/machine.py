@@ -1,13 +1,13 @@
 """The state machine: at every step, which node runs next and which tools are bound.
 
-A chart with two parallel regions, generated from the catalog: ``mode`` (one state
-per mode) and ``phase`` (what the turn is doing). The only module that imports
-python-statemachine.
+A chart with two parallel regions, generated from the catalog: ``mode`` (one state per mode) and
+``phase`` (what the turn is doing). The only module that imports python-statemachine.
 """
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from statemachine import StateChart
@@ -16,7 +16,7 @@ from statemachine.orderedset import OrderedSet
 
 from modes.catalog import Catalog
 from modes.policy import Approvals, verdict
-from modes.rights import commands_to_look
+from modes.rights import list_free_commands
 from modes.toolspec import ToolSpec
 
 
@@ -34,31 +34,31 @@ class Event(StrEnum):
     """What moves the machine."""
 
     START = "start"
-    """A turn opens."""
+    """A turn begins."""
     ANSWER = "answer"
     """The model called no tool."""
     REVIEW = "review"
-    """Some call needs a person."""
+    """A person has to decide on a call."""
     DECIDED = "decided"
     """The person has decided, and no call is left to run."""
     ACT = "act"
-    """Calls are to run."""
+    """Calls can run."""
     ACTED = "acted"
     """Every call of the message has run."""
     COMPLETE = "complete"
-    """The model has declared its task done."""
+    """The model says that the task is done."""
     SWITCH = "switch"
-    """A switch that a person approved is what is left to do."""
+    """Only a switch that a person approved is left to do."""
     SWITCH_MODE = "switch_mode"
     """The approved switch takes effect; needs the target's slug."""
     SET_MODE = "set_mode"
-    """The host sets the mode, at any time; needs the target's slug."""
+    """The host sets the mode, which it may at any time; needs the target's slug."""
     RESET = "reset"
-    """Whatever was going on is given up."""
+    """The turn is given up, whatever was going on."""
 
 
 class Configuration(NamedTuple):
-    """A configuration of the chart, as plain strings that a checkpoint can hold."""
+    """Where the chart is, as plain strings that a checkpoint can hold."""
 
     mode: str
     phase: Phase
@@ -85,29 +85,29 @@ _NODES = {Phase.REVIEWING: "review", Phase.ACTING: "act", Phase.SWITCHING: "swit
 class Machine:
     """The chart of one catalog and one set of tools; build it once per catalog.
 
-    The chart has no memory beyond its configuration, so each (configuration,
-    event, target) is sent to a real chart once and its outcome remembered: a
-    send costs a dictionary look-up from then on. Safe to share between threads:
-    the one instance of the chart, which is not, is behind a lock.
+    A chart has no memory beyond its configuration, so each (configuration, event, target) is sent
+    to it once and the outcome is kept: from then on a send is a dictionary look-up. Threads may
+    share a machine: its chart, which is not safe for threads, is behind a lock.
     """
 
     def __init__(
         self, catalog: Catalog, tools: Iterable[ToolSpec], taken: Collection[str] = ()
     ) -> None:
-        """``taken`` are names that the graph has for something else than a mode's node."""
+        """``taken`` are names that the graph uses for something other than a mode's node."""
         self._catalog = catalog
-        # No slug holds an underscore, so a name with one is free.
+        # No slug has an underscore, so a name with one is free.
         taken = {*taken, *_NODES.values()}
         self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
         self._class = _chart(catalog)
-        self._seat = _Seat(self._raw(Configuration(catalog.default, Phase.IDLE)))
+        # The model object on which a chart finds, and leaves, its state.
+        self._seat = SimpleNamespace(state=self._raw(Configuration(catalog.default, Phase.IDLE)))
         self._chart = self._class(self._seat)
         self._lock = Lock()
         self._outcomes: dict[tuple[Configuration, Event, str | None], Configuration] = {}
         specs = tuple(tools)
         self._bound = {slug: _bound(catalog, slug, specs) for slug in catalog}
         self._to_look = {
-            slug: {tool.name for tool in specs if commands_to_look(catalog[slug], tool)}
+            slug: {tool.name for tool in specs if list_free_commands(catalog[slug], tool)}
             for slug in catalog
         }
 
@@ -123,13 +123,13 @@ class Machine:
         return self._outcomes[key]
 
     def _send(self, now: Configuration, event: Event, mode_slug: str | None) -> Configuration:
-        # An unknown state value goes unnoticed: slugs are checked before the chart sees them.
+        # A chart does not notice an unknown state, so slugs are checked before it sees them.
         self._catalog[now.mode]
         events: list[str] = [] if event is Event.SET_MODE else [event]
         if event in (Event.SWITCH_MODE, Event.SET_MODE):
             events.append(_to(self._catalog[mode_slug].slug))
         with self._lock:
-            # Re-seated rather than made anew, which takes 2 ms in a catalog of 200 modes.
+            # Making a new chart takes 2 ms in a catalog of 200 modes.
             self._seat.state = self._raw(now)
             for name in events:
                 self._chart.send(name)
@@ -153,33 +153,25 @@ class Machine:
         """The name of a mode's node: its slug, unless that name is taken."""
         return self._mode_nodes[slug]
 
-    def bound(self, now: Configuration) -> tuple[str, ...]:
-        """The names of the tools that the model has now: none but while it thinks."""
+    def bound_tools(self, now: Configuration) -> tuple[str, ...]:
+        """The names of the tools that the model has now; it has none unless it is thinking."""
         return self._bound[now.mode] if now.phase is Phase.THINKING else ()
 
-    def difference(self, source: str, target: str) -> tuple[list[str], list[str]]:
-        """The names of the tools gained, and of those lost, by a change of mode."""
-        # Asked of the chart, before a person is: by the time of the switch it is remembered.
-        switched = self.send(Configuration(source, Phase.SWITCHING), Event.SWITCH_MODE, target)
-        before = self._whole(Configuration(source, Phase.THINKING))
-        after = self._whole(switched)
+    def compare_tools(self, source: str, target: str) -> tuple[list[str], list[str]]:
+        """The names of the tools gained, and of those lost, by a change of mode.
+
+        A tool of which a mode may only run a few commands does not count.
+        """
+        before, after = (
+            [name for name in self._bound[slug] if name not in self._to_look[slug]]
+            for slug in (self._catalog[source].slug, self._catalog[target].slug)
+        )
         gained = [name for name in after if name not in before]
         return gained, [name for name in before if name not in after]
-
-    def _whole(self, now: Configuration) -> list[str]:
-        """The tools that it has for more than to look."""
-        return [name for name in self.bound(now) if name not in self._to_look[now.mode]]
 
     def mermaid(self) -> str:
         """The chart as a Mermaid state diagram."""
         return f"{self._class:mermaid}".strip()
-
-
-class _Seat:
-    """The model object on which a chart finds, and leaves, its state."""
-
-    def __init__(self, state: OrderedSet[str]) -> None:
-        self.state = state
 
 
 def _bound(catalog: Catalog, slug: str, tools: Iterable[ToolSpec]) -> tuple[str, ...]:
@@ -196,7 +188,7 @@ def _state(slug: str) -> str:
 
 
 def _to(slug: str) -> str:
-    """The event that moves the mode region, and no other."""
+    """The event that moves only the mode region."""
     return f"to_mode:{slug}"  # a blank would make two events of it
 
 

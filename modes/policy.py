@@ -1,7 +1,7 @@
 """The verdict: may this mode make this tool call, and must a person be asked?
 
-The same function binds a tool to the model (asked without arguments) and lets a
-call run (asked with the arguments that are about to run). It is pure.
+One pure function answers both questions: which tools are bound to the model (asked without
+arguments), and whether a call may run (asked with the arguments that are about to run).
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,13 +9,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from modes.errors import FileRestrictionError, InvalidCallError, ModelError, NotAllowedError, told
+from modes.errors import (
+    FileRestrictionError,
+    InvalidCallError,
+    ModelError,
+    NotAllowedError,
+    describe_error,
+)
 from modes.mode import Grant, Level, Mode
-from modes.rights import commands_to_look
+from modes.rights import list_free_commands
 from modes.rules.file_regex import SECONDS, SlowPatternError
 from modes.rules.matching import Subject
-from modes.rules.permissions import Ruling, denial, ruling
-from modes.rules.protected_paths import is_secret, protection
+from modes.rules.permissions import Ruling, find_denial, find_ruling
+from modes.rules.protected_paths import get_protection, is_secret
 from modes.toolspec import ToolSpec
 
 
@@ -33,21 +39,21 @@ NO_SANDBOX = "runs a command, not sandboxed"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``kind``, and why, in words for a person or for the model."""
+    """``allow``, ``ask`` or ``deny``, and the reason in words for a person or the model."""
 
     kind: Literal["allow", "ask", "deny"]
     reason: str
     error: type[ModelError] = NotAllowedError
-    """Of a ``deny``: what kind of error it is to the model."""
+    """For ``deny``: the kind of error that the model is told."""
     firm: bool = False
-    """Of an ``ask``: a person is asked every time."""
+    """For ``ask``: a person is asked every time, whatever they allowed before."""
     only_looks: bool = False
-    """Of an ``allow``: the call is taken to change nothing, and is held to it."""
+    """For ``allow``: the command is taken to change nothing, and is held to that."""
 
     @property
     def refusal(self) -> str:
         """What the model is told of a ``deny``."""
-        return told(self.error(self.reason))
+        return describe_error(self.error(self.reason))
 
 
 def verdict(
@@ -59,23 +65,23 @@ def verdict(
 ) -> Verdict:
     """Judge one call of ``tool`` in ``mode``.
 
-    ``args`` have been checked against the tool's schema, and those named by
-    ``tool.paths`` are resolved: relative to the workspace, links followed. With
-    None the question is whether the tool may be bound at all: any kind but
-    ``deny`` says yes. ``remembered`` are the patterns that a person always allows
-    for the tool, each with whether it is one call, to be taken literally.
+    ``args`` have passed the tool's schema, and those in ``tool.resolved`` are resolved: paths
+    relative to the workspace with links followed, URLs in their one spelling. Without ``args``
+    the question is whether the tool may be bound; anything but ``deny`` means yes.
+    ``remembered`` are the patterns that a person always allows for the tool, each with whether
+    it stands for one call and is compared literally.
     """
     subject = None if args is None else Subject(tool, args)
-    least = _least(mode, tool, args, subject)
-    if least is not None and least.kind == "deny":
-        return least
-    found = _by_rule(mode, tool, subject) or _by_effect(tool, approvals)
+    limit = _check_limits(mode, tool, args, subject)
+    if limit is not None and limit.kind == "deny":
+        return limit
+    found = _apply_rules(mode, tool, subject) or _apply_effect(tool, approvals)
     if found.kind == "deny":
         return found
     if tool.effect.switches_mode and args is not None and args["mode_slug"] == mode.slug:
         return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
-    if least is not None:
-        return least
+    if limit is not None:
+        return limit
     if found.kind == "ask" and subject is not None and tool.effect.can_be_remembered:
         for pattern, exact in remembered:
             if subject.exact == pattern if exact else subject.is_covered_by(pattern):
@@ -83,64 +89,29 @@ def verdict(
     return found
 
 
-def _least(
+def _check_limits(
     mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
 ) -> Verdict | None:
-    """What nothing lifts, no rule and no memory: a ``deny``, or that a person is asked."""
-    refused = _group_denies(mode, tool, args, subject)
-    if refused is not None:
-        return refused
-    asked: Verdict | None = None
-    for user in mode.denials:
-        match, pattern = denial(user.rules, tool, subject)
-        rule = f"rule {pattern!r} for {tool.name} in {user.origin}"
-        if match == "yes":
-            return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
-        if match == "maybe":
-            asked = Verdict("ask", f"it may be what is denied by {rule}", firm=True)
-    if args is None:
-        return asked
-    if tool.effect.changes_files:
-        return _guarded(tool, args) or _secret(tool, args) or asked
-    if tool.effect.reads_files:
-        return _secret(tool, args) or asked
-    return asked
+    """What no rule, policy or memory lifts; a ``deny`` comes before an ``ask``."""
+    limits = (
+        _check_group(mode, tool, args, subject),
+        _check_denials(mode, tool, subject),
+        _check_files(tool, args),
+    )
+    found = [limit for limit in limits if limit is not None]
+    return min(found, key=lambda limit: limit.kind != "deny", default=None)
 
 
-def _secret(tool: ToolSpec, args: Mapping[str, Any]) -> Verdict | None:
-    for path in filter(is_secret, _paths(tool, args)):
-        return Verdict("ask", f"{path!r} looks as if it held a secret", firm=True)
-    return None
-
-
-def _guarded(tool: ToolSpec, args: Mapping[str, Any]) -> Verdict | None:
-    found = {path: protection(path) for path in _paths(tool, args)}
-    for path, kind in found.items():
-        if kind == "deny":
-            return Verdict(
-                "deny",
-                f"{tool.name} does not write to {path!r}: what is in .git runs programs.",
-                FileRestrictionError,
-            )
-    asked = [path for path, kind in found.items() if kind == "ask"]
-    if not asked:
-        return None
-    return Verdict("ask", f"{asked[0]!r} steers people, tools or the agent", firm=True)
-
-
-def _paths(tool: ToolSpec, args: Mapping[str, Any]) -> list[str]:
-    return [args[name] for name in tool.paths if args[name] is not None]
-
-
-def _group_denies(
+def _check_group(
     mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
 ) -> Verdict | None:
+    """Denies tools of groups that the mode lacks, and files that its ``fileRegex`` excludes."""
     if tool.group is None:
         return None
     grant = mode.grant(tool.group)
     if grant is not None:
-        return _file_restriction(mode, grant, tool, args)
-    lines = commands_to_look(mode, tool)
+        return _check_file_regex(mode, grant, tool, args)
+    lines = list_free_commands(mode, tool)
     if lines and (subject is None or any(map(subject.is_covered_by, lines))):
         return None
     but = f" but for {', '.join(map(repr, lines))}" if lines else ""
@@ -151,18 +122,18 @@ def _group_denies(
     )
 
 
-def _file_restriction(
+def _check_file_regex(
     mode: Mode, grant: Grant, tool: ToolSpec, args: Mapping[str, Any] | None
 ) -> Verdict | None:
-    if grant.file_regex is not None and not tool.paths:
+    if grant.file_regex is None:
+        return None
+    if not tool.paths:
         return Verdict(
             "deny",
             f"{tool.name} does not say which files it changes, and {mode.name} mode may "
             f"change only those that match '{grant.file_regex}'.",
             FileRestrictionError,
         )
-    if grant.file_regex is None or args is None:
-        return None
     rule = f" ({grant.description})" if grant.description else ""
     for path in _paths(tool, args):
         try:
@@ -179,18 +150,56 @@ def _file_restriction(
     return None
 
 
-def _by_rule(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
-    """What the mode's own rules say, and where they say nothing, the user's."""
-    for rules in (mode.own_rules, *mode.defaults):
-        found = ruling(rules.rules, tool, subject)
-        if found is not None:
-            ruled = _ruled(mode, tool, found, rules.origin)
-            is_own = rules == mode.own_rules and mode.origin.level is Level.BUILT_IN
-            return replace(ruled, only_looks=is_own and tool.effect.runs_programs)
+def _check_denials(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
+    """Holds what the user denies everywhere; asks where it might be meant."""
+    possible = None
+    for user in mode.denials:
+        match, pattern = find_denial(user.rules, tool, subject)
+        rule = f"rule {pattern!r} for {tool.name} in {user.origin}"
+        if match == "yes":
+            return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
+        if match == "maybe":
+            possible = Verdict("ask", f"it may be what is denied by {rule}", firm=True)
+    return possible
+
+
+def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | None:
+    """Denies writes below ``.git``; asks for protected files, and files that look secret."""
+    if not (tool.effect.reads_files or tool.effect.changes_files):
+        return None
+    paths = _paths(tool, args)
+    protected = {path: get_protection(path) for path in paths if tool.effect.changes_files}
+    for path, kind in protected.items():
+        if kind == "deny":
+            return Verdict(
+                "deny",
+                f"{tool.name} does not write to {path!r}: what is in .git runs programs.",
+                FileRestrictionError,
+            )
+    for path in paths:
+        if protected.get(path) == "ask":
+            return Verdict("ask", f"{path!r} steers people, tools or the agent", firm=True)
+        if is_secret(path):
+            return Verdict("ask", f"{path!r} looks as if it held a secret", firm=True)
     return None
 
 
-def _ruled(mode: Mode, tool: ToolSpec, found: Ruling, origin: str) -> Verdict:
+def _paths(tool: ToolSpec, args: Mapping[str, Any] | None) -> list[str]:
+    return [args[name] for name in tool.paths if args[name] is not None] if args else []
+
+
+def _apply_rules(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
+    """The mode's own rules win over the user's for every mode."""
+    for rules in (mode.own_rules, *mode.defaults):
+        found = find_ruling(rules.rules, tool, subject)
+        if found is not None:
+            is_own = rules == mode.own_rules and mode.origin.level is Level.BUILT_IN
+            by_rule = _apply_ruling(mode, tool, found, rules.origin)
+            return replace(by_rule, only_looks=is_own and tool.effect.runs_programs)
+    return None
+
+
+def _apply_ruling(mode: Mode, tool: ToolSpec, found: Ruling, origin: str) -> Verdict:
     rule = f"rule {found.pattern!r} for {tool.name}" + (f" in {origin}" if origin else "")
     if found.kind == "deny":
         return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
@@ -201,7 +210,7 @@ def _ruled(mode: Mode, tool: ToolSpec, found: Ruling, origin: str) -> Verdict:
     return Verdict(found.kind, rule)
 
 
-def _by_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
+def _apply_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
     effect = tool.effect
     if effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", NO_SANDBOX)

@@ -1,4 +1,4 @@
-"""What a mode may do as a whole, beyond the single call."""
+"""What a mode may do as a whole, beyond a single call."""
 
 from collections.abc import Iterable
 
@@ -7,10 +7,10 @@ from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
 
 
-def commands_to_look(mode: Mode, tool: ToolSpec) -> list[str]:
-    """What alone a mode may run that does not have the tool's group.
+def list_free_commands(mode: Mode, tool: ToolSpec) -> list[str]:
+    """The commands that a mode may run although it lacks the tool's group: those that only look.
 
-    Only in the sandbox, and only what the clone itself says.
+    Only the clone's own modes have such rules, and they hold only in the sandbox.
     """
     if tool.group is None or mode.grant(tool.group) is not None:
         return []
@@ -19,11 +19,11 @@ def commands_to_look(mode: Mode, tool: ToolSpec) -> list[str]:
     return [line for line, kind in mode.permissions.get(tool.name, {}).items() if kind == "allow"]
 
 
-def edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
-    """Why the mode may not change every file; None where it may.
+def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
+    """Why the mode may not change every file; None if it may.
 
-    A command of such a mode must not change the workspace either. Any rule that does
-    not allow an edit outright restricts it.
+    If there is a restriction, the mode's commands must not change the workspace either. Every
+    rule that does not allow an edit outright counts as one.
     """
     grant = mode.grant("edit")
     if grant is None:
@@ -32,7 +32,7 @@ def edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
         return f"the mode edits only files that match '{grant.file_regex}'"
     stricter: list[tuple[UserRules, tuple[Kind, ...]]] = [
         *((rules, ("ask", "deny")) for rules in (mode.own_rules, *mode.defaults)),
-        # Of these only what they deny holds.
+        # Only the denials of these hold.
         *((rules, ("deny",)) for rules in mode.denials),
     ]
     editing = [tool.name for tool in tools if tool.effect.changes_files]

@@ -10,7 +10,7 @@ from graph.settings import load_settings
 from modes.mode import Mode
 from modes.plain_text import plain
 from modes.policy import Approvals, verdict
-from modes.rights import commands_to_look
+from modes.rights import list_free_commands
 from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
 
@@ -41,7 +41,7 @@ def _mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
     for tool in deps.toolbox.specs:
         found = verdict(mode, tool, None, approvals)
         why = _source(mode, tool, found.reason) + _reach(deps, mode, tool, found.kind)
-        yield _row(tool.name, "deny" if commands_to_look(mode, tool) else found.kind, why)
+        yield _row(tool.name, "deny" if list_free_commands(mode, tool) else found.kind, why)
         if found.kind != "deny":
             yield from _rules(mode, tool.name)
 
@@ -49,7 +49,7 @@ def _mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
 def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
     grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is not None and grant is None:
-        alone = ", but for what is listed" if commands_to_look(mode, tool) else ""
+        alone = ", but for what is listed" if list_free_commands(mode, tool) else ""
         return f"no group {tool.group!r}{alone}"
     limit = f"; only on files that match '{grant.file_regex}'" if grant and grant.file_regex else ""
     return f"{reason}{limit}"

@@ -15,7 +15,7 @@ from graph.configuration.trust import TrustFile, find_differences
 from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
 from graph.settings import Settings
-from modes.catalog import Catalog, layered, prompts_of, with_origin, with_prompt
+from modes.catalog import Catalog, layer_modes, prompts_of, with_origin, with_prompt
 from modes.errors import ConfigurationError, ModeFileError
 from modes.files.modes_file import ModesFile, parse_mode, parse_modes, parse_permissions
 from modes.mode import Level, Mode, Origin, UserRules
@@ -73,7 +73,7 @@ class Sources:
         watch.keep((*self._own_paths(), *found.watched))
         self._watch = watch
         default = self._choose_default([mode.slug for mode in modes])
-        catalog = layered(modes, default, (*user_rules, *self._protect_own_files()))
+        catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
         self._notices += _check_rules(self._project, catalog)
         notices = tuple(plain(notice, 1000) for notice in self._notices)
         return Loaded(catalog, self._project, notices)

@@ -19,7 +19,7 @@ from langchain_core.exceptions import (
 from graph.messages.repair import BROKE_OFF
 from graph.models.providers import PROVIDERS
 from graph.models.secrets import find_secrets, mask_secrets
-from modes.errors import ModeshiftError, ProviderError, told
+from modes.errors import ModeshiftError, ProviderError, describe_error
 from modes.plain_text import plain
 
 TRIES = 3
@@ -138,5 +138,5 @@ def _said(error: Exception) -> str:
     message = inner.get("message") if isinstance(inner, dict) else None
     status = getattr(error, "status_code", None)
     if not isinstance(message, str) or not message:
-        return told(error)
+        return describe_error(error)
     return f"{message} ({status})" if status else message

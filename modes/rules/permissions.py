@@ -1,14 +1,14 @@
-"""Permissions: what a mode, or its user, rules for single calls of a tool.
+"""Permissions: rules for single calls of a tool, by a mode or by the user.
 
     execute_command:            # a tool
       "git *": ask              # a pattern, and what holds for the calls that match
       "git status": allow       # the last match wins
     write_file: deny            # short for {"*": deny}
 
-A pattern for a command is words: ``*`` and ``?`` stand for characters within a word,
-and a last word ``*`` for any words, or none. One for a file is read much as in
-``.gitignore``: without a slash it matches in every folder, a folder's name matches all
-that is in it, ``*`` stops at a slash and ``**`` does not.
+A pattern for a command is a list of words: ``*`` and ``?`` stand for characters within a word, and
+``*`` as the last word for any further words or none. A pattern for a file reads much like one in
+``.gitignore``: without a slash it matches in every folder, a folder's name matches everything in
+it, ``*`` stops at a slash and ``**`` does not. ``urls`` has those for URLs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,19 +26,19 @@ Rules = Mapping[str, Mapping[str, Kind]]
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the rules say of a call, and which one said it."""
+    """What the rules say about a call, and the pattern that decided."""
 
     kind: Kind
     pattern: str
     is_certain: bool = True
-    """False where it could not be told whether the rule is about the call."""
+    """False if it is not certain that the pattern matches the call."""
 
 
-def ruling(rules: Rules, tool: ToolSpec, subject: Subject | None) -> Ruling | None:
-    """What the last rule that matches says; None where none does.
+def find_ruling(rules: Rules, tool: ToolSpec, subject: Subject | None) -> Ruling | None:
+    """What the last matching rule says; None if none matches.
 
-    Without a subject, of every call of the tool. Where it cannot be told whether a
-    rule matches, an ``allow`` does not count and anything else asks.
+    Without a subject, what holds for every call of the tool. Where a match is not certain, an
+    ``allow`` does not count and anything else asks.
     """
     patterns = rules.get(tool.name, {})
     if subject is None:
@@ -57,8 +57,8 @@ def ruling(rules: Rules, tool: ToolSpec, subject: Subject | None) -> Ruling | No
     return found
 
 
-def denial(rules: Rules, tool: ToolSpec, subject: Subject | None) -> tuple[Match, str]:
-    """Whether a ``deny`` matches, wherever it stands, and its pattern."""
+def find_denial(rules: Rules, tool: ToolSpec, subject: Subject | None) -> tuple[Match, str]:
+    """Whether a ``deny`` matches, wherever it stands in the list, and its pattern."""
     possible = ""
     for pattern, kind in rules.get(tool.name, {}).items():
         if kind == "deny":
@@ -70,14 +70,14 @@ def denial(rules: Rules, tool: ToolSpec, subject: Subject | None) -> tuple[Match
 
 
 def with_patterns(rules: Any) -> Any:
-    """``rules`` with the short form, a kind for every call of a tool, written out."""
+    """``rules`` with the short form (a kind instead of patterns) written out."""
     if not isinstance(rules, dict):
         return rules
     return {tool: {EVERY: kind} if isinstance(kind, str) else kind for tool, kind in rules.items()}
 
 
 def check_rules(rules: Rules, tools: Iterable[ToolSpec]) -> None:
-    """Raise ``ValueError`` for an unknown tool, and for a rule that cannot be kept."""
+    """Raise ``ValueError`` for an unknown tool, and for a rule that can never hold."""
     specs = {tool.name: tool for tool in tools}
     for name, patterns in rules.items():
         if name not in specs:

@@ -67,7 +67,7 @@ SECRETS = (
 NO_SECRETS = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
 
 
-def protection(path: str) -> Literal["ask", "deny"] | None:
+def get_protection(path: str) -> Literal["ask", "deny"] | None:
     """What holds at least for a write to ``path``, resolved and relative to the workspace."""
     ordered = path.casefold().split("/")
     names = {*ordered, *map("/".join, pairwise(ordered))}

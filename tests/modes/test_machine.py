@@ -76,15 +76,15 @@ def test_tools_are_bound_only_while_it_thinks() -> None:
     ]
     machine = Machine(load_test_catalog(), iter(specs))
     bound = {
-        (slug, phase): machine.bound(Configuration(slug, phase))
+        (slug, phase): machine.bound_tools(Configuration(slug, phase))
         for slug in ("ask", "code")
         for phase in Phase
     }
     assert bound.pop(("ask", Phase.THINKING)) == ("look",)
     assert bound.pop(("code", Phase.THINKING)) == ("look", "write")
     assert set(bound.values()) == {()}
-    assert machine.difference("ask", "code") == (["write"], [])
-    assert machine.difference("code", "ask") == ([], ["write"])
+    assert machine.compare_tools("ask", "code") == (["write"], [])
+    assert machine.compare_tools("code", "ask") == ([], ["write"])
 
 
 def test_slugs_that_the_chart_could_trip_over() -> None:

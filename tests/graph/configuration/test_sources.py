@@ -73,7 +73,7 @@ def test_what_a_replaced_global_mode_denies_is_not_even_bound(place: UserFolders
     place.global_modes.write_text(modes_file("code", groups="edit", rest=rest))
     place.project_modes.write_text(modes_file("code", groups="edit"))
     deps = place.loader(trust_workspace=True).deps()
-    bound = deps.machine.bound(Configuration("code", Phase.THINKING))
+    bound = deps.machine.bound_tools(Configuration("code", Phase.THINKING))
     assert "edit_file" in bound
     assert "write_file" not in bound
 
