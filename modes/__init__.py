@@ -1,4 +1,5 @@
-"""What a mode is, and what it may do: data, files, catalog, permissions, verdict, machine.
+"""What a mode is and what it may do: the modes' files, their rules, the verdict, the machine.
 
-One YAML file per built-in mode lies beside the code. Imports nothing of ours.
+Guarantees that one pure function decides on every tool call (``policy.verdict``), from the mode,
+the rules and the table of effects. Each YAML file here is a mode. Imports nothing of ours.
 """

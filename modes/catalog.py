@@ -1,8 +1,6 @@
 """The catalog: which modes there are, and which one a new thread starts in."""
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 
 from modes.errors import ModeFileError, UnknownModeError
@@ -40,12 +38,6 @@ class Catalog:
 
     def __len__(self) -> int:
         return len(self._modes)
-
-    @cached_property
-    def digest(self) -> str:
-        """Differs where anything in any mode does: what was asked under another is void."""
-        digests = "".join(mode.digest for mode in self._modes.values())
-        return sha256(digests.encode()).hexdigest()
 
 
 def layer_modes(

@@ -1,4 +1,4 @@
-"""``Mode``: what a mode is. The shape of Kilo Code and Roo Code modes."""
+"""``Mode``: what a mode is, in the shape of Kilo Code and Roo Code modes."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ MAX_NAME = 100
 
 
 def _plain(name: str) -> str:
-    # A person reads it in a question: it must not look like one of our lines.
+    # It is part of questions to a person: it must not pass for words of ours.
     if not is_plain(name) or len(name) > MAX_NAME:
         raise ValueError(f"is not one line of at most {MAX_NAME} printable characters")
     return name
@@ -39,10 +39,10 @@ class _Data(BaseModel):
 
 
 class Grant(_Data):
-    """One tool group that a mode has; for ``edit`` perhaps only on some files.
+    """A tool group that a mode has; ``edit`` may be restricted to some files.
 
-    In YAML either the group's name, or a pair of the name and a mapping with
-    ``fileRegex`` and ``description``.
+    In YAML the group's name, or a pair of the name and a mapping with ``fileRegex`` and
+    ``description``.
     """
 
     group: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -52,7 +52,7 @@ class Grant(_Data):
     @field_validator("file_regex")
     @classmethod
     def _compiles(cls, pattern: str | None) -> str:
-        # None is not the default here but what the file says: a limit that is none.
+        # Only called if the file has the key: None is `fileRegex:` with nothing behind it.
         if not pattern:
             raise ValueError("an empty fileRegex restricts nothing; leave it out, or write one")
         check_file_regex(pattern)
@@ -73,7 +73,7 @@ class Grant(_Data):
 
 
 class ModeText(_Data):
-    """A mode as a file has it. Python names are snake_case, YAML has Kilo's camelCase."""
+    """A mode as a file defines it; snake_case in Python, Kilo's camelCase in YAML."""
 
     slug: str = Field(max_length=MAX_NAME)
     name: _OneLine
@@ -84,7 +84,7 @@ class ModeText(_Data):
     groups: tuple[Grant, ...] = ()
     permissions: Mapping[str, Mapping[_Pattern, Kind]] = Field(default_factory=dict)
     model: Annotated[str, Field(pattern=r"^(offline|[^:\s]+:\S+)$")] | None = None
-    """``provider:name`` or ``offline``; None for the model of the settings."""
+    """``provider:name`` or ``offline``; None for the model in the settings."""
 
     @field_validator("slug")
     @classmethod
@@ -114,7 +114,7 @@ class ModeText(_Data):
         return with_patterns(permissions)
 
     def grant(self, group: str) -> Grant | None:
-        """The mode's grant of ``group``, or None where it has none."""
+        """The mode's grant of ``group``; None if the mode lacks it."""
         return next((grant for grant in self.groups if grant.group == group), None)
 
 
@@ -130,7 +130,7 @@ def _as_grant(group: Any) -> Any:
 
 
 class Level(StrEnum):
-    """Whose a mode is; a later one replaces an earlier one of the same slug."""
+    """Whose a mode is; a later level replaces an earlier one's mode of the same slug."""
 
     BUILT_IN = "built-in"
     """The clone's own."""
@@ -157,22 +157,22 @@ class UserRules:
 
 
 class Mode(ModeText):
-    """A mode as it holds: what its file says, and what the file cannot say of itself."""
+    """A mode in effect: what its file says, and what a file cannot say about itself."""
 
     origin: Origin = Origin()
     how_to_work: str = Field("", exclude=True)
     """A built-in mode's part of the prompt, from its Markdown file."""
     denials: tuple[UserRules, ...] = ()
-    """Whose ``deny`` always wins; their other rules count elsewhere, or not at all."""
+    """Rules whose ``deny`` always wins; their other kinds do not count here."""
     defaults: tuple[UserRules, ...] = ()
-    """What holds where the mode's own permissions say nothing."""
+    """Rules that hold where the mode's own permissions say nothing."""
 
     @property
     def own_rules(self) -> UserRules:
-        """The mode's permissions, with the file that they stand in."""
+        """The mode's permissions, and the file that they are in."""
         return UserRules(self.permissions, self.origin.file)
 
     @cached_property
     def digest(self) -> str:
-        """Differs where anything in the mode does, the user's rules for it included."""
+        """Changes whenever anything in the mode changes, including the user's rules for it."""
         return sha256(self.model_dump_json().encode()).hexdigest()

@@ -1,13 +1,13 @@
-"""Text of strangers among text of ours: what may stand there, and how it is shown."""
+"""Showing other people's text inside our own: on one line, with invisible characters escaped."""
 
 import re
 
-# Blanks that count as printable; with them, words are pushed out of a reader's sight.
+# Blanks that count as printable: they push words out of a reader's sight.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-# What joins or colours the picture characters that people put into names.
+# They join or colour the emoji that people put into names.
 _IN_PICTURES = frozenset("\u200d\ufe0f")
-# In text of many lines: controls, what turns the order of text around, what takes no room.
-# Not what joins pictures, or letters: U+200C is in every other word of Persian.
+# In text of several lines: control characters, those that reverse the order of text, and those
+# without width. Not the joiners: U+200C is in every other word of Persian.
 _UNSEEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -15,28 +15,28 @@ _UNSEEN = re.compile(
 
 
 def is_plain(text: str) -> bool:
-    """Whether a reader sees all of it, in its order, on one line."""
+    """Whether a reader sees the whole text, in its order, on one line."""
     return all(map(_is_plain, text))
 
 
 def plain(text: str, limit: int = 300) -> str:
-    """``text`` on one line, what a reader would not see written out, cut at ``limit``."""
+    """``text`` on one line, invisible characters escaped, cut at ``limit`` characters."""
     shown = escaped(" ".join(text.split())[:limit])
     return shown if len(text) <= limit else f"{shown}..."
 
 
 def escaped(text: str) -> str:
-    """``text``, what a reader would not see written out; its blanks stay."""
-    return "".join(c if _is_plain(c) else _written_out(c) for c in text)
+    """``text`` with invisible characters escaped; its spaces stay."""
+    return "".join(c if _is_plain(c) else _escape(c) for c in text)
 
 
 def readable(text: str) -> str:
-    """``text`` of many lines, what would not be seen, or would move what is, written out."""
-    return _UNSEEN.sub(lambda found: "\r" if _ends_line(found) else _written_out(found[0]), text)
+    """``text`` of several lines, with characters escaped that are invisible or reorder others."""
+    return _UNSEEN.sub(lambda found: "\r" if _ends_line(found) else _escape(found[0]), text)
 
 
 def unseen(text: str, around: int = 30) -> list[str]:
-    """The places of ``text`` in which ``readable`` writes something out, as it does."""
+    """The places of ``text`` in which ``readable`` escapes something, escaped."""
     places, end = [], 0
     for found in _UNSEEN.finditer(text):
         if found.start() >= end and not _ends_line(found):
@@ -49,7 +49,7 @@ def _ends_line(found: re.Match[str]) -> bool:
     return found[0] == "\r" and found.string.startswith("\n", found.end())
 
 
-def _written_out(character: str) -> str:
+def _escape(character: str) -> str:
     return f"\\u{ord(character):04x}"
 
 

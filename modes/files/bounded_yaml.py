@@ -1,7 +1,7 @@
-"""YAML and JSON from files that somebody else may have written: bounded, no key twice.
+"""YAML and JSON from files that somebody else may have written: bounded, and no key twice.
 
-Every value arrives as text, a list or a mapping: nothing in a modes file is a number or
-a date, and what YAML takes for one (``slug: on``) is a name to Kilo Code's parser.
+Every value arrives as text, a list or a mapping. Nothing in a modes file is a number or a date,
+and what YAML takes for one (``slug: on``) is a name to Kilo Code's parser.
 """
 
 import json
@@ -17,16 +17,16 @@ MAX_CHARACTERS = 1_000_000
 MAX_VALUES = 150_000
 MAX_DEPTH = 20
 
-# The C parser takes a tenth of the time; a PyYAML built without it has none.
+# The C parser is ten times as fast; not every PyYAML is built with it.
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def parse_data(text: str, name: str) -> Any:
-    """The data in ``text``, JSON if it can be that and else YAML; None where there is none.
+    """The data in ``text``, read as JSON if it can be that, else as YAML; None if it is empty.
 
-    Raises ``ModeFileError``, which begins with ``name``: for text that is too long,
-    neither of the two, or too deep; for a key that is there twice; for an alias that
-    refers to itself, and for more than ``MAX_VALUES`` values, aliases written out.
+    Raises ``ModeFileError``, which begins with ``name``, for text that is too long, too deep or
+    neither of the two, for a key that is there twice, for an alias that refers to itself, and for
+    more than ``MAX_VALUES`` values, counting every use of an alias.
     """
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_CHARACTERS:
@@ -44,7 +44,7 @@ def parse_data(text: str, name: str) -> Any:
 
 
 class _UnfitError(Exception):
-    """Text that parses, and is refused all the same."""
+    """Text that parses and is refused nevertheless."""
 
 
 def _json(text: str) -> Any:
@@ -86,7 +86,7 @@ def _yaml(text: str) -> Any:
 
 
 def _refuse_size(text: str) -> None:
-    """Before nodes are composed, which recurses in C without a bound."""
+    """Checked before nodes are composed, which recurses in C without a limit."""
     depth = values = 0
     for event in yaml.parse(text, Loader=_Loader):
         values += isinstance(event, yaml.NodeEvent)
@@ -99,7 +99,7 @@ def _refuse_size(text: str) -> None:
 
 
 def _values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
-    """How many values the node stands for, aliases written out; a long text is several."""
+    """How many values the node stands for, every use of an alias counted; long text is several."""
     if depth > MAX_DEPTH:
         raise _UnfitError("an alias refers to itself")
     if id(node) in seen:

@@ -1,8 +1,8 @@
-"""Modes files: text, which may be hostile, to modes.
+"""Reading modes files, whose text may be hostile.
 
-``.kilocodemodes``, ``.roomodes`` and the user's ``custom_modes.yaml`` hold a list of
-modes under ``customModes``, as YAML or JSON; a file of the clone's ``modes/`` holds one.
-The user's ``permissions.yaml`` holds rules for every mode.
+``.kilocodemodes``, ``.roomodes`` and the user's ``custom_modes.yaml`` hold a list of modes under
+``customModes``, as YAML or JSON; a file in the clone's ``modes/`` holds one. The user's
+``permissions.yaml`` holds rules for every mode.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from modes.mode import ModeText
 from modes.plain_text import plain
 from modes.rules.permissions import Kind, Rules, with_patterns
 
-# Of older or other editors' files, without a meaning here.
+# What older or other editors' files have, and has no meaning here.
 OLD_GROUPS = {
     "browser": "there are no browser tools",
     "modes": "switch_mode is in every mode",
@@ -30,7 +30,7 @@ MAX_SHOWN = 100
 
 @dataclass(frozen=True)
 class ModesFile:
-    """What a file holds."""
+    """The modes in a file, and what was dropped from it."""
 
     modes: tuple[ModeText, ...]
     warnings: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ def _current(groups: Sequence[Any], slug: str, dropped: dict[str, list[str]]) ->
 
 
 def _warnings(name: str, dropped: dict[str, list[str]]) -> tuple[str, ...]:
-    """One line for each kind of thing dropped, not one for each mode."""
+    """One line for each kind of thing that was dropped, not one for each mode."""
     return tuple(
         f"{name}: {what} (in {plain(', '.join(dict.fromkeys(slugs)), MAX_SHOWN)})"
         for what, slugs in dropped.items()
@@ -127,7 +127,7 @@ def _problems(error: ValidationError) -> str:
 
 
 def _told(problem: Any) -> str:
-    """The finding of pydantic, in words for somebody who writes a modes file."""
+    """A problem that pydantic found, in words for somebody who writes a modes file."""
     kind = problem["type"]
     if kind in ("enum", "literal_error"):
         return f"is not {problem['ctx']['expected']}"

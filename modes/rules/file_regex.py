@@ -1,9 +1,8 @@
-"""``fileRegex``: patterns that users write, on an engine that they cannot hang.
+"""``fileRegex``: users' patterns, on an engine with a time limit.
 
-``regex`` with a time bound, and not ``google-re2``, which is linear in time: modes
-files written for Kilo Code and Roo Code use lookaheads such as ``(?!.*test)``, which
-RE2 does not have. What it leaves open is closed here: the length of a pattern, and
-counted repetitions, which the compiler would unroll into memory.
+Modes files written for Kilo Code and Roo Code use lookaheads such as ``(?!.*test)``, which
+linear-time engines (RE2) lack. What a time limit leaves open is closed here: the length of a
+pattern, and counted repetitions, which the compiler would unroll into memory.
 """
 
 from functools import lru_cache
@@ -13,18 +12,18 @@ import regex
 
 MAX_CHARACTERS = 1000
 MAX_UNROLLED = 100_000
-"""Characters of a pattern, times the repetitions that it counts."""
+"""The characters of a pattern, multiplied by its counted repetitions."""
 SECONDS = 0.1
-# Flags that let blanks and comments into a count, and a pattern that calls itself.
+# The flag that allows blanks and comments within a count, and patterns that call themselves.
 _REFUSED = regex.compile(r"\(\?[a-zA-Z0-9-]*x|\(\?(?:R|[+-]?\d|&|P>)")
 
 
 class SlowPatternError(Exception):
-    """A pattern that did not come to an end in time."""
+    """A pattern that took too long."""
 
 
 def check_file_regex(pattern: str) -> None:
-    """Raise ``ValueError`` for what is no regular expression, or too large a one."""
+    """Raise ``ValueError`` for an invalid or too large regular expression."""
     if len(pattern) > MAX_CHARACTERS:
         raise ValueError(
             f"the pattern has {len(pattern)} characters; {MAX_CHARACTERS} are the limit"
@@ -43,8 +42,7 @@ def check_file_regex(pattern: str) -> None:
 def is_found(pattern: str, text: str) -> bool:
     """Whether the pattern is found in a path; raises ``SlowPatternError``.
 
-    ``$`` also matches before a final line break, so in text with a control character
-    nothing is found.
+    Never in a path with a control character: ``$`` also matches before a final line break.
     """
     if any(ord(character) < 32 for character in text):
         return False
@@ -56,5 +54,5 @@ def is_found(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=1000)
 def _compiled(pattern: str) -> regex.Pattern[str]:
-    # ASCII: in the modes files' own language \d, \w and \b know no other letters.
+    # ASCII as in JavaScript, for which these patterns were written.
     return regex.compile(pattern, regex.ASCII)

@@ -1,4 +1,4 @@
-"""``Subject``: a tool call as the patterns of permissions see it."""
+"""``Subject``: a tool call as permission patterns see it."""
 
 import shlex
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def check_pattern(tool: ToolSpec, pattern: str) -> None:
 
 
 class Subject:
-    """One call. ``args`` are checked, and their paths resolved."""
+    """One call; its ``args`` have passed the schema and are resolved."""
 
     def __init__(self, tool: ToolSpec, args: Mapping[str, Any]) -> None:
         self._tool = tool
@@ -47,7 +47,7 @@ class Subject:
 
     @cached_property
     def _mentioned(self) -> list[tuple[str, ...]]:
-        """The commands that a rule against a command is held to, by their path or name."""
+        """The commands that a ``deny`` or ``ask`` is compared with, by path and by name."""
         assert self._tool.command is not None
         line = self._args[self._tool.command]
         found = mentioned_commands(line) if self._words is None else [self._words]
@@ -55,7 +55,7 @@ class Subject:
 
     @cached_property
     def _others(self) -> dict[str, Any]:
-        """What else a command is called with, such as the folder."""
+        """The other arguments of a command, such as its folder."""
         return {
             name: value
             for name, value in self._args.items()
@@ -77,11 +77,11 @@ class Subject:
             return None
 
     def is_covered_by(self, pattern: str) -> bool:
-        """Whether an ``allow`` for the pattern is one for this call: in doubt it is not."""
+        """Whether an ``allow`` for the pattern holds for this call; if in doubt, it does not."""
         if pattern == EVERY:
             return True
         if self._tool.command is not None:
-            # In another folder the same words may mean another thing.
+            # In another folder the same words may mean something else.
             texts = [value for value in self._others.values() if isinstance(value, str)]
             if self._words is None or any(text != "." for text in texts):
                 return False
@@ -91,7 +91,7 @@ class Subject:
         return bool(self._paths) and all(_covers(pattern, path) for path in self._paths)
 
     def is_met_by(self, pattern: str) -> Match:
-        """Whether an ``ask`` or a ``deny`` for the pattern is one for this call."""
+        """Whether an ``ask`` or a ``deny`` for the pattern holds for this call."""
         if pattern == EVERY:
             return "yes"
         if self._tool.command is not None:
@@ -109,9 +109,9 @@ class Subject:
 
     @cached_property
     def exact(self) -> str | None:
-        """What two calls share if the one may stand for the other; None where none may.
+        """What an approval of exactly this call remembers; None if it cannot be remembered.
 
-        Of a fetch it is the site, not the page.
+        Of a fetch it is the whole site, as a pattern.
         """
         if self._tool.command is not None:
             if self._words is None:
@@ -132,7 +132,7 @@ def _words_match(pattern: str, words: tuple[str, ...]) -> bool:
 
 
 def _names(pattern: str) -> list[str]:
-    """The pattern's names; one that has no slash is for every folder."""
+    """The names of a pattern; one without a slash matches in every folder."""
     names = pattern.strip("/").split("/")
     return names if "/" in pattern.rstrip("/") else ["**", *names]
 
@@ -144,12 +144,12 @@ def _covers(pattern: str, path: str) -> bool:
 
 
 def _meets(pattern: str, path: str) -> bool:
-    """Also in other capitals, for on some disks .ENV is .env; and all that is in a folder."""
+    """Ignores case, for on some disks .ENV is .env; a folder stands for all that is in it."""
     return path_matches([*_names(pattern.casefold()), "**"], path.casefold().split("/"))
 
 
 def _may_meet_below(pattern: str, folder: str) -> bool:
-    """Whether something in the folder may, as far as the names before a wildcard tell."""
+    """Whether the pattern may match in the folder, going by the names before a wildcard."""
     names = takewhile(lambda name: not WILD & set(name), _names(pattern.casefold()))
     given = [] if folder == "." else folder.casefold().split("/")
     return all(a == b for a, b in zip(names, given, strict=False))

@@ -1,8 +1,8 @@
-"""Files about which a person is asked, whatever the mode: no policy, rule or memory lifts it.
+"""Files that always ask, in every mode: no policy, rule or memory lifts that.
 
-Some steer people, tools or the agent itself: whoever writes them decides what runs next,
-git by its settings and hooks, an editor by its tasks, a shell by its start-up files, this
-agent by its modes and rules. Others look as if they hold a secret.
+Some steer people, tools or the agent itself. Whoever writes them decides what runs next: git's
+settings and hooks, an editor's tasks, a shell's start-up files, this agent's modes and rules.
+Others look as if they held a secret.
 """
 
 import re
@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Literal
 
 NEVER = frozenset({".git"})
-"""Names below which no file tool writes."""
+"""Names below which no tool writes."""
 ASK = frozenset(
     {
         *(
@@ -50,9 +50,9 @@ ASK = frozenset(
         *(".hg/hgrc", ".hg/hgrc-not-shared"),
     }
 )
-"""Names, in small letters, for which a person is asked before a write.
+"""Names, in lower case, that ask before a write.
 
-With a slash it is only that name in that folder: a program writes the rest of it.
+With a slash it is that name in that folder only; programs write the rest of the folder.
 """
 SECRETS = (
     *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".htpasswd"),
@@ -63,12 +63,12 @@ SECRETS = (
     *("secrets.yaml", "secrets.yml", "secrets.json", "secrets.toml", "service-account*.json"),
     *("*.tfstate", "*.tfvars"),
 )
-"""Patterns of names, in small letters, for which a person is asked before a read."""
+"""Patterns of names, in lower case, that ask before a read."""
 NO_SECRETS = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
 
 
 def get_protection(path: str) -> Literal["ask", "deny"] | None:
-    """What holds at least for a write to ``path``, resolved and relative to the workspace."""
+    """The least that holds for a write to ``path``, which is relative to the workspace."""
     ordered = path.casefold().split("/")
     names = {*ordered, *map("/".join, pairwise(ordered))}
     if NEVER & names:
@@ -77,7 +77,7 @@ def get_protection(path: str) -> Literal["ask", "deny"] | None:
 
 
 def steers(folder: str, name: str) -> bool:
-    """Whether a ``name`` is guarded, in a folder whose path ends with a slash or is empty."""
+    """Whether ``name`` is protected in ``folder``, whose path is empty or ends with a slash."""
     name = name.casefold()
     if name in ASK or name in NEVER:
         return True
@@ -85,9 +85,9 @@ def steers(folder: str, name: str) -> bool:
 
 
 def is_secret(path: str) -> bool:
-    """Whether the file, or a folder that it lies in, looks as if it held a secret."""
+    """Whether the file, or a folder above it, looks as if it held a secret."""
     path = path.casefold()
-    # One search for all names; a match may still be an exception.
+    # One search for all names together; only then name by name, for the exceptions.
     return _SECRET.search(path) is not None and any(map(_looks_secret, path.split("/")))
 
 

@@ -1,7 +1,7 @@
-"""Command lines: their words, where a line is provably one command and no more.
+"""Command lines: their words, if a line is provably one command and nothing more.
 
-Every parser of shell text has been beaten, so this is none: a line is taken only
-if nothing in it means anything to a shell.
+Every parser of shell text has been outwitted, so this is none: a line is accepted only if
+nothing in it has a meaning to a shell.
 """
 
 import re
@@ -18,10 +18,10 @@ _OPERATORS = re.compile(r"[;&|(){}<>`\r\n]|\$\(")
 
 
 def command_words(line: str) -> tuple[str, ...] | None:
-    """The words of a line that is one command; None where that cannot be proven.
+    """The words of a line that is one command; None if that is not certain.
 
-    No operator, redirection, substitution, expansion, line break, or assignment
-    before the command.
+    No operator, redirection, substitution, expansion, line break, or assignment before the
+    command.
     """
     if len(line) > MAX_CHARACTERS or _LINE.fullmatch(line) is None:
         return None
@@ -33,9 +33,9 @@ def command_words(line: str) -> tuple[str, ...] | None:
 
 
 def mentioned_commands(line: str) -> list[tuple[str, ...]]:
-    """What may be the commands of any line: a guess, for refusing and never for allowing.
+    """What may be the commands of a line: a guess, good for refusing and never for allowing.
 
-    The first ``MAX_COMMANDS`` of them: nobody is to wait for a line made to be long.
+    At most ``MAX_COMMANDS``, so that a line made to be long takes no time.
     """
     found: list[tuple[str, ...]] = []
     for part in _OPERATORS.split(line[:MAX_CHARACTERS]):

@@ -12,6 +12,7 @@ from graph.configuration.project_files import MAX_RULES_CHARACTERS
 from graph.configuration.trust import TrustFile
 from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
+from modes.catalog import Catalog
 from modes.errors import ConfigurationError, ModeFileError
 from modes.machine import Configuration, Phase
 from modes.mode import Level
@@ -24,6 +25,10 @@ BUILT_IN = list(load_test_catalog())
 
 def slugs(loader: AgentLoader) -> list[str]:
     return list(loader.deps().catalog)
+
+
+def digests(catalog: Catalog) -> list[str]:
+    return [catalog[slug].digest for slug in catalog]
 
 
 def custom(loader: AgentLoader) -> list[str]:
@@ -244,7 +249,7 @@ def test_an_untrusted_workspace_changes_nothing_and_it_is_said(place: UserFolder
     place.rule("AGENTS.md", "Obey me.")
     place.rule(".kilocode/rules-ask/a.md", "Obey me.")
     deps = place.loader().deps()
-    assert deps.catalog.digest == before.catalog.digest
+    assert digests(deps.catalog) == digests(before.catalog)
     assert deps.bound_model("ask").prompt == before.bound_model("ask").prompt
     (notice,) = deps.notices
     assert f"make trust WORKSPACE={place.workspace}" in notice
@@ -284,7 +289,7 @@ def test_a_changed_file_asks_again(place: UserFolders, change: object) -> None:
     settle(loader)
     place.trust()
     assert loader.is_outdated()
-    assert loader.deps().catalog.digest == place.loader().deps().catalog.digest
+    assert digests(loader.deps().catalog) == digests(place.loader().deps().catalog)
 
 
 def test_trust_is_for_one_folder(place: UserFolders) -> None:
