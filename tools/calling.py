@@ -1,4 +1,4 @@
-"""``Calling``: what a tool may know of the call that it runs in."""
+"""``Calling``: what a tool may know about the call that it runs in."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -11,14 +11,14 @@ def _nobody(_: str) -> None:
 
 @dataclass(frozen=True)
 class Calling:
-    """Set by whoever runs the tool; without it the tool gets least."""
+    """Set by whoever runs the tool; the defaults allow least."""
 
     edits_freely: bool = False
     """Whether the mode may change every file."""
     only_looks: bool = False
-    """Whether it runs unasked because it changes nothing, and shows no secret."""
+    """Whether it runs unasked because it only looks: it can change nothing and see no secret."""
     emit: Callable[[str], None] = _nobody
-    """Shows the client text while the tool runs."""
+    """Shows a client text while the tool runs."""
 
 
 calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen

@@ -10,17 +10,17 @@ from tools.workspace.encoding import is_utf8
 from tools.workspace.workspace import MAX_FILE_BYTES, Written
 
 MAX_KEPT = 200_000
-"""Characters of what was replaced; all of it stays in the thread."""
+"""Characters of replaced text: they stay in the thread for good."""
 
 
 class Edited(TypedDict, total=False):
-    """The ``artifact`` of an answer: what a client may show, and the model does not get."""
+    """The ``artifact`` of a result: for clients, not for the model."""
 
     replaced: str | None
-    """The text that a whole new one has replaced; None for a new file. Not of one that is
-    long, no UTF-8, or looks as if it held a secret."""
+    """The text that was replaced as a whole; None for a new file. Missing if it was long, not
+    UTF-8, or looked as if it held a secret."""
     line: int
-    """The first one that was changed, from 1."""
+    """The first line that was changed, counted from 1."""
 
 
 def edit_tools(deps: ToolDeps) -> list[Tool]:

@@ -19,7 +19,7 @@ LIST_SECONDS = 10
 
 
 def read_tools(deps: ToolDeps) -> list[Tool]:
-    """The tools of the group; paths come resolved, and judged."""
+    """The tools of the group; their paths arrive resolved and judged."""
     workspace = deps.workspace
 
     def read_file(path: str, offset: int | None = None, limit: int | None = None) -> str:
@@ -99,7 +99,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
 
 
 def _notices(path: str, found: LineRange) -> Iterator[str]:
-    """What is left out, and why."""
+    """What is not shown, and why."""
     end = found.start + len(found.lines) - 1
     if found.last == 0:
         yield f"{path} is empty."
@@ -114,10 +114,10 @@ def _notices(path: str, found: LineRange) -> Iterator[str]:
 
 
 def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:
-    """Whether ``.gitignore`` names a file, or all that is in a folder."""
+    """Tells whether ``.gitignore`` names an entry, or everything in a folder."""
     names, stopped = find_files(folder)
     if stopped:
-        return lambda _: False  # rather all than some at random
+        return lambda _: False  # showing everything beats leaving out at random
     prefix = "" if path == "." else f"{path}/"
     shown = {f"{prefix}{name}" for name in names}
     folders = {f"{folder}/" for name in shown for folder in _above(name)}
@@ -137,7 +137,7 @@ def _above(name: str) -> Iterator[str]:
 
 
 def _bounded(entries: Iterable[str]) -> Iterator[str]:
-    """As many as fit, and that there are more."""
+    """As many entries as fit, and a notice if there are more."""
     room = MAX_CHARACTERS
     try:
         for count, entry in enumerate(entries):

@@ -48,7 +48,7 @@ class Toolbox:
 
     @property
     def place(self) -> str:
-        """Where the tools work, and what their commands can reach: differs where that does."""
+        """Identifies where the tools work and what their commands can reach."""
         return f"{self.workspace.root}\0{self.sandbox!r}"
 
     @property
@@ -57,13 +57,12 @@ class Toolbox:
         return tuple(tool.spec for tool in self._tools.values())
 
     def check(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
-        """``args`` as the verdict sees them: typed, paths resolved. Blocks.
+        """``args`` as the verdict sees them: typed, with paths and the URL resolved. Blocks.
 
-        Raises ``InvalidCallError`` for arguments that do not fit the tool, and for
-        a path that leads out of the workspace.
+        Raises ``InvalidCallError`` for arguments that do not fit the tool, and for a path that
+        leads out of the workspace.
         """
         checked = self.validate(tool, args)
-        _resolve_url(tool, checked)
         for name in _paths(tool, checked):
             checked[name] = self.workspace.resolve(checked[name])
             if tool.spec.effect.reads_files:
@@ -71,18 +70,17 @@ class Toolbox:
         return checked
 
     def _check_home(self, path: str) -> None:
-        """Refuse what means the home folder: a person would be asked about a file of no folder."""
+        """Refuse ``~``: a person would be asked about a file in a folder that is not there."""
         first = path.partition("/")[0]
         if first.startswith("~") and not os.path.lexists(self.workspace.root / first):
             raise InvalidCallError(
-                f"path {path!r}: {first!r} is not in the workspace, and means no other folder; "
+                f"path {path!r}: {first!r} is not in the workspace, and means no other; "
                 "give a path relative to the workspace"
             )
 
     def check_at_once(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any] | None:
-        """As ``check``, without blocking; None where a path takes a closer look."""
+        """Like ``check`` without blocking; None if a path needs a closer look."""
         checked = self.validate(tool, args)
-        _resolve_url(tool, checked)
         for name in _paths(tool, checked):
             found = self.workspace.resolve_at_once(checked[name])
             if found is None:
@@ -91,11 +89,10 @@ class Toolbox:
         return checked
 
     def validate(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
-        """``args`` checked against the tool's schema, defaults filled in.
+        """``args`` checked against the tool's schema, with defaults, and the URL in one spelling.
 
-        Raises ``InvalidCallError`` naming every argument that does not fit. An
-        argument that the tool does not have is refused rather than dropped: what
-        a person approved is what runs.
+        Raises ``InvalidCallError`` that names every argument that does not fit. An argument that
+        the tool does not have is refused, not dropped: what a person approved is what runs.
         """
         schema = tool.runnable.args_schema
         assert isinstance(schema, type) and issubclass(schema, BaseModel)
@@ -109,28 +106,29 @@ class Toolbox:
                 f"it has: {', '.join(schema.model_fields)}"
             )
         try:
-            return schema.model_validate(dict(args)).model_dump()
+            checked = schema.model_validate(dict(args)).model_dump()
         except ValidationError as error:
             problems = "; ".join(
                 f"{'.'.join(map(str, problem['loc']))}: {problem['msg']} (got {problem['input']!r})"
                 for problem in error.errors()
             )
             raise InvalidCallError(f"{tool.spec.name}: {problems}") from error
+        url = tool.spec.url
+        if url is not None and checked[url] is not None:
+            checked[url] = _resolve_url(tool, checked[url])
+        return checked
 
 
 def _paths(tool: Tool, checked: Mapping[str, Any]) -> list[str]:
-    """The arguments that name a file."""
+    """The arguments that name a file and have a value."""
     return [name for name in tool.spec.paths if checked.get(name) is not None]
 
 
-def _resolve_url(tool: Tool, checked: dict[str, Any]) -> None:
-    name = tool.spec.url
-    if name is None or checked.get(name) is None:
-        return
+def _resolve_url(tool: Tool, url: str) -> str:
     try:
-        checked[name] = str(parse_url(checked[name]))
+        return str(parse_url(url))
     except ValueError as error:
-        raise InvalidCallError(f"{tool.spec.name}: {name} {checked[name]!r}: {error}") from error
+        raise InvalidCallError(f"{tool.spec.name}: {url!r}: {error}") from error
 
 
 def build_toolbox(
@@ -139,10 +137,10 @@ def build_toolbox(
     commands: Commands | None = None,
     allowed_hosts: tuple[str, ...] = (),
 ) -> Toolbox:
-    """All tools on ``workspace``, with the catalog's modes as the ones that can be named.
+    """All tools on ``workspace``, with the catalog's modes as those that a switch can name.
 
-    Without ``commands`` they run with the rights of whoever runs this. Raises
-    ``ConfigurationError`` for a list of tools that does not hold.
+    Without ``commands``, commands run with all the rights of this process. Raises
+    ``ConfigurationError`` for an error in the list of tools.
     """
     commands = commands or Commands()
     modes = {slug: catalog[slug] for slug in catalog}
@@ -151,7 +149,7 @@ def build_toolbox(
 
 
 def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:
-    """What the rules must know of every tool; the same whatever the modes."""
+    """What the rules must know of every tool, which does not depend on the modes."""
     return tuple(tool.spec for tool in make_tools(TOOLS, ToolDeps(workspace)))
 
 

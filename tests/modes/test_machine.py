@@ -1,4 +1,4 @@
-"""The state machine: exactly the moves in the table, and no other."""
+"""The state machine: exactly the moves in the table, and no others."""
 
 import itertools
 import sys
@@ -108,7 +108,7 @@ def test_a_slug_that_is_the_name_of_something_else(slug: str, node: str) -> None
 
 
 def test_threads_may_share_it(machine: Machine) -> None:
-    """One chart under threads loses results; the machine makes one for each send."""
+    """A chart under threads loses results; the machine sends one event at a time."""
     wrong: list[Configuration] = []
 
     def work(mode: str) -> None:

@@ -1,20 +1,38 @@
-"""The verdict as a table: mode x tool x policy."""
+"""The verdict: the rows of ``verdicts.yaml``, and what a table of rows cannot say."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from graph.approvals.judging import CallContext, judge
+from graph.configuration.loading import AgentLoader
+from graph.deps import AgentDeps
+from graph.settings import Settings
 from modes.effects import EFFECTS
-from modes.errors import FileRestrictionError, NotAllowedError
+from modes.errors import FileRestrictionError, InvalidCallError, NotAllowedError
+from modes.mode import UserRules
 from modes.policy import Approvals, verdict
 from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
 from tests.harness.modes import load_test_catalog
+from tests.harness.place import in_sandbox
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
+SETS: list[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("verdicts.yaml").read_text(encoding="utf-8")
+)
+ROWS = [
+    pytest.param(number, row, id=f"{number}-{'-'.join(map(str, row))}")
+    for number, one in enumerate(SETS)
+    for row in one["rows"]
+]
 CATALOG = load_test_catalog()
+MOVE = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
+HIDING = ToolSpec("move_file", EFFECTS["edit"], "edit")
 ARGS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "a.py"},
     "list_files": {"path": "."},
@@ -27,72 +45,128 @@ ARGS: dict[str, dict[str, Any]] = {
     "update_todo_list": {"todos": []},
     "attempt_completion": {"result": "x"},
 }
-# Columns: ask, architect, code under manual, code under auto.
-TABLE = """
-read_file              allow  allow  allow  allow
-list_files             allow  allow  allow  allow
-search_files           allow  allow  allow  allow
-write_file             deny   deny   ask    allow
-edit_file              deny   deny   ask    allow
-execute_command        deny   deny   ask    ask
-switch_mode            ask    ask    ask    ask
-ask_followup_question  ask    ask    ask    ask
-update_todo_list       allow  allow  allow  allow
-attempt_completion     allow  allow  allow  allow
-"""
-COLUMNS = [("ask", "manual"), ("architect", "manual"), ("code", "manual"), ("code", "auto")]
-CASES = [
-    (tool, mode, policy, kind)
-    for tool, *kinds in (line.split() for line in TABLE.strip().splitlines())
-    for (mode, policy), kind in zip(COLUMNS, kinds, strict=True)
-]
 
 
-@pytest.mark.parametrize(("tool", "mode", "policy", "kind"), CASES)
-def test_table(tmp_path: Path, tool: str, mode: str, policy: str, kind: str) -> None:
-    toolbox = build_toolbox(Workspace(tmp_path), CATALOG)
-    found = verdict(CATALOG[mode], toolbox[tool].spec, ARGS[tool], Approvals(policy))
-    assert found.kind == kind
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("verdicts")
+
+
+@cache
+def deps_of(folder: Path, number: int) -> AgentDeps:
+    home, workspace = folder / f"home{number}", folder / f"workspace{number}"
+    outside = folder / f"outside{number}"
+    for name in ("src/app.py", "docs/guide.md", "secrets/key.txt", "notes.md"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("x")
+    for made in (home, outside):
+        made.mkdir()
+    (outside / "x.md").write_text("x")
+    links = {
+        "looks.md": "src/app.py",
+        "looks.py": "docs/guide.md",
+        "plans": "docs",
+        "hidden": ".env",
+    }
+    links |= {"out.md": str(outside / "x.md"), "away": str(outside)}
+    for name, target in links.items():
+        (workspace / name).symlink_to(target)
+    texts = {
+        workspace / ".kilocodemodes": "modes",
+        workspace / ".roomodes": "roo",
+        home / "custom_modes.yaml": "global",
+        home / "custom_modes.json": "global_json",
+        home / "permissions.yaml": "permissions",
+    }
+    for file, key in texts.items():
+        if key in SETS[number]:
+            file.write_text(SETS[number][key])
+    deps = AgentLoader(
+        Settings(workspace=workspace, config_folder=home, trust_workspace=True, model="offline")
+    ).deps()
+    assert not [notice for notice in deps.notices if "browser" not in notice]
+    return in_sandbox(deps) if SETS[number].get("sandbox", True) else deps
+
+
+def arguments(deps: AgentDeps, tool: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, str):
+        return dict(given)
+    try:
+        spec = deps.toolbox[tool].spec
+    except InvalidCallError:
+        return {"path": given}
+    if spec.effect.switches_mode:
+        return {"mode_slug": given, "reason": "because"}
+    rest = {"write_file": {"content": "x"}, "edit_file": {"old": "x", "new": "y"}}.get(tool, {})
+    return {spec.command or spec.paths[0]: given, **rest}
+
+
+@pytest.mark.parametrize(("number", "row"), ROWS)
+async def test_row(folder: Path, number: int, row: list[Any]) -> None:
+    mode, tool, given, approvals, expected = row
+    deps = deps_of(folder, number)
+    context = CallContext(deps.catalog[mode], Approvals(approvals))
+    args = arguments(deps, tool, given)
+    judged = await judge(deps, context, {"name": tool, "args": args, "id": "1"})
+    found = judged.verdict
+    is_error = found.kind == "deny" and expected not in ("allow", "ask", "deny")
+    assert (found.error.__name__ if is_error else found.kind) == expected, found.reason
     assert found.reason
 
 
-def specs_of_the_table(folder: Path) -> list[ToolSpec]:
-    """A clone's own tools are not in it."""
-    toolbox = build_toolbox(Workspace(folder), CATALOG)
-    return [toolbox[name].spec for name in ARGS]
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToolSpec]:
+    """The tools that ``ARGS`` has arguments for."""
+    toolbox = build_toolbox(Workspace(tmp_path_factory.mktemp("tools")), CATALOG)
+    return {name: toolbox[name].spec for name in ARGS}
 
 
-@pytest.mark.parametrize("mode", list(CATALOG))
 @pytest.mark.parametrize("policy", list(Approvals))
-def test_what_is_bound_is_what_may_run(tmp_path: Path, mode: str, policy: Approvals) -> None:
-    for spec in specs_of_the_table(tmp_path):
-        if verdict(CATALOG[mode], spec, None, policy).kind == "deny":
-            assert verdict(CATALOG[mode], spec, ARGS[spec.name], policy).kind == "deny"
+@pytest.mark.parametrize("mode", list(CATALOG))
+def test_what_is_not_bound_does_not_run(
+    specs: dict[str, ToolSpec], mode: str, policy: Approvals
+) -> None:
+    denied = [
+        spec for spec in specs.values() if verdict(CATALOG[mode], spec, None, policy).kind == "deny"
+    ]
+    for spec in denied:
+        assert verdict(CATALOG[mode], spec, ARGS[spec.name], policy).kind == "deny"
+
+
+def test_a_tool_that_the_user_denies_is_not_bound(specs: dict[str, ToolSpec]) -> None:
+    rules: dict[str, dict[str, Kind]] = {"read_file": {"*": "deny"}, "write_file": {"a": "deny"}}
+    mode = CATALOG["code"].model_copy(update={"denials": (UserRules(rules, "mine"),)})
+    bound = {
+        name: verdict(mode, spec, None, Approvals.AUTO).kind
+        for name, spec in specs.items()
+        if name in rules
+    }
+    assert bound == {"read_file": "deny", "write_file": "allow"}
 
 
 def test_a_tool_that_hides_its_files_is_refused_where_files_are_restricted() -> None:
-    move = ToolSpec("move_file", EFFECTS["edit"], "edit")
     for args in (None, {"source": "a.md", "target": "b.py"}):
-        assert verdict(CATALOG["architect"], move, args, Approvals.AUTO).kind == "deny"
-        assert verdict(CATALOG["code"], move, args, Approvals.AUTO).kind == "allow"
+        assert verdict(CATALOG["architect"], HIDING, args, Approvals.AUTO).kind == "deny"
+        assert verdict(CATALOG["code"], HIDING, args, Approvals.AUTO).kind == "allow"
 
 
-def test_a_restricted_file_has_an_error_of_its_own(tmp_path: Path) -> None:
-    write = build_toolbox(Workspace(tmp_path), CATALOG)["write_file"].spec
-    architect, ask = CATALOG["architect"], CATALOG["ask"]
-    args = {"path": "a.md", "content": ""}
-    assert verdict(architect, write, args, Approvals.MANUAL).kind == "ask"
-    restricted = verdict(architect, write, {**args, "path": "a.md\n"}, Approvals.AUTO)
-    assert (restricted.kind, restricted.error) == ("deny", FileRestrictionError)
-    assert verdict(ask, write, args, Approvals.AUTO).error is NotAllowedError
+def test_a_restricted_file_has_its_own_error(specs: dict[str, ToolSpec]) -> None:
+    def error(mode: str, path: str) -> type[Exception]:
+        args = {"path": path, "content": ""}
+        found = verdict(CATALOG[mode], specs["write_file"], args, Approvals.AUTO)
+        assert found.kind == "deny"
+        return found.error
+
+    assert error("architect", "a.py") is error("architect", "a.md\n") is FileRestrictionError
+    assert error("ask", "a.md") is NotAllowedError
 
 
-def test_no_memory_decides_for_a_person(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ARGS)
+def test_no_memory_decides_for_a_person(specs: dict[str, ToolSpec], name: str) -> None:
     everything = [("*", False)]
-    for spec in specs_of_the_table(tmp_path):
-        found = verdict(CATALOG["code"], spec, ARGS[spec.name], Approvals.MANUAL, everything)
-        asks = not spec.effect.can_be_allowed
-        assert found.kind == ("ask" if asks else "allow"), spec.name
+    found = verdict(CATALOG["code"], specs[name], ARGS[name], Approvals.MANUAL, everything)
+    asks = name in ("switch_mode", "ask_followup_question")
+    assert found.kind == ("ask" if asks else "allow")
 
 
 @pytest.mark.parametrize(
@@ -107,9 +181,8 @@ def test_no_memory_decides_for_a_person(tmp_path: Path) -> None:
     ],
 )
 def test_each_path_of_a_call_counts(paths: tuple[str, str | None], kind: str) -> None:
-    move = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
-    args = dict(zip(move.paths, paths, strict=True))
-    assert verdict(CATALOG["architect"], move, args, Approvals.AUTO).kind == kind
+    args = dict(zip(MOVE.paths, paths, strict=True))
+    assert verdict(CATALOG["architect"], MOVE, args, Approvals.AUTO).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -123,15 +196,18 @@ def test_each_path_of_a_call_counts(paths: tuple[str, str | None], kind: str) ->
     ],
 )
 def test_each_path_of_a_call_counts_for_rules(rules: dict[str, Kind], kind: str) -> None:
-    move = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
     mode = CATALOG["code"].model_copy(update={"permissions": {"move_file": rules}})
     args = {"source": "docs/a", "target": "src/b"}
-    assert verdict(mode, move, args, Approvals.AUTO).kind == kind
+    assert verdict(mode, MOVE, args, Approvals.AUTO).kind == kind
 
 
-@pytest.mark.parametrize("line", ["true;" * 5000 + "rm x", "x " * 50_000, "x" * 50_000])
-def test_a_line_made_to_be_long_asks(tmp_path: Path, line: str) -> None:
-    command = build_toolbox(Workspace(tmp_path), CATALOG)["execute_command"].spec
+@pytest.mark.parametrize(
+    "line",
+    ["true;" * 5000 + "rm x", "x " * 50_000, "x" * 50_000],
+    ids=["commands", "words", "one"],
+)
+def test_a_line_made_to_be_long_asks(specs: dict[str, ToolSpec], line: str) -> None:
     rules = {"execute_command": {"*": "allow", "rm *": "deny"}}
     mode = CATALOG["code"].model_copy(update={"permissions": rules})
+    command = specs["execute_command"]
     assert verdict(mode, command, {"command": line}, Approvals.AUTO).kind == "ask"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from modes.errors import ConfigurationError
+from modes.errors import ConfigurationError, InvalidCallError
 from tests.harness.modes import load_test_catalog
 from tools import GROUPS, IN_EVERY_MODE, TOOLS
 from tools.deps import ToolDeps
@@ -68,6 +68,16 @@ def test_two_tools_of_one_name(tmp_path: Path) -> None:
     assert str(refused.value) == (
         f"two tools are called 'fetch_url', in {here} and {here}; rename one of them"
     )
+
+
+@pytest.mark.parametrize("check", [Toolbox.validate, Toolbox.check, Toolbox.check_at_once])
+def test_a_url_is_judged_and_fetched_in_one_spelling(tmp_path: Path, check: Any) -> None:
+    (tool,) = my_tools(ToolDeps(Workspace(tmp_path)))
+    toolbox = Toolbox(Workspace(tmp_path), [tool])
+    found = check(toolbox, tool, {"url": "HTTPS://Docs.python.org.:443/a/../b%2e"})
+    assert found == {"url": "https://docs.python.org/b.", "depth": 1}
+    with pytest.raises(InvalidCallError, match="user name"):
+        check(toolbox, tool, {"url": "https://docs.python.org@evil.example/"})
 
 
 def test_the_group_of_a_tool_is_the_one_of_its_line(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Modes files as users and strangers write them: what loads, what is refused, what it says."""
+"""Modes files as users and strangers write them: what loads, what is refused, and the message."""
 
 from typing import Any
 
@@ -24,7 +24,6 @@ AS_JSON = """
         "\ufeff" + AS_JSON,
         AS_JSON.replace("\n", "\r\n\t"),
         "{customModes: [{slug: a, name: A, roleDefinition: r}]}",
-        "base: &base {name: A, roleDefinition: r}\n".replace("base: ", "") and HEAD,
         HEAD + "  customInstructions: |\n    one\n    two\n",
         HEAD + "  groups: &all [read, edit]\n- {slug: b, name: B, roleDefinition: r, groups: *all}",
     ],
@@ -37,10 +36,10 @@ def test_files_of_kilo_and_roo_load_as_they_are(text: str) -> None:
 
 def test_every_field_arrives() -> None:
     (mode,) = parse_modes(AS_JSON, "f").modes
-    assert mode.when_to_use == "w"
-    assert mode.description == "d"
-    assert mode.custom_instructions == "c"
+    assert (mode.when_to_use, mode.description, mode.custom_instructions) == ("w", "d", "c")
     assert [grant.file_regex for grant in mode.groups] == [None, r"\.md$"]
+    assert mode.grant("edit") is mode.groups[1]
+    assert mode.grant("mcp") is None
 
 
 @pytest.mark.parametrize("group", ["browser", "[browser, {}]", "modes"])
@@ -68,7 +67,6 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
     ("text", "says"),
     [
         ("", "f: the file is empty"),
-        ("  \n\n", "f: the file is empty"),
         ("# nothing\n", "the file is empty"),
         (": : :", "neither YAML nor JSON"),
         ("{", "neither YAML nor JSON"),
@@ -78,7 +76,6 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
         ("modes: []", "['modes']"),
         ("customModes: []\nmore: 1", "'more'"),
         ("customModes: a", "is a list of at most 1000 modes (got 'a')"),
-        ("customModes: {slug: a}", "is a list of at most"),
         ("customModes: [a]", "customModes.0"),
         ("customModes: [null]", "customModes.0"),
         ("customModes: [{}]", "slug"),
@@ -91,6 +88,7 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
         (HEAD.replace("slug: a", "slug: ä"), "'ä'"),
         (HEAD.replace("slug: a", "slug: ٣"), "slug"),
         (HEAD.replace("slug: a", "slug: ["), "neither YAML"),
+        (HEAD.replace("slug: a", "slug: ''"), "slug: has other characters"),
         (HEAD.replace("slug: a", "slug: []"), "slug: is not text"),
         (HEAD.replace("slug: a", "slug: " + "a" * 101), "at most 100"),
         (HEAD.replace("name: A", "name: " + "a" * 101), "at most 100"),
@@ -98,16 +96,15 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
         (HEAD.replace("name: A", 'name: "A\\u202eB"'), "printable"),
         (HEAD.replace("name: A", 'name: "A\\u2800B"'), "printable"),
         (HEAD.replace("name: A", "name: ''"), "mode 'a': name"),
+        (HEAD.replace("name: A", 'name: " \\t"'), "mode 'a': name"),
         (HEAD.replace("name: A", "name: [A]"), "mode 'a': name"),
         (HEAD.replace("name: A", 'name: "A\\nB"'), "mode 'a': name"),
         (HEAD.replace("roleDefinition: r", "roleDefinition: '  '"), "roleDefinition"),
         (HEAD.replace("  roleDefinition: r\n", ""), "roleDefinition: is missing"),
         (HEAD + "  groups: ['']", "groups.0.group"),
         (HEAD + "  groups: [read, read]", "group 'read' is there twice"),
-        (HEAD + "  groups: [read, [read, {}]]", "twice"),
         (HEAD + "  groups: read", "groups"),
         (HEAD + "  groups: [[edit, {fileRegex: '('}]]", "'(' is no regular expression"),
-        (HEAD + "  groups: [[edit, {fileRegex: '(?P<x'}]]", "is no regular expression"),
         (HEAD + "  groups: [[edit, {fileRegex: 'a{99999999}'}]]", "repeats too much"),
         (HEAD + "  groups: [[edit, {fileRegex: '((a{999}){999}){999}'}]]", "999 x 999 x 999"),
         (HEAD + f"  groups: [[edit, {{fileRegex: '{'a' * 1001}'}}]]", "1001 characters"),
@@ -121,7 +118,7 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
             "an empty fileRegex",
         ),
         (HEAD + "  groups: [[read, {group: command}]]", "unknown key 'group'"),
-        (HEAD + "  groups: [" + "read, " * 50_000 + "]", "50000 groups"),
+        (HEAD + "  groups: [" + "read, " * 500 + "]", "500 groups"),
         (HEAD + "  groups: [[edit, {fileRegex: '(?x)a{ 9999999}'}]]", "may not hold '(?x'"),
         (HEAD + "  groups: [[edit, {fileRegex: 'a(?R)?b'}]]", "may not hold '(?R'"),
         (HEAD + "  groups: [[edit, {fileRegex: '(a)(?1)'}]]", "may not hold '(?1'"),
@@ -133,7 +130,6 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
         (HEAD + "  groups: [[edit, {}, {}]]", "groups.0"),
         (HEAD + "  tools: [read_file]", "tools"),
         (HEAD + "  origin: {level: built-in}", "origin"),
-        (HEAD + "  standing: []", "standing"),
         (HEAD + "  model: gpt", "model"),
         (HEAD + "  model: ''", "model"),
         (HEAD + "  permissions: {write_file: maybe}", "'maybe'"),
@@ -146,7 +142,7 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
         ("customModes:\n" + "- a\n" * 200_000, "values"),
         ("customModes:\n" + "- a\n" * 1001, "at most 1000 modes"),
         ("x: &x " + "y" * 100_000 + "\ny: [" + "*x, " * 1000 + "]", "values"),
-        ("".join(f"k{number}: 1\n" for number in range(60_000)) + "k0: 2", "'k0' is there twice"),
+        ("".join(f"k{number}: 1\n" for number in range(2_000)) + "k0: 2", "'k0' is there twice"),
         ('!!python/object/apply:os.system ["true"]', "customModes"),
         ("customModes: []\n---\ncustomModes: []", "neither YAML nor JSON"),
         ("customModes: []\n# " + "x" * 10_000_000, f"{MAX_CHARACTERS} are the limit"),
@@ -171,6 +167,8 @@ def test_aliases_that_explode() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("", {}),
+        ("# nothing yet\n", {}),
         ("write_file: ask", {"write_file": {"*": "ask"}}),
         ('{"write_file": {"a": "deny"}}', {"write_file": {"a": "deny"}}),
     ],
@@ -183,8 +181,3 @@ def test_permissions(text: str, expected: Any) -> None:
 def test_broken_permissions(text: str) -> None:
     with pytest.raises(ModeFileError, match=r"^f: "):
         parse_permissions(text, "f")
-
-
-@pytest.mark.parametrize("text", ["", "# nothing yet\n"])
-def test_no_permissions_yet(text: str) -> None:
-    assert parse_permissions(text, "f") == {}
