@@ -3,9 +3,8 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,11 +12,12 @@ from langchain_core.language_models import BaseChatModel
 
 TIME_LIMIT = 600.0
 """Seconds without a byte before a request is given up, with every provider."""
-_LIMITS: dict[str, float] = {
+_LIMITS: dict[str, Any] = {
     "max_retries": 0,  # graph/models/bound_model.py decides how often a model is asked
     **dict.fromkeys(("timeout", "request_timeout", "default_request_timeout"), TIME_LIMIT),
     # LangChain's default ends a stream of OpenAI's after two minutes of silent reasoning.
     "stream_chunk_timeout": TIME_LIMIT,
+    "client_kwargs": {"timeout": TIME_LIMIT},  # of Ollama's
 }
 """What the fields of integrations are called that set a limit, and the values."""
 
@@ -43,8 +43,6 @@ class Provider:
     default_address: str = ""
     needs_key_elsewhere: bool = True
     """Whether a server at another address needs a key too."""
-    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """More arguments for ``init_chat_model``."""
 
     @property
     def example(self) -> str:
@@ -87,9 +85,7 @@ class Provider:
 
     def get_arguments(self, model: str) -> dict[str, Any]:
         """The arguments for ``init_chat_model``, beside the model's name."""
-        given = dict(self.parameters)
-        if self.extra == "openai":
-            given |= choose_openai_api(model, self.address())
+        given = choose_openai_api(model, self.address()) if self.extra == "openai" else {}
         if self.key and not os.environ.get(self.key):
             given["api_key"] = "none"  # the client insists on one, the server does not
         return given
@@ -140,9 +136,6 @@ PROVIDERS: Mapping[str, Provider] = {
         needs_key_elsewhere=False,
     ),
     "ollama": Provider(
-        "ollama",
-        addresses=("OLLAMA_HOST",),
-        default_address="http://127.0.0.1:11434",
-        parameters=MappingProxyType({"client_kwargs": {"timeout": TIME_LIMIT}}),
+        "ollama", addresses=("OLLAMA_HOST",), default_address="http://127.0.0.1:11434"
     ),
 }
