@@ -1,41 +1,42 @@
-"""``workspace_lock``: one command at a time in a workspace, whoever started it.
+"""One command at a time in a workspace, whoever started it.
 
-One that changes folders while another one's sandbox is made could lead its mounts astray.
+A command that changes folders while another one's sandbox is made could lead its mounts astray.
 """
 
 import asyncio
 import fcntl
 import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from modes.errors import ToolFailedError
 
-SECONDS_BETWEEN = 0.02
+SECONDS_BETWEEN_TRIES = 0.02
 TOLD_AFTER_SECONDS = 1
 
 
 @asynccontextmanager
 async def workspace_lock(workspace: Path, emit: Callable[[str], None]) -> AsyncIterator[None]:
-    """Wait until no other command runs in the workspace; also across processes.
+    """Wait until no other command runs in the workspace, of this process or another.
 
     Raises ``ToolFailedError`` on a file system that has no locks.
     """
     descriptor = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        waited = 0.0
-        while not _is_locked(descriptor):
-            await asyncio.sleep(SECONDS_BETWEEN)
-            if waited < TOLD_AFTER_SECONDS <= waited + SECONDS_BETWEEN:
+        tell_at = time.monotonic() + TOLD_AFTER_SECONDS
+        while not _try_lock(descriptor):
+            if time.monotonic() > tell_at:
                 emit("[waits for another command in this workspace]\n")
-            waited += SECONDS_BETWEEN
+                tell_at = float("inf")
+            await asyncio.sleep(SECONDS_BETWEEN_TRIES)
         yield
     finally:
         os.close(descriptor)
 
 
-def _is_locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -209,6 +209,16 @@ def test_what_is_not_a_file(how: None, place: Workspace, kind: str) -> None:
     server.close()
 
 
+def test_what_the_agent_has_locks_on_is_not_opened(workspace: Path, outside: Path) -> None:
+    """By no name: POSIX would release the locks."""
+    os.link(outside / "file", workspace / "linked")
+    place = Workspace(workspace, [outside / "file", outside / "missing"])
+    for attempt in (lambda: place.read("linked"), lambda: place.write("linked", "x")):
+        with pytest.raises(ToolFailedError, match="is the agent's own"):
+            attempt()
+    assert (outside / "file").read_text() == "theirs"
+
+
 class SwappingEditor:
     """An editor for which somebody puts a link into a folder's place, before it opens the file."""
 
