@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from tests.provider import binding
-from tests.provider.script import Answer, Asked, Failure, Ids, pieces, words
+from tests.provider.script import ERRORS, Answer, Asked, Failure, Ids, pieces, words
 
 PATH = "/v1/messages"
 ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -21,35 +21,6 @@ BLOCK_KEYS = {
     "tool_result": {"type", "tool_use_id", "content", "is_error", "cache_control"},
     "image": {"type", "source", "cache_control"},
     "document": {"type", "source", "title", "context", "citations", "cache_control"},
-}
-
-_ERRORS = {
-    "key": (401, "authentication_error", "invalid x-api-key"),
-    "permission": (
-        403,
-        "permission_error",
-        "Your API key does not have permission to use the specified resource.",
-    ),
-    "rate": (
-        429,
-        "rate_limit_error",
-        "This request would exceed your organization's rate limit of 30,000 input tokens per "
-        "minute.",
-    ),
-    "quota": (
-        400,
-        "invalid_request_error",
-        "Your credit balance is too low to access the Anthropic API.",
-    ),
-    "server": (500, "api_error", "Internal server error"),
-    "overloaded": (529, "overloaded_error", "Overloaded"),
-    "context": (
-        400,
-        "invalid_request_error",
-        "prompt is too long: 210111 tokens > 200000 maximum",
-    ),
-    "model": (404, "not_found_error", "model: {model}"),
-    "request": (400, "invalid_request_error", "invalid request"),
 }
 
 
@@ -73,10 +44,10 @@ def given_key(headers: Mapping[str, str]) -> str:
 
 def failure(failed: Failure, _: str, body: dict[str, Any], ids: Ids) -> tuple[int, dict[str, Any]]:
     """The status and the body of an error."""
-    status, kind, text = _ERRORS[failed.kind]
-    message = failed.message or text.format(model=body.get("model"))
-    error = {"type": kind, "message": message}
-    return status, {"type": "error", "error": error, "request_id": ids.new("req_0", 23)}
+    found = ERRORS["anthropic"][failed.kind]
+    message = failed.message or found["text"].format(model=body.get("model"))
+    error = {**found["error"], "message": message}
+    return found["status"], {"type": "error", "error": error, "request_id": ids.new("req_0", 23)}
 
 
 def asked(body: dict[str, Any]) -> Asked:

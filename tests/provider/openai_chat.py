@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-from tests.provider.script import Answer, Asked, Call, Failure, Ids, pieces, words
+from tests.provider.script import ERRORS, Answer, Asked, Call, Failure, Ids, pieces, words
 
 PATH = "/v1/chat/completions"
 CREATED = 1_767_225_600
@@ -19,69 +19,6 @@ MESSAGE_KEYS = frozenset(
 )
 
 PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
-
-_ERRORS: dict[str, tuple[int, str, str, str | None, str | None]] = {
-    "key": (
-        401,
-        "Incorrect API key provided: {key}. You can find your API key at "
-        "https://platform.openai.com/account/api-keys.",
-        "invalid_request_error",
-        None,
-        "invalid_api_key",
-    ),
-    "permission": (
-        403,
-        "Project does not have access to model {model}.",
-        "invalid_request_error",
-        None,
-        "model_not_found",
-    ),
-    "rate": (
-        429,
-        "Rate limit reached for {model} on tokens per min (TPM): Limit 200000, Used 199000, "
-        "Requested 4000.",
-        "tokens",
-        None,
-        "rate_limit_exceeded",
-    ),
-    "quota": (
-        429,
-        "You exceeded your current quota, please check your plan and billing details.",
-        "insufficient_quota",
-        None,
-        "insufficient_quota",
-    ),
-    "server": (
-        500,
-        "The server had an error while processing your request. Sorry about that!",
-        "server_error",
-        None,
-        None,
-    ),
-    "overloaded": (
-        503,
-        "That model is currently overloaded with other requests.",
-        "server_error",
-        None,
-        None,
-    ),
-    "context": (
-        400,
-        "This model's maximum context length is 128000 tokens. However, your messages resulted "
-        "in 130111 tokens. Please reduce the length of the messages.",
-        "invalid_request_error",
-        "messages",
-        "context_length_exceeded",
-    ),
-    "model": (
-        404,
-        "The model `{model}` does not exist or you do not have access to it.",
-        "invalid_request_error",
-        None,
-        "model_not_found",
-    ),
-    "request": (400, "Invalid request.", "invalid_request_error", None, None),
-}
 
 
 def headers(ids: Ids) -> dict[str, str]:
@@ -103,11 +40,13 @@ def given_key(headers: Mapping[str, str]) -> str:
     return headers.get("authorization", "").removeprefix("Bearer ")
 
 
-def failure(failed: Failure, key: str, body: dict[str, Any], _: Ids) -> tuple[int, dict[str, Any]]:
+def failure(
+    failed: Failure, key: str, body: dict[str, Any], _: Ids, wire: str = "openai"
+) -> tuple[int, dict[str, Any]]:
     """The status and the body of an error."""
-    status, text, kind, param, code = _ERRORS[failed.kind]
-    message = failed.message or text.format(key=key, model=body.get("model"))
-    return status, {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    found = ERRORS[wire][failed.kind]
+    message = failed.message or found["text"].format(key=key, model=body.get("model"))
+    return found["status"], {"error": {"message": message, **found["error"]}}
 
 
 def asked(body: dict[str, Any]) -> Asked:

@@ -9,32 +9,19 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from tests.provider import openai_chat
 from tests.provider.openai_chat import CREATED, compact, given_key, headers
 from tests.provider.responses_input import ENCRYPTED, problem, reasons
-from tests.provider.script import Answer, Asked, Call, Failure, Ids, pieces, words
+from tests.provider.script import ERRORS, Answer, Asked, Call, Failure, Ids, pieces, words
 
 __all__ = ["given_key", "headers", "problem"]
 
 Json = dict[str, Any]
 
 PATH = "/v1/responses"
-_ERRORS = {
-    "context": (
-        "Your input exceeds the context window of this model. Please adjust your input and try "
-        "again.",
-        "input",
-        "context_length_exceeded",
-    ),
-    "model": ("The requested model '{model}' does not exist.", "model", "model_not_found"),
-}
 
 
 def failure(failed: Failure, key: str, body: Json, ids: Ids) -> tuple[int, Json]:
     """The status and the body of an error."""
-    if failed.kind not in _ERRORS or failed.message:
-        return openai_chat.failure(failed, key, body, ids)
-    text, param, code = _ERRORS[failed.kind]
-    message = text.format(model=body.get("model"))
-    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
-    return 400, {"error": error}
+    is_own = failed.kind in ERRORS["responses"] and not failed.message
+    return openai_chat.failure(failed, key, body, ids, "responses" if is_own else "openai")
 
 
 def asked(body: Json) -> Asked:

@@ -3,13 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any, Literal
 
+import yaml
 from langchain_core.messages import BaseMessage
 
 from graph.models.offline import respond
 
+ERRORS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
+    (Path(__file__).parent / "errors.yaml").read_text(encoding="utf-8")
+)
+"""By service and kind of failure."""
 Ending = Literal["whole", "broken", "silent"]
 
 

@@ -366,7 +366,10 @@ async def never(scope: Scope, receive: Receive, send: Send) -> None:
 
 def test_no_websocket_reaches_the_server() -> None:
     client = TestClient(Gate(never), base_url="http://localhost")
-    with pytest.raises(WebSocketDisconnect) as caught, client.websocket_connect("ws://localhost/ok"):
+    with (
+        pytest.raises(WebSocketDisconnect) as caught,
+        client.websocket_connect("ws://localhost/ok"),
+    ):
         pass
     assert "no WebSockets" in caught.value.reason
 
