@@ -50,12 +50,6 @@ def last_answer(messages: Sequence[AnyMessage]) -> AIMessage | None:
     return next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
 
 
-def is_only_call(messages: Sequence[AnyMessage]) -> bool:
-    """Whether the last assistant message made a single call."""
-    last = last_answer(messages)
-    return last is not None and len(last.tool_calls) == 1
-
-
 def repair(
     messages: Sequence[AnyMessage], running: Collection[str] = (), text: str = NOT_RUN
 ) -> list[AnyMessage]:
