@@ -49,7 +49,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.when == "call":
         tape = item.stash.get(TAPE, None)
         if tape is not None and tape.player is not None and tape.player.refused:
-            # Whatever came of it: this is the cause.
+            # This is the cause, whatever the test made of it.
             report.outcome = "failed"
             report.longrepr = tape.player.refused[0]
         item.stash[PASSED] = report.passed
@@ -66,7 +66,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture(scope="session", autouse=True)
 def loopback_only_for_processes(pytestconfig: pytest.Config) -> Iterator[None]:
-    """The same for every Python process that a test starts: it imports sitecustomize by itself."""
+    """The same for Python processes that tests start: Python imports this sitecustomize itself."""
     with pytest.MonkeyPatch.context() as patch:
         if not pytestconfig.getoption("--real"):
             patch.setenv("PYTHONPATH", str(Path(__file__).parent / "harness/fence"))
@@ -75,7 +75,7 @@ def loopback_only_for_processes(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
-    """No test reaches further than this machine, unless a real provider is to be recorded."""
+    """Tests reach this machine only, unless a real provider is recorded."""
     if pytestconfig.getoption("--real"):
         return
     block_network(monkeypatch.setattr)
@@ -87,9 +87,9 @@ OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_(file|dir)$|^sslkeylogfile$"
 
 @pytest.fixture(autouse=True)
 def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
-    """Whatever keys, addresses and proxies are set, to nonsense perhaps: none is used.
+    """Remove the user's keys, addresses and proxies from the environment.
 
-    For a real provider its key is, and the way there.
+    To record a real provider, its key and the proxies are kept.
     """
     real = pytestconfig.getoption("--real")
     kept = {KEYS[name] for name in real}
@@ -101,7 +101,7 @@ def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytes
 
 @pytest.fixture(scope="session", autouse=True)
 def test_modes() -> Iterator[None]:
-    """The modes of the tests instead of the clone's, here and in every process started."""
+    """Use the modes of the tests instead of the clone's, in this and all started processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MODES_FOLDER", str(MODES))
         yield
@@ -109,7 +109,7 @@ def test_modes() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same on every machine; a test of the sandbox says so."""
+    """No sandbox, so that tests do the same on every machine; tests of the sandbox turn it on."""
     monkeypatch.setenv("SANDBOX", "off")
 
 

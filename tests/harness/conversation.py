@@ -1,4 +1,4 @@
-"""Drives an agent in this process, as a client would, and looks at what it did."""
+"""Runs an agent in this process as a client would, and shows what it did."""
 
 import asyncio
 from collections import Counter
@@ -56,7 +56,7 @@ class Conversation:
     """One thread."""
 
     def __init__(self, agent: Agent, *, is_streamed: bool = False) -> None:
-        """``is_streamed`` is for a client that listens to the model's words as they come."""
+        """``is_streamed``: the client reads the model's answer while it is written."""
         self.agent = agent
         self.config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
         self.nodes: list[str] = []
@@ -72,7 +72,7 @@ class Conversation:
                 self.chunks.append(part[0])
 
     async def send_until(self, node: str, given: Any) -> None:
-        """Run, and stop behind a node, as a process does that ends between two steps."""
+        """Run and stop after a node, like a process that ends between two steps."""
         await self.agent.ainvoke(given, self.config, interrupt_after=[node])
 
     async def say(self, text: str, **host: Any) -> None:
@@ -80,11 +80,11 @@ class Conversation:
         await self.send({"messages": [{"role": "user", "content": text}], **host})
 
     async def decide(self, *decisions: dict[str, Any]) -> None:
-        """Answer the interrupt."""
+        """Resume the interrupt with decisions."""
         await self.send(Command(resume={"decisions": list(decisions)}))
 
     async def approve_all(self) -> list[str]:
-        """Approve whatever waits, to the end of the run; gives the names of what was asked."""
+        """Approve everything until the run ends; gives the names of the tools that asked."""
         asked = []
         while waiting := await self.waiting():
             asked += [request["name"] for request in waiting]
@@ -102,7 +102,7 @@ class Conversation:
         return list((await self.values()).get("messages", []))
 
     async def results(self) -> dict[str, ToolMessage]:
-        """The answers to calls, by call id."""
+        """The tool messages, by call id."""
         return {
             message.tool_call_id: message
             for message in await self.messages()
@@ -110,7 +110,7 @@ class Conversation:
         }
 
     async def waiting(self) -> list[dict[str, Any]]:
-        """The action requests of the interrupt; empty where nothing waits."""
+        """The action requests of the interrupt; empty if there is none."""
         interrupts = (await self.agent.aget_state(self.config)).interrupts
         assert len(interrupts) <= 1
         return list(interrupts[0].value["action_requests"]) if interrupts else []
@@ -129,14 +129,14 @@ def script(workspace: Path, *steps: Sequence[Call], **options: Any) -> Conversat
 
 
 async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait for something that another task or process does."""
+    """Wait until another task or process has made ``condition`` true."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.02)
 
 
 def problems(messages: list[BaseMessage]) -> list[str]:
-    """What a provider would refuse in this history; empty for a valid one."""
+    """Reasons why a provider would refuse this history; none if it is valid."""
     found = []
     due: Counter[str] = Counter()
     for message in messages:

@@ -1,4 +1,4 @@
-"""No connection leaves this machine: neither by address nor by name."""
+"""Blocks connections to other machines, and look-ups of their names."""
 
 import ipaddress
 import socket
@@ -9,7 +9,7 @@ LOCAL_NAMES = ("localhost", "", None)
 
 
 def block_network(patch: Callable[[object, str, Any], None]) -> None:
-    """Let sockets connect, and names resolve, on this machine alone; ``patch`` is a ``setattr``."""
+    """Allow connections and look-ups only for this machine; ``patch`` is used like ``setattr``."""
     connect, connect_ex, sendto = (
         getattr(socket.socket, name) for name in ("connect", "connect_ex", "sendto")
     )
@@ -42,7 +42,7 @@ def block_network(patch: Callable[[object, str, Any], None]) -> None:
 
 
 def is_local(host: str | bytes | None) -> bool:
-    """Whether it is this machine."""
+    """Whether ``host`` is this machine."""
     name = host.decode() if isinstance(host, bytes) else host
     try:
         return name in LOCAL_NAMES or ipaddress.ip_address(str(name)).is_loopback

@@ -1,4 +1,4 @@
-"""The modes of the engine's tests: what the clone's own modes become changes nothing here."""
+"""The modes of the engine's tests, so that a change of the clone's own modes breaks none."""
 
 from pathlib import Path
 

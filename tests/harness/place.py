@@ -55,7 +55,7 @@ def in_sandbox(deps: AgentDeps) -> AgentDeps:
 
 @dataclass
 class UserFolders:
-    """Where a user works."""
+    """A user's home, workspace and modes files."""
 
     root: Path
 

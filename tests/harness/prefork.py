@@ -1,7 +1,7 @@
-"""Starts a module as ``python -m`` does, in a process that has its imports behind it.
+"""Starts a module as ``python -m`` does, in a process that has already imported most of it.
 
-A server, one for each process of pytest, has imported what takes seconds: what is started is a
-fork of it. All else is real: a process with descriptors, environment and folder of its own.
+Each process of pytest has one server that has imported what takes seconds, and forks it for each
+module. The fork is a real process with its own descriptors, environment and folder.
 """
 
 import atexit
@@ -28,7 +28,7 @@ MODULES = [
     for name in ("doors.editor.main", "doors.commands.dev", "doors.commands.__main__")
     if (ROOT / name.replace(".", "/")).with_suffix(".py").exists()  # the editor can be removed
 ]
-"""With what they import; they themselves are imported anew, as a main module is."""
+"""Imported with all that they import; they themselves run as ``__main__``."""
 LIBRARIES = (
     "pytest", "pytest_asyncio", "hypothesis", "vcr.cassette", "langgraph_sdk",
     "langchain_anthropic", "langchain_openai", "langgraph.checkpoint.sqlite.aio",
@@ -40,15 +40,15 @@ LIBRARIES = (
 )  # fmt: skip
 OURS = {"doors", "graph", "modes", "prompts", "tools", "tests"}
 MOST = 150_000
-"""Bytes of a request."""
+"""The most bytes of a request."""
 
 
 class Started:
-    """What ``subprocess.Popen`` is for another process."""
+    """Like ``subprocess.Popen``."""
 
     def __init__(self, ending: int) -> None:
         self.ending = ending
-        """Can be read from when the process has ended."""
+        """A descriptor that can be read from once the process has ended."""
         self.pid = self._read()
         self.returncode: int | None = None
 
@@ -88,7 +88,7 @@ def start(
     cwd: Path = ROOT,
     is_leader: bool = False,
 ) -> Started:
-    """Start ``python -m *command``; ``is_leader``: of a session of its own."""
+    """Start ``python -m *command``; ``is_leader``: in a session of its own."""
     request = json.dumps([command, dict(env), str(cwd), is_leader])
     ours, theirs = os.pipe()
     try:
@@ -101,7 +101,7 @@ def start(
 def run(
     *command: str, env: Mapping[str, str], cwd: Path = ROOT, stdin: Path = Path(os.devnull)
 ) -> subprocess.CompletedProcess[str]:
-    """What ``subprocess.run`` gives, of ``python -m *command``, for texts."""
+    """Run ``python -m *command`` like ``subprocess.run`` with ``text=True``."""
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err, stdin.open() as given:
         streams = (given.fileno(), out.fileno(), err.fileno())
         code = start(*command, env=env, streams=streams, cwd=cwd).wait()
@@ -112,7 +112,7 @@ def run(
 
 @cache
 def _server() -> socket.socket:
-    """To it; it ends with this process."""
+    """The socket to the server, which ends with this process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         command = [sys.executable, "-m", "tests.harness.prefork", str(theirs.fileno())]
@@ -123,11 +123,11 @@ def _server() -> socket.socket:
     return ours
 
 
-# The server, which has no thread but one.
+# The server; it has one thread only.
 
 
 def main(channel: socket.socket) -> None:
-    """Serve for ever; in a fork, be the process that was asked for."""
+    """Fork for each request; the fork runs the module that was asked for."""
     codes: list[int] = []
     atexit.register(lambda: codes and _end(codes[0]))  # the last one of all
     for name in (*LIBRARIES, *MODULES):
@@ -161,13 +161,13 @@ def main(channel: socket.socket) -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """Without taking the modules apart, which takes longer than the rest."""
+    """Exit without tearing down the modules, which takes longer than the rest."""
     sys.stdout.flush()
     os._exit(code)
 
 
 def _fork(channel: socket.socket) -> tuple[bytes, list[int]]:
-    """Fork for each request, and tell who asked how the fork has ended; returns in the forks."""
+    """Fork for each request and report the fork's exit code; returns in the forks only."""
     woken, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -212,11 +212,11 @@ def _tell(ending: int, number: int) -> None:
 
 
 class _ReplacedError(BaseException):
-    """By what; where it stands there may be an ``except Exception``."""
+    """Carries the new command; a BaseException, to pass any ``except Exception``."""
 
 
 def _replace(_: str, command: list[str], environment: dict[str, str]) -> NoReturn:
-    """As ``os.execve`` does, by another module."""
+    """Like ``os.execve``, with another module."""
     assert command[:2] == [sys.executable, "-m"]
     raise _ReplacedError(command[2:], environment)
 

@@ -1,11 +1,11 @@
-"""Records cassettes and replays them: ``begin`` starts the conversation of a test.
+"""Records and replays cassettes: a test calls the fixture ``begin`` to start its conversation.
 
-Without ``--record`` what the model's client sends must be as it was recorded, to the letter,
-and all of it must be played. With it, a passing test leaves its cassette: of the scripted
-provider, or of the real one for each ``--real``.
+In replay, the requests of the model's client must equal the recorded ones, and all of them must
+be made. With ``--record``, a test that passes writes its cassette: recorded from the scripted
+provider, or from the real service of each ``--real``.
 
-By vcrpy alone: pytest-recording deletes a cassette before the test has passed that would
-write it anew, and cannot say what differs.
+This uses vcrpy without pytest-recording, which deletes the old cassette before the test that
+records it has passed, and cannot say what differs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,38 +50,38 @@ MODELS = {
     "chat": "openai:qwen3",
     "anthropic": "anthropic:claude-sonnet-5-5",
 }
-"""``chat`` is a server that speaks OpenAI's Chat Completions, and no service of its own."""
+"""``chat`` is any server that speaks OpenAI's Chat Completions."""
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 MANNERS = ("whole", "streamed")
 everywhere = pytest.mark.parametrize(
     ("provider", "is_streamed"), list(product(MODELS, MANNERS)), indirect=True
 )
-"""A test that is also for ``chat``."""
+"""For a test that runs with ``chat`` as well."""
 PASSED = pytest.StashKey[bool]()
 TAPE = pytest.StashKey["Tape"]()
 WRITTEN = pytest.StashKey[list[str]]()
 
 
 def cassette_of(item: pytest.Item) -> Path:
-    """``cassettes/<test module>/<test>.yaml``; brackets, which shells read, become a dash."""
+    """``cassettes/<test module>/<test>.yaml``, with dashes for brackets."""
     name = item.name.replace("[", "-").replace("]", "")
     return Path(item.config.getoption("--cassettes")) / item.path.stem / f"{name}.yaml"
 
 
 def shown(path: Path) -> str:
-    """As a person would type it."""
+    """The path relative to the project, if it is inside."""
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
 def variables(provider: str, key: str) -> dict[str, str]:
-    """What the environment says where a model of the provider is asked."""
+    """The environment variables with which a model of the provider can be used."""
     if provider in KEYS:
         return {KEYS[provider]: key}
     return {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": LOCAL_SERVER}
 
 
 class _Kept:
-    """Takes what vcrpy would write."""
+    """Keeps in memory what vcrpy would write to a file."""
 
     def __init__(self) -> None:
         self.data: dict[str, list[Any]] = {"requests": [], "responses": []}
@@ -93,7 +93,7 @@ class _Kept:
         self.data = data
 
     def interactions(self, replaced: Replaced) -> list[Interaction]:
-        """What went over the wire, without what could identify anybody."""
+        """The requests and responses, scrubbed."""
         secrets = find_secrets()
         found = []
         for request, raw in zip(self.data["requests"], self.data["responses"], strict=True):
@@ -114,7 +114,7 @@ class _Kept:
 
 
 def redirect(patch: pytest.MonkeyPatch, to: str | None) -> None:
-    """Send what the providers' clients send to another server, where one is given."""
+    """Send the requests of the providers' clients to the server ``to``, unless it is None."""
     pool = httpcore2.AsyncConnectionPool
     handle = pool.handle_async_request
 
@@ -131,11 +131,11 @@ def redirect(patch: pytest.MonkeyPatch, to: str | None) -> None:
 
 @contextmanager
 def listening(to: str | None) -> Iterator[_Kept]:
-    """Keep what the providers' clients send and get; ``to`` sends it to another server.
+    """Record the traffic of the providers' clients; ``to`` redirects it to another server.
 
-    Below the client and below vcrpy, so that both see the service's own address: with another
-    one ``ChatOpenAI`` asks for less. No connection is kept: LangChain's clients outlive the
-    event loop of a test.
+    The redirect happens below the client and vcrpy, so that both see the service's own address:
+    ``ChatOpenAI`` sends other requests to other addresses. Connections are closed after each
+    request, because LangChain's clients outlive a test's event loop.
     """
     kept = _Kept()
     with pytest.MonkeyPatch.context() as patch:
@@ -161,17 +161,17 @@ class Tape:
     url: str | None = None
     """Of the scripted provider."""
     more: list[Interaction] = field(default_factory=list)
-    """What another process recorded."""
+    """Interactions that another process recorded."""
 
     def recording(self, found: tuple[Interaction, ...]) -> Recording:
-        """What was recorded, with what there is to say of it."""
+        """The recording with its header."""
         service = urlsplit(found[0].request.uri).hostname if found else None
         source = SCRIPTED if self.url is not None else str(service)
         today = datetime.now(UTC).date().isoformat()
         return Recording(Header(source, MODELS[self.provider], self.is_streamed, today), found)
 
     def hand_over(self, part: Path) -> None:
-        """Let another process play what is left; it finds it in ``part``."""
+        """Write the interactions that are left to ``part``, for another process to play."""
         if self.player is not None:
             left = self.player.unplayed
             chosen = tuple(self.player.recording.interactions[number] for number in left)
@@ -181,7 +181,7 @@ class Tape:
             self.player.play_counts.update(left)
 
     def take_back(self, part: Path) -> None:
-        """Add what the other process recorded."""
+        """Add the interactions that the other process recorded."""
         if self.player is None:
             self.more += load_cassette(part).interactions
 
@@ -191,13 +191,13 @@ Begin = Callable[..., Tape]
 
 @pytest.fixture(params=KEYS)
 def provider(request: pytest.FixtureRequest) -> str:
-    """Whose wire format."""
+    """The provider whose wire format is used."""
     return str(request.param)
 
 
 @pytest.fixture(params=MANNERS)
 def is_streamed(request: pytest.FixtureRequest) -> bool:
-    """Whether a client listens."""
+    """Whether the model's answer is streamed."""
     return bool(request.param == "streamed")
 
 
@@ -210,7 +210,7 @@ def begin(
     *,
     is_streamed: bool,
 ) -> Iterator[Begin]:
-    """Call it once with a script; ``is_odd`` where no real model would answer so."""
+    """To be called once, with the script; ``is_odd``: no real model would answer like this."""
     item: pytest.Item = request.node
     tape = Tape(provider, is_streamed, cassette_of(item), ((str(tmp_path), "/somewhere"),))
     item.stash[TAPE] = tape
@@ -272,7 +272,7 @@ def _left(tape: Tape, player: StrictPlayer) -> str:
 
 
 def _check(server: ScriptedProvider) -> None:
-    """End the test where its script did not fit."""
+    """Fail if a request was refused, or a step of the script was left over."""
     if server.refused:
         pytest.fail(f"the scripted provider refused a request: {server.refused[0]}", pytrace=False)
     if server.steps_left:
@@ -281,7 +281,7 @@ def _check(server: ScriptedProvider) -> None:
 
 
 def _check_streams(found: tuple[Interaction, ...], replaced: Replaced) -> None:
-    """Nothing that must be scrubbed is spread over the events of a stream."""
+    """Fail if text that must be scrubbed is spread over several events of a stream."""
     for number, one in enumerate(found, 1):
         for text in said_in(one.response.body):
             if scrub(text, replaced, find_secrets()) != text:
@@ -293,7 +293,7 @@ def _check_streams(found: tuple[Interaction, ...], replaced: Replaced) -> None:
 
 
 def said_in(stream: Json) -> list[str]:
-    """The texts of a stream, each put together again from its events, by the field it is in."""
+    """The texts of a stream, joined over its events, one for each name of a field."""
     texts: dict[str, str] = {}
 
     def gather(value: Json, key: str) -> None:
@@ -313,7 +313,7 @@ def said_in(stream: Json) -> list[str]:
 
 
 def _write(item: pytest.Item, recording: Recording, path: Path) -> None:
-    """Leave the cassette; one that differs by its day alone is left as it is."""
+    """Write the cassette, unless only the date has changed."""
     with suppress(ConfigurationError):  # none yet, or one that is broken
         if is_same(recording, load_cassette(path)):
             return

@@ -1,4 +1,4 @@
-"""A process of its own that goes on with a thread: approves what waits, to the end of the run.
+"""A process that continues a thread: it approves everything until the run ends.
 
 Its one argument is JSON; it prints the names of what was asked.
 """

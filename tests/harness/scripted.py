@@ -1,4 +1,4 @@
-"""A model that says what a test wrote down, whatever it is asked."""
+"""A model that gives the answers in a test's list, whatever it is asked."""
 
 from collections.abc import Sequence
 from typing import Any

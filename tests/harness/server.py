@@ -25,12 +25,12 @@ LINKED = ("doors", "graph", "modes", "prompts", "tools", "langgraph.json")
 
 
 class Server:
-    """A clone in ``folder``, which a server can be started on, ended and started again."""
+    """A clone in ``folder``, on which a server can be started and ended several times."""
 
     def __init__(self, folder: Path, *, is_forked: bool = True) -> None:
         self.folder = folder
         self.workspace = folder / "workspace"
-        # Links: the server leaves its files beside langgraph.json, and no .env is there.
+        # Links, because the server writes files beside langgraph.json; .env is left out.
         for name in LINKED:
             (folder / name).symlink_to(ROOT / name)
         self.modes = folder / "template/modes"
@@ -43,7 +43,7 @@ class Server:
         self.port = free_port()
 
     def environment(self, **settings: str) -> dict[str, str]:
-        """This process's environment, without what would reach the settings."""
+        """This process's environment, with the settings of this server instead of the user's."""
         names = {name.upper() for name in Settings.model_fields}
         kept = {
             name: value
@@ -62,7 +62,7 @@ class Server:
         }
 
     def command(self, *command: str, **settings: str) -> Process:
-        """Start the process; the one that ``make dev`` starts, unless another is given."""
+        """Start a process, by default the one that ``make dev`` starts."""
         command = command or ("doors.commands", "dev")
         environment = self.environment(**settings)
         with self.log.open("ab") as log, Path(os.devnull).open() as no:
@@ -101,7 +101,7 @@ class Server:
         return self.log.read_text().count("\nstudio ") if self.log.exists() else 0
 
     def is_answering(self) -> bool:
-        """Be it with a refusal."""
+        """Whether it answers at all, a refusal included."""
         try:
             with urllib.request.urlopen(f"{self.url}/ok", timeout=1):
                 return True
@@ -111,7 +111,7 @@ class Server:
             return False
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it, like a power cut."""
         assert self.process is not None
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -128,7 +128,7 @@ class Server:
 
 @contextmanager
 def running(folder: Path, **settings: str) -> Iterator[Server]:
-    """A server, started; ended with the block."""
+    """A server that runs during the block."""
     server = Server(folder)
     server.start(**settings)
     try:

@@ -2,8 +2,12 @@
 
 import os
 
+import pytest
+
 from benchmarks.contenders import CONTENDERS
 from tests.harness import prefork
+
+pytestmark = pytest.mark.slow
 
 
 def rows_of(*command: str) -> list[str]:

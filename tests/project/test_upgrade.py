@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.harness import prefork
 from tests.harness.clone import change, copy_project, git
 
@@ -61,6 +63,7 @@ def change_the_engine(upstream: Path) -> int:
     return len(files)
 
 
+@pytest.mark.slow
 def test_own_changes_survive_an_upgrade(tmp_path: Path) -> None:
     upstream, clone = tmp_path / "upstream", tmp_path / "clone"
     upstream.mkdir()
