@@ -4,16 +4,13 @@ import json
 from typing import Any
 
 from acp import RequestError
-from pydantic import TypeAdapter, ValidationError
 
-from doors.editor.content import PromptBlock
 from modes.plain_text import plain
 
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
 
 _OPENING = ("session/new", "session/load", "session/resume")
-_BLOCK = TypeAdapter[PromptBlock](PromptBlock)
 
 
 def find_fault(message: Any, line: bytes) -> RequestError | None:
@@ -21,9 +18,9 @@ def find_fault(message: Any, line: bytes) -> RequestError | None:
     problem = _find_invalid_part(message) or _find_invalid_text(message, line)
     if problem is not None:
         return RequestError(INVALID_REQUEST, problem)
-    if "method" not in message:
+    if message.get("method") not in _OPENING:
         return None
-    problem = _find_unsupported_param(message["method"], message.get("params") or {})
+    problem = _find_unsupported_param(message.get("params") or {})
     return None if problem is None else RequestError(INVALID_PARAMS, problem)
 
 
@@ -74,21 +71,8 @@ def _find_invalid_text(message: Any, line: bytes) -> str | None:
     return None
 
 
-def _find_unsupported_param(method: str, params: dict[str, Any]) -> str | None:
-    """In a list the SDK leaves out what it cannot parse: an MCP server, half of a message."""
-    if method in _OPENING:
-        return _find_extension(params)
-    blocks = params.get("prompt")
-    if method == "session/prompt" and isinstance(blocks, list):
-        for number, block in enumerate(blocks):
-            try:
-                _BLOCK.validate_python(block)
-            except ValidationError:
-                return f"prompt[{number}] is not a content block of the protocol"
-    return None
-
-
-def _find_extension(params: dict[str, Any]) -> str | None:
+def _find_unsupported_param(params: dict[str, Any]) -> str | None:
+    """What is to extend a session; the SDK leaves out of the lists what it cannot parse."""
     # The SDK accepts the names in Python as well.
     if servers := params.get("mcpServers") or params.get("mcp_servers"):
         given = [*servers] if isinstance(servers, list | dict) else [servers]

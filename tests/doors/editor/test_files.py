@@ -236,6 +236,7 @@ async def test_the_end_of_a_turn_ends_the_wait_for_an_answer(workspace: Path) ->
     files = EditorFiles(client, "1", BOTH, Folder(workspace, workspace))
     reading = asyncio.create_task(asyncio.to_thread(files.read, workspace / "a.txt"))
     await asked.wait()
+    await asyncio.sleep(0.2)  # by then the thread waits for the answer
     files.close()
     with pytest.raises(ToolFailedError, match="the turn has ended"):
         await reading
