@@ -52,7 +52,7 @@ def no_rules(_: str) -> str:
 
 @dataclass(frozen=True)
 class AgentDeps:
-    """The parts around the model; immutable but for ``once`` and what is made at first use."""
+    """The parts around the model; only ``started_calls`` and what is made at first use change."""
 
     catalog: Catalog
     toolbox: Toolbox
@@ -62,7 +62,7 @@ class AgentDeps:
     rules: Callable[[str], str] = no_rules
     """The project's rules for a mode's prompt, by its slug."""
     notices: tuple[str, ...] = ()
-    """What a person should know of the modes' files."""
+    """What a person should know about the modes' files."""
     bound_answers: bool = False
     """Whether a decision must name the question it answers."""
     started_calls: StartedCalls = field(default_factory=StartedCalls)
@@ -76,32 +76,32 @@ class AgentDeps:
         object.__setattr__(self, "machine", machine)
 
     def bound_model(self, slug: str) -> BoundModel:
-        """What the mode speaks with; made at its first use, for there may be many modes."""
+        """The mode's prompt and model; made at its first use, for there may be many modes."""
         if slug not in self._bound_models:
-            self._bound_models[slug] = self._bound_model(self.catalog[slug])
+            self._bound_models[slug] = self._bind_model(self.catalog[slug])
         return self._bound_models[slug]
 
     def environment_digest(self, slug: str) -> str:
-        """Of the mode as it is now, in this workspace, with or without this sandbox."""
+        """Changes with the mode's definition and rules, the workspace and the sandbox."""
         if slug not in self._environments:
             place = f"{self.catalog[slug].digest}\0{self.toolbox.place}"
             self._environments[slug] = sha256(place.encode()).hexdigest()
         return self._environments[slug]
 
     def edit_restriction(self, slug: str) -> str | None:
-        """Why the mode, and what its commands start, may not change every file, or None."""
+        """Why the mode and its commands may not change every file; None where they may."""
         if slug not in self._restrictions:
             found = find_edit_restriction(self.catalog[slug], self.toolbox.specs)
             self._restrictions[slug] = found
         return self._restrictions[slug]
 
-    def _bound_model(self, mode: Mode) -> BoundModel:
+    def _bind_model(self, mode: Mode) -> BoundModel:
         prompt = render(
             name=mode.name,
             role_definition=mode.role_definition,
             how_to_work=mode.how_to_work,
-            edit_limit=edit_limit(mode),
-            command_limit=self._command_limit(mode),
+            edit_limit=describe_edit_limit(mode),
+            command_limit=self._describe_command_limit(mode),
             custom_instructions=mode.custom_instructions,
             rules=self.rules(mode.slug),
         )
@@ -115,13 +115,13 @@ class AgentDeps:
         service = self.models.service(mode.model)
         return BoundModel(mode.slug, SystemMessage(prompt), bound, name, origin, service)
 
-    def _command_limit(self, mode: Mode) -> str:
+    def _describe_command_limit(self, mode: Mode) -> str:
         lines = [line for tool in self.toolbox.specs for line in list_free_commands(mode, tool)]
         return ", ".join(f"`{line}`" for line in lines)
 
 
-def edit_limit(mode: Mode) -> str:
-    """Which files alone the mode may change, in words; empty for no limit."""
+def describe_edit_limit(mode: Mode) -> str:
+    """The only files that the mode may change, in words; empty for no limit."""
     grant = mode.grant("edit")
     if grant is None or grant.file_regex is None:
         return ""

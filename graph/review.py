@@ -17,7 +17,7 @@ from modes.machine import Configuration, Event
 
 
 def review_node(deps: AgentDeps) -> Node:
-    """On resume the node runs again from its start; nothing in it has an effect outside."""
+    """Runs again from its start on resume, so nothing in it has an effect outside."""
 
     async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
         now, changed = reconcile_mode(deps, state)

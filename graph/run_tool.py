@@ -1,4 +1,4 @@
-"""Runs the tool of a judged call, and makes a message of what comes of it."""
+"""``run_tool``: runs the tool of a judged call and makes its result a message."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ async def run_tool(
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return not_run(judged.call, _told(error, judged)), {}
+        return not_run(judged.call, _describe_failure(error, judged)), {}
     finally:
         calling.reset(before)
     assert isinstance(message, ToolMessage)
@@ -51,20 +51,20 @@ async def run_tool(
     if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
     elif judged.effect.result_is_data:
-        message.content = mark_as_data(message.content, _source(judged), id)
+        message.content = mark_as_data(message.content, _name_source(judged), id)
     return message, updates
 
 
-def _told(error: Exception, judged: Judged) -> str:
-    """What the model is told; the words of a stranger's exception are data."""
+def _describe_failure(error: Exception, judged: Judged) -> str:
+    """What the model is told; the text of an exception that is not ours is data."""
     text = truncate(describe_error(error))
     if isinstance(error, ModelError):
         return text
-    return mark_as_data(text, f"error of {_source(judged)}", call_id(judged.call))
+    return mark_as_data(text, f"error of {_name_source(judged)}", call_id(judged.call))
 
 
-def _source(judged: Judged) -> str:
-    """The tool, and the file, command or address."""
+def _name_source(judged: Judged) -> str:
+    """The tool with its file, command or address."""
     assert judged.tool is not None
     spec = judged.tool.spec
     names = (spec.command, spec.url, *spec.paths)
@@ -73,9 +73,9 @@ def _source(judged: Judged) -> str:
 
 
 def truncate(text: str) -> str:
-    """A result that a provider takes, and people can read.
+    """Bound a result, and write out what a provider refuses or a terminal would act on.
 
-    A file's name may hold any byte, a file any length, and what moves a terminal's cursor.
+    A file may have any length, and its name any bytes.
     """
     text = text.encode("utf-8", "backslashreplace").decode()
     given = text[:MAX_RESULT_CHARACTERS]

@@ -12,7 +12,7 @@ from doors.editor.diffs import ShownContent
 from doors.editor.files import Folder
 from doors.editor.tool_calls import ToolCallView
 from graph.approvals.requests import ActionRequest
-from graph.approvals.suggestions import suggestions
+from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
 from modes.plain_text import plain
@@ -124,7 +124,7 @@ def _offer_modes(deps: AgentDeps, action: ActionRequest, mode: str) -> Iterator[
 
 def _offer_answers(action: ActionRequest) -> Iterator[Option]:
     """The labels are the model's, so each begins with words of ours."""
-    answers = list(suggestions(action["args"]).items())[:MAX_ANSWERS]
+    answers = list(list_suggestions(action["args"]).items())[:MAX_ANSWERS]
     for number, (label, slug) in enumerate(answers):
         does = f"Switch to {slug} mode, and answer" if slug else "Answer"
         name = f"{does}: {plain(label.removesuffix(f' (switch to {slug})'), MAX_LABEL)}"

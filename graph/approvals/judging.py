@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from langchain_core.messages import ToolCall
 
-from graph.approvals.suggestions import switch_targets
+from graph.approvals.suggestions import list_switch_targets
 from graph.deps import AgentDeps
 from graph.messages.repair import call_id
 from graph.state import ActTask, Approved, Planned, Remembered, State
@@ -197,7 +197,7 @@ def _judge(
 ) -> Judged:
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return _denied(call, f"Call {tool.spec.name} alone.")
-    targets = switch_targets(tool.spec.effect, args)
+    targets = list_switch_targets(tool.spec.effect, args)
     for target in targets:
         if problem := _no_switch(deps, context, tool, target):
             return _denied(call, problem)

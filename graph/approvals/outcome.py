@@ -9,7 +9,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from graph.approvals.always_allow import remember
 from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, Judged, judge, plan_batches
-from graph.approvals.suggestions import suggestions
+from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, call_id, not_run
 from graph.state import Approved, Asked, Switch
@@ -74,7 +74,7 @@ class Outcome:
 
     def respond(self, one: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""
-        mode_slug = suggestions(one.args or {}).get(message.strip())
+        mode_slug = list_suggestions(one.args or {}).get(message.strip())
         if mode_slug is not None and mode_slug != self._context.mode.slug and self._switch is None:
             self._choose(one, {"mode_slug": mode_slug, "reason": message}, message)
         else:

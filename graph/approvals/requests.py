@@ -7,8 +7,8 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from graph.approvals.judging import Judged
-from graph.approvals.suggestions import suggestions
-from graph.deps import AgentDeps, edit_limit
+from graph.approvals.suggestions import list_suggestions
+from graph.deps import AgentDeps, describe_edit_limit
 from modes.mode import Mode
 from modes.plain_text import escaped, plain, readable, unseen
 
@@ -79,7 +79,7 @@ def _describe(deps: AgentDeps, mode: Mode, one: Judged) -> str:
             f"{describe_switch(deps, mode, target)}"
         )
     if one.effect.takes_answer:
-        labels = [f"- {label}" for label in suggestions(one.args)]
+        labels = [f"- {label}" for label in list_suggestions(one.args)]
         return "\n".join([readable(one.args["question"]), *labels])
     wish, reason = f"{mode.name} mode wants to use {one.call['name']}", one.verdict.reason
     if one.effect.runs_programs:
@@ -93,7 +93,7 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
     gained, lost = deps.machine.compare_tools(source.slug, target.slug)
     text = f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
     if source.grant("edit") and target.grant("edit"):
-        before, after = (edit_limit(mode) or "every file" for mode in (source, target))
+        before, after = (describe_edit_limit(mode) or "every file" for mode in (source, target))
         if before != after:
             text += f" Files to edit: {after} instead of {before}."
     before, after = (mode.model or deps.models.default for mode in (source, target))

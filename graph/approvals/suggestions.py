@@ -1,4 +1,4 @@
-"""The answers that a question suggests, and the mode that each would switch to."""
+"""The answers that a question suggests, and the mode to which each would switch."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,20 +7,20 @@ from modes.effects import Effect
 from modes.plain_text import plain
 
 
-def switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
+def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
     """The modes to which a call may switch, itself or by the answer to it."""
     if effect.switches_mode:
         return [args["mode_slug"]]
     if effect.takes_answer:
-        return [slug for slug in suggestions(args).values() if slug is not None]
+        return [slug for slug in list_suggestions(args).values() if slug is not None]
     return []
 
 
-def suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
-    """The labels to choose from, each with the mode it switches to, of a question's arguments.
+def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
+    """The labels to choose from, each with the mode it switches to, from a question's arguments.
 
-    The label names the mode: who chooses it has been told so, and an answer in
-    other words never switches.
+    The label names the mode, so that whoever chooses it knows. An answer in other words never
+    switches.
     """
     labels: dict[str, str | None] = {}
     for suggestion in args.get("follow_up") or ():

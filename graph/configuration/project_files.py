@@ -1,7 +1,7 @@
-"""``ProjectFiles``: the files of a workspace that say what the agent is to do in it.
+"""``ProjectFiles``: a workspace's own modes, and its rules for the prompt.
 
-Whoever wrote the folder wrote them, so they are data until a person trusts them, as
-they were read: modes, and rules for the prompt.
+They come with the folder, from anybody, so they are data until a person trusts them as they were
+read.
 """
 
 import os
@@ -33,14 +33,14 @@ MAX_RULES_CHARACTERS = 50_000
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """The files as they were read, once."""
+    """The files as they were read."""
 
     texts: dict[str, str] = field(default_factory=dict)
     """By path in the workspace."""
     problems: dict[str, str] = field(default_factory=dict)
     """Why a file was not read, by path."""
     watched: tuple[Path, ...] = ()
-    """What to look at to see whether something has changed."""
+    """The files and folders to watch for changes."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to trust."""
@@ -48,7 +48,7 @@ class ProjectFiles:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """By path; what could not be read has one too, so that it cannot turn up unseen."""
+        """By path; also of what could not be read, so that it asks again once it can be."""
         found = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
         return {plain(name): sha256(text.encode()).hexdigest() for name, text in found.items()}
 
@@ -94,7 +94,7 @@ class ProjectFiles:
 
 
 def read_project(workspace: Workspace) -> ProjectFiles:
-    """Read them; what cannot be read is a problem, and no exception. Blocks."""
+    """Read them; what cannot be read becomes a problem, not an exception. Blocks."""
     texts: dict[str, str] = {}
     problems: dict[str, str] = {}
     names = [name for name in (*MODES_FILES, AGENTS) if os.path.lexists(workspace.root / name)]
@@ -128,7 +128,7 @@ def _read(workspace: Workspace, name: str) -> str:
 
 
 def _rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
-    """The folders of rules and all that is in them, but for hidden files and folders."""
+    """The folders of rules and all that is in them, except hidden files and folders."""
     for editor in EDITORS:
         if (workspace.root / editor).is_symlink():
             problems[editor] = "is a link, which is not followed here"

@@ -1,4 +1,4 @@
-"""Trust: which workspaces' own modes and rules a person has accepted, as they were then."""
+"""``TrustFile``: the workspaces whose own modes and rules a person has accepted, as they were."""
 
 import json
 import os
@@ -14,7 +14,7 @@ Digests = Mapping[str, str]
 
 
 class TrustFile:
-    """What is trusted, by the workspace's real path; JSON in the user's data."""
+    """What is trusted by the workspace's real path, in a JSON file of the user's."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,11 +25,11 @@ class TrustFile:
         return found if isinstance(found, dict) else None
 
     def trust(self, folder: Path, digests: Digests) -> None:
-        """Record it; raises ``ConfigurationError`` where the file cannot be read or written."""
+        """Record trust; raises ``ConfigurationError`` where the file cannot be read or written."""
         self._write({**self._read(), str(folder): dict(digests)})
 
     def revoke(self, folder: Path) -> bool:
-        """Forget it; whether there was something to forget. Raises ``ConfigurationError``."""
+        """Forget the folder; returns whether it was trusted. Raises ``ConfigurationError``."""
         trusted = self._read()
         had = trusted.pop(str(folder), None) is not None
         self._write(trusted)
@@ -60,7 +60,7 @@ class TrustFile:
 
 
 def find_differences(trusted: Digests, found: Digests) -> list[str]:
-    """The files that are not as they were trusted, in words."""
+    """How the files differ from what was trusted, in words."""
     words = [f"{name} is new" for name in found if name not in trusted]
     words += [f"{name} is gone" for name in trusted if name not in found]
     words += [

@@ -10,21 +10,21 @@ TICK_NS = 50_000_000
 
 
 class Watch:
-    """Make it before reading, ``keep`` it after."""
+    """Make it before reading the files, and ``keep`` them after."""
 
     def __init__(self) -> None:
         self._started = time.time_ns()
         self._stamps: dict[Path, object] = {}
 
     def keep(self, paths: Iterable[Path]) -> None:
-        """Remember how the files are; one that has just changed counts as changed again."""
+        """Remember how the files are now; one that changed just before counts as changed again."""
         for path in paths:
             stamp = _stamp(path)
             is_fresh = stamp is not None and stamp[-1] > self._started - TICK_NS
             self._stamps[path] = object() if is_fresh else stamp
 
     def has_changed(self) -> bool:
-        """Whether one of them may be another now; asks the file system once for each."""
+        """Whether one of them may have changed; asks the file system once for each."""
         return any(_stamp(path) != stamp for path, stamp in self._stamps.items())
 
 
