@@ -419,13 +419,10 @@ def test_each_file_is_watched(place: UserFolders) -> None:
         settle(loader)
     (place.workspace / "other.txt").write_text("x")
     assert not loader.is_outdated()
-    for name in WATCHED:
-        file = place.root / name
-        before = file.stat()
-        file.write_text("[]")
-        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert loader.is_outdated(), f"{name} has the size and the time it had"
-        settle(loader)
+    before = file.stat()
+    file.write_text("[]")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert loader.is_outdated(), "also with the size and the time that it had"
 
 
 # Hostile folders
