@@ -70,6 +70,7 @@ async def test_an_editor_that_stops_reading_is_not_waited_for(
             await loading
 
 
+@pytest.mark.slow  # SQLite waits 5 s for a lock
 async def test_a_lock_on_the_file_fails_one_message_and_holds_up_no_end(
     tmp_path: Path, workspace: Path
 ) -> None:
