@@ -61,6 +61,7 @@ class Respond(TypedDict):
     message: str
 
 
+EXAMPLE = '{"decisions": [{"type": "approve"}]}, with one decision for each action request'
 Decision = Annotated[Approve | Reject | Edit | Respond, Discriminator("type")]
 
 
@@ -100,7 +101,10 @@ def ask_person(
     try:
         answer: Decisions = interrupt(request, response_schema=schema)
     except ValidationError as error:
-        raise InvalidInputError(describe_misfit(error)) from None
+        text = describe_misfit(error)
+        if error.errors()[0]["type"] != "value_error":  # pydantic's words, not those of check
+            text = f"the answer does not fit: {text}; give {EXAMPLE}"
+        raise InvalidInputError(text) from None
     return answer["decisions"]
 
 
