@@ -132,7 +132,7 @@ class Settings(BaseSettings):
 
     @field_validator("network_hosts")
     @classmethod
-    def _are_hosts(cls, given: str) -> str:
+    def _normalize_hosts(cls, given: str) -> str:
         return ",".join(map(parse_authority, _split(given)))
 
     @property
@@ -173,7 +173,7 @@ class Settings(BaseSettings):
 
     @property
     def own_files(self) -> tuple[Path, ...]:
-        """What belongs to this project on the machine, and to no command that it runs."""
+        """This project's own files on the machine, which no command may read or change."""
         own = (ENV_FILE, DATA, self.config_folder, self.trust_file)
         return (*own, *self.template, *self.databases)
 
@@ -185,8 +185,8 @@ class Settings(BaseSettings):
 
     @property
     def databases(self) -> tuple[Path, ...]:
-        """What this project keeps on the machine, with all that stands beside it."""
-        return (*database(self.checkpoints), *database(self.sessions))
+        """The files of both databases."""
+        return (*list_database_files(self.checkpoints), *list_database_files(self.sessions))
 
     @field_validator(
         "workspace", "checkpoints", "sessions", "config_folder", "modes_folder", "trust_file"
@@ -196,9 +196,9 @@ class Settings(BaseSettings):
         return path.expanduser().absolute()
 
 
-def database(file: Path) -> tuple[Path, ...]:
-    """An SQLite file with those that stand beside it: SQLite's own, and the editors' locks."""
-    real = file.resolve()  # SQLite's own stand beside that
+def list_database_files(file: Path) -> tuple[Path, ...]:
+    """An SQLite file and those beside it: SQLite's own, and the editors' locks."""
+    real = file.resolve()  # SQLite puts its own beside this one
     return (
         file,
         Path(f"{file}.lock"),

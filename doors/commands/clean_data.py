@@ -1,20 +1,17 @@
-"""``make clean-data``: remove the threads and waiting approvals that are kept.
-
-Those of the dev server (CHECKPOINTS), and the sessions of editors (SESSIONS).
-"""
+"""``make clean-data``: remove the server's threads and the sessions of editors."""
 
 import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
-from graph.settings import database, load_settings
+from graph.settings import list_database_files, load_settings
 from modes.errors import ConfigurationError
 
 SIGNATURE = b"SQLite format 3\0"
 
 
 def main() -> Iterator[str]:
-    """What was removed; raises ``UserError`` for a file that is no database."""
+    """Which files were removed; raises ``UserError`` for a file that is not a database."""
     settings = load_settings()
     files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
     for name, file in files.items():
@@ -22,7 +19,7 @@ def main() -> Iterator[str]:
     if _is_in_use(settings.sessions):
         raise ConfigurationError(f"an editor is at work with {settings.sessions}; close it first")
     for file in files.values():
-        parts = [part for part in database(file) if part.exists()]
+        parts = [part for part in list_database_files(file) if part.exists()]
         if not file.exists():
             yield f"{file} is not there; nothing to remove"
         for part in parts:
@@ -48,4 +45,4 @@ def _check(name: str, file: Path) -> None:
     with file.open("rb") as stream:
         start = stream.read(len(SIGNATURE))
     if start not in (b"", SIGNATURE):
-        raise ConfigurationError(f"{name}={str(file)!r} is no SQLite database; left alone")
+        raise ConfigurationError(f"{name}={str(file)!r} is not an SQLite database; left alone")

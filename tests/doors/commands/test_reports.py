@@ -274,12 +274,12 @@ def test_clean_data_removes_a_database_and_nothing_else(place: UserFolders, run:
     file = place.root / "checkpoints.sqlite"
     assert run("clean-data").stdout.count("nothing to remove") == 2
     file.write_text("my only copy of something")
-    assert "is no SQLite database; left alone" in run("clean-data").stderr
+    assert "is not an SQLite database; left alone" in run("clean-data").stderr
     assert file.exists()
     file.unlink()
     sessions = place.root / "sessions.sqlite"
     sessions.write_text("something else")
-    assert f"SESSIONS='{sessions}' is no SQLite database" in run("clean-data").stderr
+    assert f"SESSIONS='{sessions}' is not an SQLite database" in run("clean-data").stderr
     sessions.unlink()
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("create table a (b)")
