@@ -71,7 +71,7 @@ class Workspace:
             )
         if is_loop:
             raise InvalidCallError(f"path {path!r} is a link that leads nowhere")
-        return self._name(path, real)
+        return _check(path, real.relative_to(self.root).as_posix())
 
     def resolve_at_once(self, path: str) -> str | None:
         """As ``resolve``, if the kernel can tell without a closer look; else None.
@@ -82,12 +82,7 @@ class Workspace:
         found = find_real_path(self.root, path or ".")
         if found is None or not found.is_relative_to(self.root):
             return None  # it is not there, say, or a link leads on by an absolute path
-        return self._name(path, found)
-
-    def _name(self, path: str, real: Path) -> str:
-        resolved = real.relative_to(self.root).as_posix()
-        _check(path, resolved)
-        return resolved
+        return _check(path, found.relative_to(self.root).as_posix())
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """The whole text of a regular file; raises ``ToolFailedError``."""
@@ -139,7 +134,7 @@ class Workspace:
             # Asked for even where the old text does not matter: an editor that refuses to show a
             # file does not get to replace it.
             shown = None if old is None else read_in_editor(path, real, before)
-            now = text_format.decode(before) if shown is None and instead_of is not None else shown
+            now = text_format.decode_if_text(before) if shown is None else shown
             if instead_of is not None and now != instead_of:
                 raise ToolFailedError(f"{path!r} has changed meanwhile; read it again")
             data = text_format.encode(text)
@@ -152,7 +147,7 @@ class Workspace:
                     unsaved = "has changes in the editor that are not saved"
                     raise ToolFailedError(f"{path!r} {unsaved}; ask the user to save it")
                 atomic_file.replace(name, folder, data, old)
-        return Written(old is None, text_format.decode_if_text(before) if now is None else now)
+        return Written(old is None, now)
 
     def entries(
         self,
@@ -225,11 +220,12 @@ class Workspace:
         return sorted(left, reverse=True)
 
 
-def _check(path: str, found: str) -> None:
-    """Refuse what a link may lead to as well: people and the model are shown the path."""
+def _check(path: str, found: str) -> str:
+    """Give what ``path`` leads to, or refuse it: people and the model are shown it."""
     if len(found) > MAX_PATH or _CONTROL.search(found) is not None:
         problem = f"is longer than {MAX_PATH} characters, or holds a control character"
         raise InvalidCallError(f"path {path[:300]!r} {problem}; give a plain path")
+    return found
 
 
 def _split(path: str) -> list[str]:
