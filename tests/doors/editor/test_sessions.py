@@ -153,7 +153,7 @@ async def test_a_session_that_is_closed_at_once_asks_nothing(
 ) -> None:
     left = await left_asking(tmp_path, workspace)
     async with editing(tmp_path, answer=never) as editor:
-        for resume in (False, True):
+        for resume in (False, True) * 4:
             talk = await editor.load(left, resume=resume)
             await talk.close()
         await editor.talk(workspace)  # whatever they were to ask has been asked by then
