@@ -4,8 +4,10 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from graph.configuration.loading import AgentLoader
 from graph.configuration.project_files import MAX_RULES_CHARACTERS
@@ -485,6 +487,34 @@ def test_the_agent_s_own_files_in_the_workspace(place: UserFolders) -> None:
             assert found.kind == "deny", path
         found = verdict(deps.catalog["mine"], spec, {"path": "a/home/x"}, Approvals.AUTO)
         assert found.kind == "allow"
+
+
+def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
+    modes, prompts = place.root / "own/modes", place.root / "own/prompts"
+    modes.mkdir(parents=True)
+    prompts.mkdir()
+    (modes / "mine.yaml").write_text(
+        "slug: mine\nname: Mine\nroleDefinition: You help.\ngroups: [edit]\n"
+    )
+    (prompts / "mine.md").write_text("Help well.")
+    given: dict[str, Any] = {"workspace": place.root, "default_mode": "mine"}
+    loader = place.loader(modes_folder=modes, **given)
+    deps = loader.deps()
+    mode = deps.catalog["mine"]
+    assert (list(deps.catalog), mode.origin.level) == (["mine"], Level.BUILT_IN)
+    assert "Help well." in deps.bound_model("mine").prompt.text
+    spec = deps.toolbox["write_file"].spec
+    for path in ("own/modes/mine.yaml", "own/prompts/mine.md"):
+        found = verdict(mode, spec, {"path": path}, Approvals.AUTO)
+        assert found.kind == "deny", "the agent would change what it may do"
+    (prompts / "mine.md").write_text("Help better.")
+    assert loader.is_outdated()
+    assert "Help better." in loader.deps().bound_model("mine").prompt.text
+    (prompts / "mine.md").write_bytes(b"\xff")
+    with pytest.raises(ModeFileError, match=r"prompts/mine\.md: cannot be read"):
+        place.loader(modes_folder=modes, **given).deps()
+    with pytest.raises(ValidationError, match="does not point to a directory"):
+        place.settings(modes_folder=modes / "none")
 
 
 @pytest.mark.parametrize("group", ["fly", "Read", "read\u200b"])
