@@ -64,7 +64,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({"input": {"mood": 1}}, ["'mood'", "messages, mode, approvals"]),
     ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),
     ({"command": {"resume": {"decisions": [{"type": "yes"}]}}}, ["'yes'", "'approve'"]),
-    ({"command": {"resume": "approve"}}, ["InvalidInputError", "dictionary"]),
+    ({"command": {"resume": "approve"}}, ["InvalidInputError"]),
 ]
 
 
@@ -78,10 +78,11 @@ async def test_wrong_input_is_explained_and_changes_nothing(
     for given, texts in WRONG:
         await thread.run(**given)
         assert thread.error is not None
+        shown = " ".join(thread.error.values())
         for text in texts:
-            assert text in str(thread.error)
+            assert text in shown
             assert text in server.log.read_text()
-        assert "pydantic" not in str(thread.error)
+        assert "pydantic" not in shown
         assert await thread.values() == before
         assert len(await thread.waiting()) == 1
     with pytest.raises(BadRequestError, match="unknown mode 'kode'; the modes are"):
