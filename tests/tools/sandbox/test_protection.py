@@ -14,6 +14,11 @@ import pytest
 
 from modes.errors import InvalidCallError, ToolFailedError
 from tests.tools.sandbox.commands import READ_ONLY, Run, needs_sandbox, read_tree, runner, write
+from tools.calling import Calling
+from tools.processes.sandboxes import SandboxOptions
+from tools.sandbox.bubblewrap import find_bubblewrap
+from tools.sandbox.protection import choose_protection
+from tools.sandbox.scan import scan
 from tools.workspace.workspace import Workspace
 
 pytestmark = needs_sandbox
@@ -297,29 +302,45 @@ async def test_odd_git_folders(run: Run, workspace: Path, odd: str) -> None:
     assert await run("echo kept > file") == "[exit code 0]"
 
 
-async def test_a_folder_that_another_command_swaps(
-    run: Run, workspace: Path, outside: Path
-) -> None:
-    """Between a folder and a link out of the workspace, while other commands are started."""
-    (workspace / ".git").mkdir()
-    (workspace / "link").symlink_to(outside.parent)
+async def test_what_another_command_swaps(run: Run, workspace: Path, outside: Path) -> None:
+    """With a link out of the workspace, all the time, while commands are prepared and started."""
+    write(workspace, ".git/config", "AGENTS.md", text="theirs")
+    (workspace / "folder").symlink_to(outside.parent)
+    (workspace / "link").symlink_to(outside)
     exchange = ctypes.CDLL(None).renameat2
     stop = threading.Event()
 
     def swap() -> None:
-        names = (os.fsencode(workspace / ".git"), os.fsencode(workspace / "link"))
+        pairs = ((".git", "folder"), ("AGENTS.md", "link"))
+        paths = [[os.fsencode(workspace / name) for name in pair] for pair in pairs]
         while not stop.is_set():
-            exchange(-100, names[0], -100, names[1], 2)
+            for one, other in paths:
+                exchange(-100, one, -100, other, 2)
 
     thread = threading.Thread(target=swap)
     thread.start()
+    mounted = set()
     try:
-        for _ in range(60):
+        for _ in range(400):
             with suppress(ToolFailedError, OSError):
-                await run("for f in .git/* link/*; do echo evil > $f; done; touch .git/x link/x")
+                program = find_bubblewrap().build_program(
+                    SandboxOptions(),
+                    choose_protection(scan(workspace)),
+                    "true",
+                    workspace,
+                    Calling(edits_freely=True),
+                )
+                files = map(Path, (f"/proc/self/fd/{file}" for file in program.descriptors))
+                mounted |= {str(file.readlink()) for file in files}
+                program.close()
+        for _ in range(20):
+            with suppress(ToolFailedError, OSError):
+                await run("for f in .git/* folder/*; do echo evil > $f; done; touch folder/x")
     finally:
         stop.set()
         thread.join()
+    assert any(path.startswith(str(workspace)) for path in mounted)
+    assert not [path for path in mounted if path.startswith(str(outside.parent))]
     assert outside.read_text() == "mine"
     assert [file.name for file in outside.parent.iterdir()] == ["file"]
 
