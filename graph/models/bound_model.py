@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +120,8 @@ class _Listener(BaseCallbackHandler):
     def _continue(self) -> None:
         self.has_begun = True
         if self.deadline is not None:
-            self.deadline.reschedule(asyncio.get_running_loop().time() + self._time_limit)
+            with suppress(RuntimeError):  # it has passed already, or this is the client's thread
+                self.deadline.reschedule(asyncio.get_running_loop().time() + self._time_limit)
 
 
 async def _ask(
