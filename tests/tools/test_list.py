@@ -83,5 +83,4 @@ def test_a_url_is_judged_and_fetched_in_one_spelling(tmp_path: Path, check: Any)
 def test_the_group_of_a_tool_is_the_one_of_its_line(tmp_path: Path) -> None:
     specs = build_toolbox(Workspace(tmp_path), load_test_catalog()).specs
     assert {spec.group for spec in specs} == {group for group, _ in TOOLS}
-    assert GROUPS[:3] == ("read", "edit", "command")
-    assert GROUPS[-1] == "mcp"
+    assert {"read", "edit", "command", "mcp"} <= set(GROUPS)
