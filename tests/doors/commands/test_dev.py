@@ -29,7 +29,7 @@ from tests.harness.server import Server
         ({"MODEL": "replay:doors"}, {}, ["doors' cannot be read: Is a directory"]),
         ({"WORKSPACE": "/nowhere/at/all"}, {}, ["'/nowhere/at/all'", "not a folder"]),
         ({"DEFAULT_MODE": "kode"}, {}, ["'kode'", "the modes are: "]),
-        ({"WORKSPACE": str(ROOT)}, {"reload": True}, ["RELOAD=1", "WORKSPACE"]),
+        ({"WORKSPACE": str(ROOT)}, {"reload": True, "port": "x"}, ["RELOAD=1", "WORKSPACE"]),
     ],
 )
 def test_what_it_refuses(
