@@ -144,6 +144,14 @@ def test_a_tool_that_the_user_denies_is_not_bound(specs: dict[str, ToolSpec]) ->
     assert bound == {"read_file": "deny", "write_file": "allow"}
 
 
+def test_what_is_certainly_denied_does_not_ask() -> None:
+    tree = ToolSpec("move_tree", EFFECTS["edit"], "edit", paths=("path",), reads_below=True)
+    rules: dict[str, dict[str, Kind]] = {"move_tree": {".git/hooks/*": "deny"}}
+    mode = CATALOG["code"].model_copy(update={"denials": (UserRules(rules, "mine"),)})
+    assert verdict(mode, tree, {"path": "."}, Approvals.AUTO).kind == "ask"
+    assert verdict(mode, tree, {"path": ".git"}, Approvals.AUTO).kind == "deny"
+
+
 def test_a_tool_that_hides_its_files_is_refused_where_files_are_restricted() -> None:
     for args in (None, {"source": "a.md", "target": "b.py"}):
         assert verdict(CATALOG["architect"], HIDING, args, Approvals.AUTO).kind == "deny"
