@@ -254,9 +254,8 @@ async def test_a_choice_outlives_a_message_that_is_refused_or_cancelled(
 # In another window.
 
 
-@pytest.mark.parametrize("is_first", [False, True])
 async def test_a_message_is_refused_once_after_a_choice_elsewhere(
-    editor: Editor, other: Editor, workspace: Path, is_first: bool
+    editor: Editor, other: Editor, workspace: Path
 ) -> None:
     """Nothing runs under rights that this window has not shown."""
     here = await editor.talk(workspace, "code")
@@ -264,9 +263,8 @@ async def test_a_message_is_refused_once_after_a_choice_elsewhere(
     there = await other.load(here, resume=True)
     await here.choose("approvals", "auto")
     message, choice = there.say("write a.txt: a"), there.choose("mode", "debug")
-    both = [choice, message] if is_first else [message, choice]
-    found = await asyncio.gather(*both, return_exceptions=True)
-    assert "has been set to" in str(found[is_first])
+    found = await asyncio.gather(message, choice, return_exceptions=True)
+    assert "has been set to" in str(found[0])
     assert not (workspace / "a.txt").exists()
     assert there.shown == ("debug", "auto")
     assert await there.say("write a.txt: a") == "end_turn"

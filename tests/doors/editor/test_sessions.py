@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from acp import RequestError, schema
 
+from doors.editor.agent import EditorAgent
+from doors.editor.store import Sessions, WholeWrites
+from graph.configuration.cache import AgentCache
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
 from tests.harness.place import UserFolders, modes_file
 
@@ -148,19 +151,31 @@ async def test_who_says_something_else_is_not_held_to_the_question(
         assert not talk.asked
 
 
-async def test_a_session_that_is_closed_at_once_asks_nothing(
-    tmp_path: Path, workspace: Path
-) -> None:
-    left = await left_asking(tmp_path, workspace)
-    async with editing(tmp_path, answer=never) as editor:
-        for resume in (False, True) * 4:
-            talk = await editor.load(left, resume=resume)
+async def test_a_session_that_is_closed_at_once_asks_nothing(place: UserFolders) -> None:
+    """In this process: over a pipe the question may come before the closing arrives."""
+    settings = place.settings(sessions=place.root / "s.sqlite")
+    async with (
+        WholeWrites.from_conn_string(str(settings.sessions)) as saver,
+        Sessions.open(settings.sessions) as sessions,
+    ):
+        editor, tasks_before = Editor(never), asyncio.all_tasks()
+        agent: Any = EditorAgent(AgentCache(settings, saver), sessions)
+        agent.on_connect(editor)
+        editor.agent = agent
+        talk = await editor.talk(place.workspace, "code")
+        turn = await talk.begin_asking("write a.txt: a")
+        await agent.leave()
+        assert await turn == "cancelled"
+        editor.reset()
+        for resume in (False, True):
+            await editor.load(talk, resume=resume)
             await talk.close()
-        await editor.talk(workspace)  # whatever they were to ask has been asked by then
-        assert not talk.asked
-        await editor.load(left)
-        await talk.choose("mode", "ask")
-        assert await talk.say("hello") == "end_turn"
+            while tasks := asyncio.all_tasks() - tasks_before:
+                await asyncio.wait(tasks)
+            assert not talk.asked
+        await editor.load(talk)
+        await editor.until(lambda: talk.asked)
+        await talk.close()
 
 
 async def test_a_mode_outlives_the_process_and_withdraws_the_question(
