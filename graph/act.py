@@ -1,4 +1,4 @@
-"""``act``: runs one tool call, after asking for the verdict once more."""
+"""``act``: judges one tool call again, just before running it, and runs it."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def act_node(deps: AgentDeps) -> Node:
 
     async def act(task: ActTask, config: RunnableConfig, runtime: Runtime[None]) -> Command[Any]:
         if ActTask.__required_keys__ - task.keys() or task["mode"] not in deps.catalog:
-            # Code or modes have changed under a run that was cut off: as if a turn began.
+            # An interrupted run continues with other code or modes: start as for a new turn.
             return Command(goto="intake" if task["is_lead"] else ())
         planned, approved = task["planned"], task["planned"]["approved"]
         call = planned["call"]
@@ -60,7 +60,7 @@ def act_node(deps: AgentDeps) -> Node:
 
 
 async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str) -> str | None:
-    """Why the call must not run, or None; from then on it counts as begun."""
+    """Why the call must not run; None if it may, and then it is recorded as started."""
     approved, verdict = planned["approved"], judged.verdict
     if planned["denied"] is not None:
         return planned["denied"]
@@ -83,10 +83,10 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str
 def _move_on(
     deps: AgentDeps, task: ActTask, update: dict[str, Any], *, is_done: bool = False
 ) -> Command[Any]:
-    """Move the machine and the plan on, once per batch.
+    """Advance the state machine and the plan, once per batch.
 
-    By a ``Command`` and not by an edge: behind parallel tasks LangGraph asks an
-    edge once for each of them, and none of them sees its neighbours' answers.
+    With a ``Command`` instead of an edge: after parallel tasks LangGraph evaluates an
+    edge once for each of them, and none of them sees the others' results.
     """
     if not task["is_lead"]:
         return Command(update=update)

@@ -21,7 +21,7 @@ from tools.toolbox import Toolbox
 
 
 class StartedCalls:
-    """The changes that this process has begun: none is begun twice. Mutable, one to a process.
+    """The world-changing calls that this process has started: none runs twice. One per process.
 
     A checkpoint keeps what a finished call wrote. Of a call that a crash cut off it knows only
     that it was due, so a run that continues would run it anew: a second commit, a second mail. So
@@ -30,14 +30,14 @@ class StartedCalls:
 
     def __init__(self) -> None:
         self.process_id = uuid4().hex[:16]
-        """A plan carries that of the process that made it."""
+        """Stored in each plan that this process makes."""
         self._digests = set[str]()
 
     def begin(self, digest: str, process_id: str | None) -> bool:
-        """Whether the call with this ``Judged.digest`` may run now.
+        """Record the call with this ``Judged.digest`` as started; False if it may have run before.
 
-        Of a plan that another process made, any call may have run before. Digests are kept for
-        good: that a tool has ended does not mean that its result is stored.
+        In a plan that another process made, any call may have run. Digests are never dropped:
+        that a tool has ended does not mean that its result is stored.
         """
         if process_id != self.process_id or digest in self._digests:
             return False
@@ -46,7 +46,7 @@ class StartedCalls:
 
 
 def no_rules(_: str) -> str:
-    """The rules of a workspace that has none."""
+    """The prompt rules of a workspace that has none."""
     return ""
 
 
@@ -82,7 +82,7 @@ class AgentDeps:
         return self._bound_models[slug]
 
     def environment_digest(self, slug: str) -> str:
-        """Changes with the mode's definition and rules, the workspace and the sandbox."""
+        """A digest of the mode (with the permissions for it), the workspace and the sandbox."""
         if slug not in self._environments:
             place = f"{self.catalog[slug].digest}\0{self.toolbox.place}"
             self._environments[slug] = sha256(place.encode()).hexdigest()

@@ -17,7 +17,7 @@ from modes.machine import Configuration, Event
 
 
 def review_node(deps: AgentDeps) -> Node:
-    """Runs again from its start on resume, so nothing in it has an effect outside."""
+    """LangGraph runs the node again from its start on resume, so it has no side effects."""
 
     async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
         now, changed = reconcile_mode(deps, state)
@@ -61,7 +61,7 @@ async def _take(outcome: Outcome, one: Judged, decision: Decision) -> None:
 def _void(
     deps: AgentDeps, state: State, now: Configuration, changed: dict[str, Any]
 ) -> dict[str, Any]:
-    """Nobody is held to an answer about another mode, other rules or other files."""
+    """Withdraw the question: what it was about (mode, rules or files) has changed since."""
     return {
         "messages": Overwrite(repair(state["messages"], text=VOID)),
         "phase": deps.machine.send(now, Event.DECIDED).phase.value,

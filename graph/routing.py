@@ -1,4 +1,4 @@
-"""Where a thread is, and which node comes next: the machine decides, the edges only ask it."""
+"""Which mode and phase a thread is in, and which node is next: the state machine decides."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime

@@ -22,7 +22,7 @@ WRITTEN_OUT = r"[characters that do not show are written out, such as \u202e]"
 async def run_tool(
     deps: AgentDeps, mode: Mode, judged: Judged, config: RunnableConfig, write: StreamWriter
 ) -> tuple[ToolMessage, dict[str, Any]]:
-    """The tool's message, and the updates of the state that a tool with notes makes.
+    """The tool's message, and its state updates if its effect has ``updates_state``.
 
     A failure is a message too, with ``status="error"``. What the tool prints while it runs is on
     the stream ``custom``.

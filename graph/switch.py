@@ -18,7 +18,7 @@ MAX_NAMED = 30
 
 
 def switch_node(deps: AgentDeps) -> Node:
-    """The new mode's tools and prompt are the model's from the next step on."""
+    """Applies the switch: the next step has the new mode's tools and prompt."""
 
     async def switch_mode(state: State) -> dict[str, Any]:
         switch = state.get("switch")
@@ -73,5 +73,5 @@ def _describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo])
 
 
 def void_switch(switch: Switch) -> Switch:
-    """The same switch, which the node will not apply any more: its digest is no mode's."""
+    """The same switch with a digest that matches no mode, so that the node does not apply it."""
     return {**switch, "digest": ""}

@@ -1,7 +1,7 @@
 """The table of effects: what a tool call does to the world, and all that follows from it.
 
-A tool names its effect where it is declared; from then on the code asks for a column, never
-which effect it is. A new column is a question that every effect must answer.
+A tool names its effect where it is declared; all other code reads columns, and never compares
+effects. A new column is a question that every effect must answer.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Effect:
     can_be_allowed: bool = True
     """Whether a rule may say ``allow``; False where it is a person who decides or answers."""
     can_be_remembered: bool = False
-    """Whether a person may approve all such calls once for all."""
+    """Whether a person may choose "always allow" for such calls."""
     runs_programs: bool = False
     """Whether the call starts programs: without a sandbox each asks, whatever is allowed."""
     runs_beside_others: bool = False
@@ -37,7 +37,7 @@ class Effect:
     reads_files: bool = False
     """Whether the arguments in ``ToolSpec.paths`` name files that the call shows."""
     changes_files: bool = False
-    """Whether they name files that the call writes."""
+    """Whether the arguments in ``ToolSpec.paths`` name files that the call writes."""
     reaches_network: bool = False
     """Whether the tool may name a ``ToolSpec.url``, which the call fetches."""
     updates_state: bool = False

@@ -40,7 +40,7 @@ class Event(StrEnum):
     REVIEW = "review"
     """A person has to decide on a call."""
     DECIDED = "decided"
-    """The person has decided, and no call is left to run."""
+    """The person has decided, or the question is void, and no call is left to run."""
     ACT = "act"
     """Calls can run."""
     ACTED = "acted"
@@ -54,11 +54,11 @@ class Event(StrEnum):
     SET_MODE = "set_mode"
     """The host sets the mode, which it may at any time; needs the target's slug."""
     RESET = "reset"
-    """The turn is given up, whatever was going on."""
+    """The turn is abandoned, whatever was going on."""
 
 
 class Configuration(NamedTuple):
-    """Where the chart is, as plain strings that a checkpoint can hold."""
+    """The chart's current states, as plain strings that a checkpoint can hold."""
 
     mode: str
     phase: Phase

@@ -130,7 +130,7 @@ def _as_grant(group: Any) -> Any:
 
 
 class Level(StrEnum):
-    """Whose a mode is; a later level replaces an earlier one's mode of the same slug."""
+    """Who defined a mode; a later level replaces an earlier one's mode of the same slug."""
 
     BUILT_IN = "built-in"
     """The clone's own."""
@@ -150,7 +150,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class UserRules:
-    """Rules from the user's own configuration."""
+    """Permissions, and where they come from: a modes file or the user's configuration."""
 
     rules: Rules
     origin: str
@@ -163,9 +163,9 @@ class Mode(ModeText):
     how_to_work: str = Field("", exclude=True)
     """A built-in mode's part of the prompt, from its Markdown file."""
     denials: tuple[UserRules, ...] = ()
-    """Rules whose ``deny`` always wins; their other kinds do not count here."""
+    """Rules whose ``deny`` always wins; their ``allow`` and ``ask`` do not count here."""
     defaults: tuple[UserRules, ...] = ()
-    """Rules that hold where the mode's own permissions say nothing."""
+    """Rules that apply where the mode's own permissions say nothing."""
 
     @property
     def own_rules(self) -> UserRules:

@@ -29,9 +29,9 @@ class Approvals(StrEnum):
     """A thread's approval policy."""
 
     MANUAL = "manual"
-    """Every call that is not read-only asks."""
+    """Edits, commands, network calls, questions and switches ask; rules may allow some."""
     AUTO = "auto"
-    """Edits inside the workspace and commands in the sandbox run; the rest asks."""
+    """Edits inside the workspace and commands in the sandbox run without asking, too."""
 
 
 NO_SANDBOX = "runs a command, not sandboxed"
@@ -48,7 +48,7 @@ class Verdict:
     firm: bool = False
     """For ``ask``: a person is asked every time, whatever they allowed before."""
     only_looks: bool = False
-    """For ``allow``: the command is taken to change nothing, and is held to that."""
+    """For ``allow``: the command should change nothing, and the sandbox enforces that."""
 
     @property
     def refusal(self) -> str:
@@ -66,7 +66,7 @@ def verdict(
     """Judge one call of ``tool`` in ``mode``.
 
     ``args`` have passed the tool's schema, and those in ``tool.resolved`` are resolved: paths
-    relative to the workspace with links followed, URLs in their one spelling. Without ``args``
+    relative to the workspace with links followed, URLs normalized. Without ``args``
     the question is whether the tool may be bound; anything but ``deny`` means yes.
     ``remembered`` are the patterns that a person always allows for the tool, each with whether
     it stands for one call and is compared literally.
@@ -92,7 +92,7 @@ def verdict(
 def _check_limits(
     mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
 ) -> Verdict | None:
-    """What no rule, policy or memory lifts; a ``deny`` comes before an ``ask``."""
+    """Limits that no rule, policy or remembered approval lifts; ``deny`` wins over ``ask``."""
     limits = (
         _check_group(mode, tool, args, subject),
         _check_denials(mode, tool, subject),
@@ -151,7 +151,7 @@ def _check_file_regex(
 
 
 def _check_denials(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
-    """Holds what the user denies everywhere; asks where it might be meant."""
+    """Denies what the user's rules always deny; asks if one of them might apply."""
     possible = None
     for user in mode.denials:
         match, pattern = find_denial(user.rules, tool, subject)

@@ -8,7 +8,7 @@ from modes.toolspec import ToolSpec
 
 
 def list_free_commands(mode: Mode, tool: ToolSpec) -> list[str]:
-    """The commands that a mode may run although it lacks the tool's group: those that only look.
+    """The read-only commands that a mode may run although it lacks the tool's group.
 
     Only the clone's own modes have such rules, and they hold only in the sandbox.
     """
@@ -32,7 +32,7 @@ def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
         return f"the mode edits only files that match '{grant.file_regex}'"
     stricter: list[tuple[UserRules, tuple[Kind, ...]]] = [
         *((rules, ("ask", "deny")) for rules in (mode.own_rules, *mode.defaults)),
-        # Only the denials of these hold.
+        # Only a ``deny`` of these counts.
         *((rules, ("deny",)) for rules in mode.denials),
     ]
     editing = [tool.name for tool in tools if tool.effect.changes_files]

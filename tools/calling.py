@@ -1,4 +1,4 @@
-"""``Calling``: what a tool may know about the call that it runs in."""
+"""``Calling``: the context in which a tool runs, in the context variable ``calling``."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -11,12 +11,12 @@ def _nobody(_: str) -> None:
 
 @dataclass(frozen=True)
 class Calling:
-    """Set by whoever runs the tool; the defaults allow least."""
+    """Set by whoever runs the tool; the defaults are the strictest."""
 
     edits_freely: bool = False
     """Whether the mode may change every file."""
     only_looks: bool = False
-    """Whether it runs unasked because it only looks: it can change nothing and see no secret."""
+    """Whether it runs unasked as a read-only command: it can change nothing and see no secret."""
     emit: Callable[[str], None] = _nobody
     """Shows a client text while the tool runs."""
 

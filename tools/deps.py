@@ -19,7 +19,7 @@ class Commands:
 
 @dataclass(frozen=True)
 class ToolDeps:
-    """What a function in the list of tools gets, to make its tools."""
+    """The argument of each function in the list of tools, which makes the tools from it."""
 
     workspace: Workspace
     modes: Mapping[str, Mode] = field(default_factory=dict)

@@ -5,7 +5,7 @@ a command prints all or only an error. Imports all the rest; only the Makefile a
 name its modules.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "clean_data",
     "dev",
     "diagram",

@@ -60,7 +60,7 @@ def _commands(settings: Settings) -> Iterator[str]:
 
 
 def _modes(deps: AgentDeps) -> Iterator[str]:
-    """Whether a mode that may not edit everything can have commands do it."""
+    """Whether commands can change the workspace in modes that may not edit every file."""
     for slug in deps.catalog:
         restriction = deps.edit_restriction(slug)
         if restriction is None or deps.catalog[slug].grant("command") is None:

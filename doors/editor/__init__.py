@@ -5,4 +5,4 @@ nothing. Imports ``graph``, ``tools.workspace`` and ``modes``; nothing imports i
 works without it (docs/editors.md says what to delete).
 """
 
-__all__ = ("main",)  # modules; the others are private to the package
+__all__ = ("main",)  # the public modules

@@ -35,7 +35,7 @@ class Prompt:
     """A user's message; at least one of the two is there."""
 
     mode: str | None
-    """Of a slash command in front."""
+    """The mode of a slash command that the message begins with."""
     content: Content
 
     @classmethod

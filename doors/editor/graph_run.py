@@ -23,7 +23,7 @@ STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
 DURABILITY: Durability = "sync"
 """An approval is stored before the call begins."""
 MAX_CONCURRENCY = 8
-"""Of the calls of one message: each that waits for the editor blocks a thread."""
+"""Calls of one message that run at once: each that waits for the editor blocks a thread."""
 INTERNAL_ERROR = -32603
 Given = Input | Command[Any] | None
 """What the graph is run with; None to continue."""
@@ -42,7 +42,7 @@ class _Paused(Exception):  # noqa: N818  # not an error
 
 
 class GraphRun:
-    """One for each message, or for a question that is asked again."""
+    """A run for one message, or for a question that is asked again."""
 
     def __init__(self, client: Client, config: SessionConfig, updates: SessionUpdates) -> None:
         self.is_running = False

@@ -47,7 +47,7 @@ class LoadedAgent:
 
 
 def config_of(id: str) -> RunnableConfig:
-    """For a run in the thread with this id."""
+    """The LangGraph config for a run in the thread with this id."""
     return {"configurable": {"thread_id": id}}
 
 

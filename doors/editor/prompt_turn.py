@@ -36,7 +36,7 @@ log = logging.getLogger("modeshift")
 
 
 class PromptTurn:
-    """For one message or, without one, for the question that waits."""
+    """A turn on one message or, without one, on the question that is open."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class PromptTurn:
         self._foreign_changes = config.foreign_changes
 
     async def take(self) -> StopReason:
-        """Run to the end. Raises ``UserError``, ``RequestError`` and what ``GraphRun`` raises."""
+        """Run the turn. Raises ``UserError``, ``RequestError`` and what ``GraphRun`` raises."""
         config = self._config
         await config.refresh()
         await config.show()
@@ -86,7 +86,7 @@ class PromptTurn:
             self._files.close()
 
     async def _prepare(self, prompt: Prompt) -> None:
-        """Do what the message asks of the session; refuse it if it could surprise the user."""
+        """Apply a slash command and the title; refuse if another process changed the options."""
         config = self._config
         if config.foreign_changes != self._foreign_changes:
             now = config.options
@@ -117,7 +117,7 @@ class PromptTurn:
         return await self.graph_run.run(cast(Input, given))
 
     async def _clean_up(self) -> None:
-        """After a cancelled turn no question is open, and the model knows what the user read."""
+        """After a cancelled turn: drop the open question, and store the text that was streamed."""
         if self.keeps_question:
             return
         config, words = self._config, self._updates.streamed
@@ -151,7 +151,7 @@ def _is_stored(words: str, messages: Sequence[AnyMessage]) -> bool:
 
 
 async def _finish(doing: Coroutine[Any, Any, None]) -> None:
-    """Finish it however often the turn is cancelled: the next turn waits for it."""
+    """Await it to its end, even if the turn is cancelled again: the next turn waits for it."""
     task = asyncio.ensure_future(doing)
     while not task.done():
         with suppress(asyncio.CancelledError):

@@ -25,7 +25,7 @@ def find_fault(message: Any, line: bytes) -> RequestError | None:
 
 
 def is_response(message: Any) -> bool:
-    """Whether it answers a request of ours, well or badly; nobody answers an answer."""
+    """Whether it is a response (a result or an error), to which no error may be sent."""
     return isinstance(message, dict) and "method" not in message and "id" in message
 
 

@@ -46,7 +46,7 @@ class Session:
         self._config = SessionConfig(record, agents, store, self._updates)
         self._lock = asyncio.Lock()
         self._turns: dict[asyncio.Task[StopReason], PromptTurn] = {}
-        """Those that go on or wait."""
+        """The turns that are running or waiting."""
         self._follow_up: asyncio.Task[None] | None = None
 
     async def open(self, folder: Path) -> None:
@@ -121,7 +121,7 @@ class Session:
             asyncio.get_running_loop().call_later(CLEANUP_SECONDS, turn.is_over.set)
 
     async def close(self) -> None:
-        """Cancel them, and wait for their end."""
+        """Cancel all turns, and wait until they have ended."""
         self.is_open = False
         if self._follow_up is not None:
             self._follow_up.cancel()
@@ -151,7 +151,7 @@ class Session:
         return task
 
     async def _take(self, turn: PromptTurn) -> StopReason:
-        """One at a time, in this process or another."""
+        """Run the turn after those before it; refused while another process has the session."""
         try:
             async with self._lock:
                 with self._store.claim(self.id):

@@ -29,7 +29,7 @@ WITHDRAWN = "Withdrawn: you have chosen another mode."
 
 
 class SessionConfig:
-    """Of one session; mutable."""
+    """The options of one session; mutable."""
 
     loaded: LoadedAgent
     """The agent for the folder and the chosen model."""
@@ -51,7 +51,7 @@ class SessionConfig:
         self._updates = updates
         self._lock = asyncio.Lock()
         self._mode = self._approvals = ""
-        """As the thread has them."""
+        """Both as they are in the thread's state."""
         self._shown: Options | None = None
         self._shown_commands: Modes | None = None
 
@@ -79,12 +79,12 @@ class SessionConfig:
 
     @property
     def has_pending(self) -> bool:
-        """Whether the run goes on with something else than the user has chosen."""
+        """Whether the user has chosen something that the run does not use yet."""
         return bool(self.pending) or self._model != self.loaded.deps.models.default
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Around a turn, in which the thread is not read."""
+        """To wrap around a turn: meanwhile ``refresh`` does not read the thread."""
         self._is_running = True
         try:
             yield

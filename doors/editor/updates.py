@@ -39,7 +39,7 @@ STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or i
 
 
 class SessionUpdates:
-    """Of one session; mutable."""
+    """The updates of one session; mutable."""
 
     def __init__(self, client: Client, session_id: str, folder: Folder) -> None:
         self.folder = folder
@@ -53,7 +53,7 @@ class SessionUpdates:
         self._open: dict[str, ToolCallView] = {}
         """The calls that have not ended, by id."""
         self._results: dict[str, ToolMessage] = {}
-        """Of the calls that ended in this turn; the stored history may not have them yet."""
+        """Results of calls that ended in this turn; the stored history may not have them yet."""
         self._known = set[str]()
         """The ids of all calls so far."""
         self._output: dict[str, str] = {}

@@ -5,7 +5,7 @@ each user has only his own threads, and that a decision is for the question that
 came in. May import ``graph``; only ``langgraph.json`` and tests name its modules.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "app",
     "auth",
     "checkpointer",

@@ -1,9 +1,9 @@
-"""``BindResume``: a decision is for the question that is open when it comes in.
+"""``BindResume``: binds a decision to the question that is open when the request comes in.
 
-A decision that does not name its question gets the name here. The server may run it later, even
-after a crash, and the graph refuses it if another question is open by then.
+It adds the question's id to a decision that has none. The server may run it later, even after a
+crash, and the graph refuses it if another question is open by then.
 
-A decision does not wait for a run that is under way either: a second click on "approve" gets a
+A decision is never queued behind a run that is under way: a second click on "approve" gets a
 409. The server's second protocol (event streaming), in which a decision looks like any other
 input, is not among the gate's routes.
 """
@@ -28,14 +28,14 @@ GONE_ON = (
 
 @dataclass(frozen=True)
 class BindResume:
-    """ASGI middleware, behind the gate: bodies are JSON here."""
+    """ASGI middleware, behind the gate, which lets only JSON bodies through."""
 
     app: ASGIApp
     names_questions: bool = True
-    """Whether to name the open question in a decision that names none."""
+    """Whether to add the open question's id to a decision that has none."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; if it is a run that resumes, bound to its question."""
+        """Pass the request on; if it resumes a run, bind the decision to its question first."""
         is_post = scope["type"] == "http" and scope["method"] == "POST"
         found = _RUNS.fullmatch(scope["path"]) if is_post else None
         if found is None:
@@ -58,7 +58,7 @@ class BindResume:
         await self.app(_set_length(scope, body), _make_receive(body, receive), send)
 
     async def _get_state(self, scope: Scope, thread: str) -> bytes:
-        """The thread's state, or the refusal, as the caller would get it."""
+        """The body of ``GET .../state``, or of its refusal, with the caller's own headers."""
         path = f"{thread}/state"
         headers = [one for one in scope["headers"] if one[0] != b"accept-encoding"]
         asked = {"method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
@@ -72,7 +72,7 @@ class BindResume:
         return bytes(answer)
 
     def _bind(self, run: dict[str, Any], state: bytes) -> dict[str, Any] | None:
-        """The run with the open question named in its answer; None if it is for an old checkpoint.
+        """The run with the open question's id in its answer; None if nothing it can answer is open.
 
         LangGraph keeps the answer that was given at a checkpoint, and would use it again whatever
         the new one is. Chat UIs name the newest checkpoint. It is left out here: the thread may
@@ -96,7 +96,7 @@ class BindResume:
 
 
 def _parse_resume(body: bytes) -> dict[str, Any] | None:
-    """The run, if it resumes."""
+    """The request's body, if its ``command`` has a ``resume``."""
     try:
         run: Any = json.loads(body)
     except ValueError:
@@ -125,7 +125,7 @@ def _drop_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_question(resume: Any, names: dict[str, str]) -> Any:
-    """The answer, or each of the answers by interrupt, with the name of its question."""
+    """The answer, or each of the answers by interrupt, with the id of its question."""
     if not isinstance(resume, dict):
         return resume
     if "decisions" in resume:
@@ -143,7 +143,7 @@ def _set_length(scope: Scope, body: bytes) -> Scope:
 
 
 def _make_receive(body: bytes, then: Receive | None = None) -> Receive:
-    """A channel that gives the body, and after it what ``then`` gives."""
+    """An ASGI ``receive`` that returns the body, and after it what ``then`` returns."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Message:

@@ -5,7 +5,7 @@ thread, mode and workspace once. Imports ``graph.deps`` and ``graph.messages``; 
 editor's door import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "always_allow",
     "contents",
     "decisions",

@@ -33,7 +33,7 @@ def remember(
 def forget(
     deps: AgentDeps, remembered: Sequence[Remembered], ids: Sequence[str]
 ) -> tuple[list[Remembered], list[str]]:
-    """The approvals without ``ids`` and without those that no longer hold; and notices of both."""
+    """The approvals that remain: without ``ids``, and without invalid ones; and the notices."""
     known = {one["id"] for one in remembered}
     notices = [
         f"no approval {id!r} is remembered in this thread, so none was revoked"

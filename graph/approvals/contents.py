@@ -1,4 +1,4 @@
-"""What is in the files that calls would edit: an approval is for an edit of that text."""
+"""Digests of the files that calls would edit: an approval is for editing that very text."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ def list_approved_files(plan: Iterable[Iterable[Planned]]) -> set[str]:
 def renew_approvals(
     plan: list[list[Planned]], before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[list[Planned]]:
-    """The plan after an edit: approvals for the files as they were hold for the files as they are.
+    """The plan after an edit: approvals that expected the old contents now expect the new ones.
 
     A person who approves two edits of one file has seen both.
     """

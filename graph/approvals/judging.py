@@ -42,7 +42,7 @@ class CallContext:
         is_only_call: bool = True,
         refused: Collection[str] = (),
     ) -> Self:
-        """The context in which the thread is now."""
+        """The context that the thread's current state gives."""
         return cls(
             deps.catalog[state["mode"]],
             Approvals(state["approvals"]),
@@ -65,11 +65,11 @@ class Judged:
     """A digest of the mode and the workspace, and of the mode to which it would switch."""
 
     def digest(self, *place: str) -> str:
-        """The identity of the call: changes with all that a person would have to know.
+        """Identifies the call: changes with everything that a person's decision depends on.
 
         That is the tool, the arguments, the paths they resolve to, the mode and the workspace.
-        ``place`` is the thread and the message, for what holds there alone: a copy of a thread
-        has the same calls.
+        ``place`` is the thread and the message, where the digest must differ between threads:
+        a copy of a thread has the same calls.
         """
         call = self.call
         parts = [*place, self.environment, call_id(call), call["name"], call["args"], self.args]
@@ -82,14 +82,14 @@ class Judged:
 
     @property
     def resolved(self) -> dict[str, str | None]:
-        """The arguments that name files, and the address, as they were resolved and judged."""
+        """The arguments that are paths or a URL, as resolved, which is what was judged."""
         if self.tool is None or self.args is None:
             return {}
         return {name: self.args[name] for name in self.tool.spec.resolved}
 
     @property
     def edited_paths(self) -> list[str]:
-        """The files that it would change, as they resolved."""
+        """The files that it would change, as resolved paths."""
         if self.tool is None or self.args is None or not self.effect.changes_files:
             return []
         return [path for name in self.tool.spec.paths if (path := self.args[name]) is not None]
@@ -103,12 +103,12 @@ class Judged:
 
     @property
     def can_be_remembered(self) -> bool:
-        """Whether "always allow" may be offered: never for what might be denied."""
+        """Whether "always allow" may be offered: never where a person must be asked every time."""
         return self.effect.can_be_remembered and not self.verdict.firm
 
     @property
     def exact(self) -> str | None:
-        """Its command or file in one form, which a remembered approval compares; or None."""
+        """Its command or file, normalized to compare with a remembered approval; or None."""
         return self._subject.exact
 
     def is_covered_by(self, pattern: str) -> bool:
@@ -123,12 +123,12 @@ class Judged:
 
     @property
     def runs_beside_others(self) -> bool:
-        """Whether it may run side by side with its neighbours, as it changes nothing."""
+        """Whether it may run in parallel with its neighbours: it changes nothing, or is denied."""
         return self.verdict.kind == "deny" or self.effect.runs_beside_others
 
 
 async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged:
-    """Judge one call; also in ``act``, on the arguments about to run."""
+    """Judge one call: when the model has made it, and in ``act`` just before it runs."""
     try:
         tool = deps.toolbox[call["name"]]
         args = deps.toolbox.check_at_once(tool, call["args"])
@@ -159,7 +159,7 @@ async def judge_all(
 
 
 def digest_question(judged: Sequence[Judged]) -> str:
-    """Changes with each of the calls, and with which of them need a person."""
+    """A digest of the calls and the kinds of their verdicts: the same question, the same digest."""
     return _digest([[one.verdict.kind, one.digest()] for one in judged])
 
 
@@ -170,9 +170,9 @@ def _digest(parts: Sequence[Any]) -> str:
 def plan_batches(
     deps: AgentDeps, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
 ) -> list[list[Planned]]:
-    """The calls in the order they run: changes one at a time, others side by side.
+    """The calls in the order they run: those that change something alone, others in parallel.
 
-    ``message`` is the id of theirs, and ``approved`` is by call id.
+    ``message`` is the id of the message that made them; ``approved`` is by call id.
     """
     plan: list[list[Planned]] = []
     beside = False
@@ -213,7 +213,7 @@ def _judge(
 
 
 def _no_switch(deps: AgentDeps, context: CallContext, tool: Tool, target: str) -> str | None:
-    """Why a person need not be asked about a switch to the mode; None where one decides."""
+    """Why a switch to the mode is denied without asking a person; None if it is not."""
     if target == context.mode.slug:
         return None
     if target in context.refused:

@@ -1,4 +1,4 @@
-"""``Outcome``: what comes of a person's decisions, gathered into one update of the state."""
+"""``Outcome``: collects what follows from a person's decisions into one state update."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -54,7 +54,7 @@ class Outcome:
     async def edit(self, one: Judged, args: dict[str, Any]) -> None:
         """Approve the call with these arguments, unless they are denied."""
         call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
-        # The person may well want now what they refused before.
+        # Earlier refusals do not count: the person has just asked for this.
         edited = await judge(self._deps, replace(self._context, refused=()), call)
         if edited.verdict.kind == "deny":
             text = f"The user changed the arguments to {args!r}, which did not run either: "
@@ -89,7 +89,7 @@ class Outcome:
     def _choose(
         self, one: Judged, target: Mapping[str, Any], reply: str, approvals: str | None = None
     ) -> None:
-        """Take a switch. An earlier one gives way to it, and its call gets its result."""
+        """Record an approved switch. It replaces an earlier one, whose call then gets a result."""
         if self._switch is not None:
             self._results.append(_success(self._switch["call"], self._switch["reply"]))
         self._switch = Switch(
@@ -102,7 +102,7 @@ class Outcome:
         )
 
     def update(self, now: Configuration, judged: list[Judged]) -> dict[str, Any]:
-        """The update of the state, which moves the machine on from ``now``."""
+        """The state update, with the phase that the state machine goes to from ``now``."""
         settled = {result.tool_call_id for result in self._results}
         if self._switch is not None:
             settled.add(call_id(self._switch["call"]))

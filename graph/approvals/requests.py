@@ -89,7 +89,7 @@ def _describe(deps: AgentDeps, mode: Mode, one: Judged) -> str:
 
 
 def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
-    """What a switch brings and takes: tools, files to edit, the model."""
+    """What a switch changes: the tools, the files that may be edited, the model."""
     gained, lost = deps.machine.compare_tools(source.slug, target.slug)
     text = f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
     if source.grant("edit") and target.grant("edit"):

@@ -4,7 +4,7 @@ Guarantees that a file of a workspace counts only once a person has trusted it, 
 does not load changes nothing. Imports the rest of ``graph``; only ``doors`` imports it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "cache",
     "loading",
     "project_files",

@@ -34,7 +34,7 @@ def build_commands(settings: Settings) -> Commands:
 
 
 class AgentLoader:
-    """For one workspace and model. Loads again and again; what last loaded holds until then."""
+    """For one workspace and model. Can load again; if that fails, the last version stays."""
 
     def __init__(self, settings: Settings, started_calls: StartedCalls | None = None) -> None:
         """Makes the default workspace; one that the user names must exist.
@@ -85,7 +85,7 @@ class AgentLoader:
             if self._loaded is None:
                 raise
             # Whatever happens to the files, in the middle of a checkout say: the threads continue
-            # under what held before, and every one of them is told.
+            # with the last version that loaded, and each of them gets a notice.
             log.exception("the modes' files could not be read again")
             self._has_failed = True
             problem = plain(f"{type(error).__name__}: {error}")

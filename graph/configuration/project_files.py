@@ -48,13 +48,13 @@ class ProjectFiles:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """By path; also of what could not be read, so that it asks again once it can be."""
+        """By path; also of unreadable files, so that trust is asked again once they can be read."""
         found = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
         return {plain(name): sha256(text.encode()).hexdigest() for name, text in found.items()}
 
     @property
     def modes(self) -> dict[str, str]:
-        """The texts of the modes files, the weaker first."""
+        """The texts of the modes files, lowest precedence first."""
         return {name: self.texts[name] for name in MODES_FILES if name in self.texts}
 
     def rules(self, slug: str) -> str:

@@ -1,8 +1,8 @@
 """``Sources``: where modes, rules and permissions come from, read again when they change.
 
 Built-in (``modes/*.yaml`` of the clone) < global (the user's configuration folder) <
-project (the workspace, if it is trusted). Of a file that does not load, what last loaded
-holds, or nothing; the notices say so.
+project (the workspace, if it is trusted). If a file does not load, its last version that did
+stays in effect, if there is one; a notice says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -34,17 +34,17 @@ PERMISSIONS = "permissions.yaml"
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the sources hold now."""
+    """What was loaded, all sources merged."""
 
     catalog: Catalog
     project: ProjectFiles
-    """Those that are trusted."""
+    """The workspace's files that are trusted."""
     notices: tuple[str, ...] = ()
     """What was left out, and why, for a person to read."""
 
 
 class Sources:
-    """The sources for one workspace; mutable, as they remember what last held."""
+    """The sources for one workspace; mutable, as it keeps what last loaded."""
 
     def __init__(self, settings: Settings, workspace: Workspace) -> None:
         self._settings = settings
@@ -93,7 +93,7 @@ class Sources:
         yield self._settings.trust_file
 
     def _protect_own_files(self) -> list[UserRules]:
-        """No edits of what tells the agent what it may do, where the workspace holds such files."""
+        """Rules that deny edits of the agent's configuration and databases inside the workspace."""
         settings, root = self._settings, self._workspace.root
         files = (
             settings.config_folder,
@@ -134,7 +134,7 @@ class Sources:
         return [UserRules(self._permissions, str(file))] if self._permissions else []
 
     def _select_trusted(self, found: ProjectFiles) -> ProjectFiles:
-        """Those of the project's files that hold."""
+        """The project's files to use: as found if trusted, else as last trusted, or none."""
         problems = [f"{name}: left out: {problem}" for name, problem in found.problems.items()]
         if not found or self._settings.trust_workspace:
             self._notices += problems
@@ -165,7 +165,7 @@ class Sources:
         return self._project
 
     def _read_modes(self) -> Iterator[Mode]:
-        """The modes of all files, the weaker first."""
+        """The modes of all files, lowest precedence first."""
         folder = self._settings.modes_folder
         for file in sorted(folder.glob("*.yaml")):
             origin = Origin(Level.BUILT_IN, f"{folder.name}/{file.name}")
@@ -201,7 +201,7 @@ class Sources:
 
 
 def check_modes(modes: Iterable[Mode], specs: Iterable[ToolSpec]) -> None:
-    """Raise ``ModeFileError`` for unknown tool groups, and permissions that cannot be kept."""
+    """Raise ``ModeFileError`` for unknown tool groups, and for invalid permissions."""
     specs = tuple(specs)
     for mode in modes:
         for grant in mode.groups:

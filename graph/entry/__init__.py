@@ -5,7 +5,7 @@ holds such a value all the same can be read and continued. Imports ``graph.state
 ``graph.messages``; the nodes and the wiring import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "checks",
     "compiled",
 )

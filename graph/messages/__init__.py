@@ -4,7 +4,7 @@ Guarantees that any provider takes the history that it is sent: each call has on
 place, ids are unique, text is whole. Imports nothing else of ``graph``; all of it may import this.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "channels",
     "from_client",
     "from_model",

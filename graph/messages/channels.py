@@ -1,4 +1,4 @@
-"""LangGraph channels of our own, each for something that LangGraph's would save and then not read.
+"""Our LangGraph channels: LangGraph's own would save some values and then fail to read them.
 
 The only module that names ``DeltaChannel``, which is beta: ``add_messages`` would write the whole
 history at every step.
@@ -18,8 +18,8 @@ from typing_extensions import override
 class Last(LastValue[Any]):
     """The last of the values written in one step.
 
-    LangGraph's own takes one alone, and what two commands write while a question is open is all
-    one step to it: the thread could never be read again.
+    LangGraph's ``LastValue`` accepts only one. What two commands write while a question is open
+    counts as one step, so the thread could never be read again.
     """
 
     @override

@@ -1,4 +1,4 @@
-"""``accept_messages``: a client's messages in a form that every provider takes.
+"""``accept_messages``: a client's messages, checked, in a form that every provider accepts.
 
 A message that a provider refuses would stay in the history, and every later request would fail.
 """
@@ -45,7 +45,7 @@ def accept_messages(given: Any) -> list[AnyMessage]:
 def check_history(given: Any) -> None:
     """Raise ``InvalidInputError`` for messages that a host may not write into a history.
 
-    It may write those that can be kept, and those that remove others.
+    Allowed are those that ``check_kept`` accepts, and ``RemoveMessage``.
     """
     match given:
         case Overwrite(value=value) | {"__overwrite__": value}:
@@ -79,7 +79,7 @@ def _convert(given: Any) -> list[BaseMessage]:
 
 
 def _assistant_message(message: AIMessage) -> AIMessage:
-    """Its text and its calls only: a provider takes thinking, for instance, from itself alone.
+    """Only its text and calls: a provider accepts thinking, for instance, only if it wrote it.
 
     The calls get new ids: the client's may be in the thread already.
     """

@@ -4,6 +4,6 @@ Guarantees bounds on size and depth, and an error that names file, mode, field a
 ``modes``; ``modes.catalog``, ``graph.configuration`` and ``doors`` import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "modes_file",
 )

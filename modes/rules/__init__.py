@@ -4,7 +4,7 @@ Guarantees that what cannot be told counts as no ``allow`` and as a possible ``d
 ``modes.toolspec``; ``modes``, ``tools`` and ``graph`` import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "file_regex",
     "matching",
     "permissions",

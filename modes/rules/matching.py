@@ -77,7 +77,7 @@ class Subject:
             return None
 
     def is_covered_by(self, pattern: str) -> bool:
-        """Whether an ``allow`` for the pattern holds for this call; if in doubt, it does not."""
+        """Whether an ``allow`` for the pattern applies to this call; if in doubt, it does not."""
         if pattern == EVERY:
             return True
         if self._tool.command is not None:
@@ -91,7 +91,7 @@ class Subject:
         return bool(self._paths) and all(_covers(pattern, path) for path in self._paths)
 
     def is_met_by(self, pattern: str) -> Match:
-        """Whether an ``ask`` or a ``deny`` for the pattern holds for this call."""
+        """Whether an ``ask`` or a ``deny`` for the pattern applies to this call."""
         if pattern == EVERY:
             return "yes"
         if self._tool.command is not None:
@@ -111,7 +111,7 @@ class Subject:
     def exact(self) -> str | None:
         """What an approval of exactly this call remembers; None if it cannot be remembered.
 
-        Of a fetch it is the whole site, as a pattern.
+        For a fetch that is the whole site, as a pattern.
         """
         if self._tool.command is not None:
             if self._words is None:

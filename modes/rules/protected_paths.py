@@ -68,7 +68,7 @@ NO_SECRETS = frozenset({".env.example", ".env.sample", ".env.template", ".env.di
 
 
 def get_protection(path: str) -> Literal["ask", "deny"] | None:
-    """The least that holds for a write to ``path``, which is relative to the workspace."""
+    """What a write to ``path``, relative to the workspace, needs at least; None for nothing."""
     ordered = path.casefold().split("/")
     names = {*ordered, *map("/".join, pairwise(ordered))}
     if NEVER & names:

@@ -5,6 +5,6 @@ allowed the host by name, and that what comes back is text of bounded size in bo
 ``modes``; tools of the owner's import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "client",
 )

@@ -5,7 +5,7 @@ are bounded, and that it gets none of the agent's keys. Imports ``modes``, ``too
 ``tools.workspace``; ``tools``, ``graph.configuration`` and ``doors.commands`` import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "environment",
     "output",
     "process",

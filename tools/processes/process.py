@@ -42,10 +42,10 @@ class Program:
 
 
 async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[str], None]) -> str:
-    """Give what it prints, and how it ended; whatever it leaves running is ended.
+    """Run the program; return its output and how it ended, and kill what it leaves running.
 
-    Without a sandbox, a process that has left its group goes on. Raises ``ToolFailedError``
-    where the program cannot be started.
+    Without a sandbox, a process that has left the program's process group may go on. Raises
+    ``ToolFailedError`` if the program cannot be started.
     """
     with ExitStack() as ours:  # a run may be cancelled at each await
         ours.callback(program.close)
@@ -71,7 +71,7 @@ async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[st
 
 
 async def _wait(process: Process, seconds: int, limits: Limits) -> str:
-    """Wait for the end, or bring it about, also of a cancelled run; say how it ended."""
+    """Wait until it ends; kill it at a limit or if the run is cancelled. Say how it ended."""
     ending = asyncio.create_task(process.wait())
     limit = asyncio.create_task(_exceeded_limit(process.pid, limits))
     try:
@@ -87,7 +87,7 @@ async def _wait(process: Process, seconds: int, limits: Limits) -> str:
         limit.cancel()
         left: list[psutil.Process] = []
         try:
-            if not ending.done():  # those too that have left the group
+            if not ending.done():  # also those that have left the group
                 left = await asyncio.to_thread(_find_descendants, process.pid)
         finally:
             with suppress(ProcessLookupError, PermissionError):  # it is empty, or root's
@@ -128,7 +128,7 @@ def _find_descendants(pid: int) -> list[psutil.Process]:
 
 
 def _measure_memory(process: psutil.Process) -> int:
-    """Of pages that several processes share, each has its part."""
+    """In bytes; pages that several processes share are divided among them."""
     try:
         return int(getattr(process.memory_full_info(), "pss", 0) or process.memory_info().rss)
     except psutil.Error:  # it has ended, or is somebody else's by now

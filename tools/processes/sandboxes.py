@@ -59,7 +59,7 @@ class Sandbox(Protocol):
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
     ) -> str:
-        """Give what the command prints, how it ended, and what the sandbox had to do with it.
+        """Run it; return its output, how it ended, and what the sandbox had to do with it.
 
         Raises ``ToolFailedError`` where it cannot be run.
         """

@@ -113,7 +113,7 @@ def find_bubblewrap() -> Bubblewrap:
 
 
 def try_program(program: Program) -> str:
-    """Run it to its end; gives why it failed, or nothing. Blocks."""
+    """Run it to its end; return why it failed, or nothing. Blocks."""
     try:
         subprocess.run(  # noqa: S603  # not a shell's text
             program.command,
@@ -145,7 +145,7 @@ def _read_output(command: list[str]) -> str:
 
 
 def _mount_for_git(workspace: Path, mounts: Mounts, keep: Callable[[int], str]) -> Mounts:
-    """Its attributes; and empty files for hidden ones, for it gives up at what it cannot read."""
+    """Its attributes; and empty files for hidden ones, as git gives up on an unreadable file."""
     contents = {
         path: b""
         for path, option in mounts.items()

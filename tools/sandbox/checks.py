@@ -27,7 +27,7 @@ TRIED = (
     ("no namespaces of its own, to attack the kernel from", "! unshare --user true"),
     ("the network is out of reach", NETWORK),
 )
-"""What the sandbox is for, and a line for the shell that fails where it does not hold."""
+"""What the sandbox enforces, each with a shell line that fails where it does not."""
 
 
 def check(bubblewrap: Bubblewrap, options: SandboxOptions, workspace: Path) -> Iterator[Check]:

@@ -29,7 +29,7 @@ def find_few_linked_outside(found: Scan) -> set[str]:
 def find_linked_outside(
     root: Path, left_out: Collection[str] = (), limit: int | None = None
 ) -> set[str]:
-    """Paths in the workspace, but for what is in folders of the names that are left out. Blocks.
+    """Paths in the workspace, except in folders whose names are in ``left_out``. Blocks.
 
     With a ``limit`` only so many entries of these are looked at: files with another name there
     may then count as linked outside.
@@ -56,7 +56,7 @@ def find_linked_outside(
 
 
 def _walk(root: Path, left_out: Collection[str] = ()) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All entries but the folders that are looked into."""
+    """All entries, except the folders that it descends into."""
     waiting = [""]
     while waiting:
         prefix = waiting.pop()

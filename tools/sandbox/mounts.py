@@ -123,7 +123,7 @@ def _protect(protection: Protection) -> Iterator[tuple[str, str]]:
 
 
 def _make_git_folders(root: Path, repository: str) -> None:
-    """What is not there cannot be mounted, and a command would make it."""
+    """Make the folders that git would use: a missing one cannot be protected by a mount."""
     with opened_folder(root, repository.split("/")) as folder:
         for name in GIT_FOLDERS:
             with suppress(OSError):  # it is there, as whatever, or may not be made

@@ -31,7 +31,7 @@ class Protection(NamedTuple):
 
 
 def choose_protection(found: Scan) -> Protection:
-    """Close whole folders where there is too much to protect one by one."""
+    """What to hide and make read-only; whole folders where there would be too many mounts."""
     hidden_folders = choose_folders(dict.fromkeys(found.secrets, 1), found.sizes)
     hidden = hidden_folders | leave_out(found.secrets, hidden_folders)
     steering = leave_out(found.steering, hidden_folders)

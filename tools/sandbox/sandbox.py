@@ -59,7 +59,7 @@ class BubblewrapSandbox:
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
     ) -> str:
-        """Give what the command prints, how it ended, and the sandbox's notices."""
+        """Run the command; return its output, how it ended, and the sandbox's notices."""
 
         def prepare() -> _Prepared:
             found = self._scan(workspace.root)
@@ -99,7 +99,7 @@ class BubblewrapSandbox:
 
 
 async def _prepare(prepare: Callable[[], _Prepared]) -> _Prepared:
-    """What ``prepare`` gives; it is closed where nobody waits for it any more."""
+    """Run ``prepare`` in a thread; close its result if the run is cancelled meanwhile."""
     preparing = asyncio.ensure_future(asyncio.to_thread(prepare))
     try:
         return await asyncio.shield(preparing)

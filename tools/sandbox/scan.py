@@ -82,7 +82,7 @@ def _find_too_deep(folder: str) -> str:
 def _note(
     found: Scan, folder: str, entry: os.DirEntry[str], deep: str, *, finds_secrets: bool
 ) -> bool:
-    """Add the entry to what it belongs to; gives whether it is a folder to look into."""
+    """Add the entry to the sets it belongs to; return whether it is a folder to look into."""
     name, path = entry.name, deep or f"{folder}{entry.name}"
     is_folder = entry.is_dir(follow_symlinks=False)
     if is_hidden := finds_secrets and is_secret(name):

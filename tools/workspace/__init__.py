@@ -5,7 +5,7 @@ that a write happens whole or not at all. Imports ``modes``; ``tools``, ``graph`
 import it.
 """
 
-__all__ = (  # modules; what is not here is the package's own
+__all__ = (  # the public modules
     "client_files",
     "encoding",
     "line_range",

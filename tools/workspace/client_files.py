@@ -59,7 +59,7 @@ def read_in_editor(path: str, real: Path, data: bytes) -> str | None:
 def write_in_editor(path: str, real: Path, before: bytes, data: bytes) -> bool:
     """Have the editor write ``data`` to a file in which ``before`` is on disk.
 
-    Gives whether it was done: not where no editor writes, nor what is not plain UTF-8.
+    Returns whether it was done: False if no editor writes, or the text is not plain UTF-8.
     """
     editor = buffers.get()
     if editor is None or not editor.writes or not is_plain_utf8(before + data):

@@ -87,7 +87,7 @@ class LineRange:
         return len(self.lines) >= self.count or room <= 0
 
     def _keep(self, number: int, line: bytes, left_out: int, room: int) -> int:
-        """Keep the line if it is wanted; gives how much room is left."""
+        """Keep the line if it is wanted; return how much room is left."""
         if number < self.start or self._is_full(room):
             return room
         text = show(line.removesuffix(b"\r").decode("utf-8", "surrogateescape"))

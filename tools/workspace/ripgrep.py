@@ -32,7 +32,7 @@ def run(
     """Run rg until it ends, or until ``collect`` says why to stop.
 
     In an open ``folder`` it is confined to that, where the kernel can; ``passed`` are descriptors
-    for it. Gives what it complained of, and why it was stopped. Raises ``ToolFailedError`` where
+    for it. Returns its errors, and why it was stopped. Raises ``ToolFailedError`` where
     it cannot be started.
     """
     try:

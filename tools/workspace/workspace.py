@@ -221,7 +221,7 @@ class Workspace:
 
 
 def _check(path: str, found: str) -> str:
-    """Give what ``path`` leads to, or refuse it: people and the model are shown it."""
+    """Return ``found``, what ``path`` leads to; refuse one that could not be shown as it is."""
     if len(found) > MAX_PATH or _CONTROL.search(found) is not None:
         problem = f"is longer than {MAX_PATH} characters, or holds a control character"
         raise InvalidCallError(f"path {path[:300]!r} {problem}; give a plain path")
@@ -246,7 +246,7 @@ def _failing(path: str, done: str) -> Iterator[None]:
 
 
 def _scan(folder: int) -> Iterator[tuple[str, bool]]:
-    """Names, those of folders with a slash, and whether it is a file or a folder and no link."""
+    """Names, with a slash for folders, and whether each is a regular file or a folder."""
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries):
             if count == MAX_SCANNED:
