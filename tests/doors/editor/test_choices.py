@@ -68,16 +68,6 @@ async def test_an_unknown_value_changes_nothing(
     assert not talk.of("current_mode_update") + talk.of("config_option_update")
 
 
-async def test_a_model_is_chosen(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace, model=GPT)
-    assert await talk.say("Hello.") == "end_turn"
-    assert talk.said == "Here I am."
-    await talk.choose("model", CLAUDE)
-    await talk.choose("model", "offline")
-    await talk.say("hello")
-    assert "offline model" in talk.said
-
-
 # While the agent works.
 
 
@@ -102,19 +92,6 @@ async def test_a_choice_applies_to_what_the_model_is_writing(
     assert said in talk.said
     shown = talk.shown
     assert await talk.stored() == shown
-
-
-async def test_a_choice_with_every_message_is_lost_with_none(
-    editor: Editor, workspace: Path
-) -> None:
-    talk = await editor.talk(workspace)
-    for mode in ("code", "ask") * 4:
-        before = len(talk.said)
-        turn = asyncio.create_task(talk.say("hello"))
-        await talk.choose("mode", mode)
-        assert await turn == "end_turn"
-        assert "offline model" in talk.said[before:]
-        assert talk.shown == (mode, "manual")
 
 
 @pytest.mark.parametrize(
@@ -171,19 +148,6 @@ async def test_another_mode_withdraws_a_question(editor: Editor, workspace: Path
     assert talk.kinds_asked == ["edit", "switch_mode"]
 
 
-async def test_the_same_mode_withdraws_nothing(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace, "code")
-
-    async def answer(*_: Any) -> str:
-        await talk.choose("mode", "code")
-        return "once"
-
-    editor.answer = answer
-    assert await talk.say("write a.txt: a") == "end_turn"
-    assert len(talk.asked) == 1
-    assert (workspace / "a.txt").exists()
-
-
 @pytest.mark.parametrize(("chosen", "answered"), [("auto", "manual"), ("manual", "auto")])
 async def test_the_later_of_two_choices_counts(
     editor: Editor, workspace: Path, chosen: str, answered: str
@@ -203,26 +167,6 @@ async def test_the_later_of_two_choices_counts(
     assert await talk.stored() == ("code", answered)
 
 
-@pytest.mark.parametrize("is_asked", [False, True])
-@pytest.mark.parametrize(
-    ("option", "first", "last"),
-    [("approvals", "auto", "manual"), ("mode", "debug", "code"), ("mode", "code", "ask")],
-)
-async def test_the_last_of_two_choices_counts(
-    editor: Editor, workspace: Path, is_asked: bool, option: str, first: str, last: str
-) -> None:
-    talk = await editor.talk(workspace, "code")
-    turn = await talk.begin_asking("write a.txt: a") if is_asked else None
-    await asyncio.gather(talk.choose(option, first), talk.choose(option, last))
-    await talk.cancel()
-    assert turn is None or await turn == "cancelled"
-    shown = talk.shown
-    assert last in shown
-    editor.answer = dismiss
-    assert await talk.say("write a.txt: a") == "cancelled"
-    assert await talk.stored() == shown
-
-
 async def test_a_mode_withdraws_a_question_that_waits_in_the_chat(
     editor: Editor, workspace: Path
 ) -> None:
@@ -232,23 +176,6 @@ async def test_a_mode_withdraws_a_question_that_waits_in_the_chat(
     assert talk.calls == [("Which colour?", ["pending", "pending", "failed"])]
     await talk.say("Green")
     assert talk.said.endswith("Here I am.")
-
-
-async def test_a_choice_outlives_a_message_that_is_refused_or_cancelled(
-    editor: Editor, workspace: Path
-) -> None:
-    talk = await editor.talk(workspace, "code", approvals="auto")
-    await talk.say("hello")
-    await talk.choose("approvals", "manual")
-    await talk.choose("mode", "ask")
-    with pytest.raises(RequestError, match="empty"):
-        await talk.say(" ")
-    turn = asyncio.create_task(talk.say("hello"))
-    await asyncio.sleep(0.003)
-    await talk.cancel()
-    await turn
-    await talk.say("write a.txt: a")
-    assert talk.kinds_asked == ["switch_mode"]
 
 
 # In another window.

@@ -192,20 +192,6 @@ async def test_a_diff_hides_nothing(editor: Editor, workspace: Path) -> None:
     assert (workspace / "a.txt").read_text() == "c\u2066d"
 
 
-async def test_a_mode_chosen_just_before_a_call_stops_it(editor: Editor, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("precious")
-    talk = await editor.talk(workspace, "code", approvals="auto")
-
-    async def choose() -> None:
-        editor.before_reading = None
-        await talk.choose("mode", "ask")
-
-    editor.before_reading = choose
-    assert await talk.say("write a.txt: gone") == "end_turn"
-    assert (workspace / "a.txt").read_text() == "precious"
-    assert "Ask mode has no 'edit' tools" in talk.said
-
-
 async def test_reads_without_an_answer_hold_up_no_other_session(
     editor: Editor, workspace: Path
 ) -> None:

@@ -38,12 +38,6 @@ def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["result"]["agentInfo"]["name"] == "modeshift"
 
 
-@pytest.mark.parametrize(("option", "code", "said"), [("--help", 0, "make acp"), ("--port", 2, "")])
-def test_help_and_unknown_options(option: str, code: int, said: str) -> None:
-    done = prefork.run("doors.editor.main", option, env=os.environ)
-    assert (done.returncode, said in done.stdout) == (code, True)
-
-
 def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
     done = prefork.run("doors.editor.main", "--print-settings", env=environment(tmp_path, {}))
     assert f"command    {COMMAND}\n" in done.stdout
@@ -53,9 +47,8 @@ def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
         snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
         assert snippet["agent_servers"]["Modeshift"]["command"] == str(COMMAND)
     wrong = environment(tmp_path, {"MODEL": "openai:gpt-5.5"})
-    assert (
-        "OPENAI_API_KEY" in prefork.run("doors.editor.main", "--print-settings", env=wrong).stderr
-    )
+    done = prefork.run("doors.editor.main", "--print-settings", env=wrong)
+    assert "OPENAI_API_KEY" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -64,10 +57,7 @@ def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
         {"sparkle": 1},
         {"toolCallId": None},
         {"status": "well"},
-        {"sessionUpdate": "sparkle"},
-        {"locations": None},
         {"content": [{"type": "content", "content": {"type": "text"}}]},
-        {"content": [{"type": "diff", "path": "a", "newText": "b", "sparkle": 1}]},
     ],
 )
 def test_a_message_that_is_not_of_the_protocol_is_noticed(change: dict[str, Any]) -> None:
@@ -75,13 +65,9 @@ def test_a_message_that_is_not_of_the_protocol_is_noticed(change: dict[str, Any]
         "sessionUpdate": "tool_call_update",
         "toolCallId": "1",
         "status": "failed",
-        "content": [{"type": "content", "content": {"type": "text", "text": "No."}}],
         "rawInput": {"path": None},
-        "_meta": {"sparkle": 1},
     }
     message = {"jsonrpc": "2.0", "method": "session/update"}
     check([{**message, "params": {"sessionId": "1", "update": shown}}])
     with pytest.raises(AssertionError, match="no <class"):
         check([{**message, "params": {"sessionId": "1", "update": {**shown, **change}}}])
-    with pytest.raises(AssertionError, match="sessionId"):
-        check([{**message, "params": {"update": shown}}])

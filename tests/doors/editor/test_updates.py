@@ -183,14 +183,3 @@ async def test_a_message_that_is_refused_changes_nothing(
     assert listed.title is None
     assert await talk.stored() == ("ask", "manual")
     assert not talk.of("current_mode_update")
-
-
-async def test_a_long_message_and_one_that_is_not_utf8(editor: Editor, workspace: Path) -> None:
-    text = "hello " + "x" * 3_000_000
-    (workspace / "latin.txt").write_bytes(b"caf\xe9")
-    talk = await editor.talk(workspace)
-    messages = [text, "read latin.txt", "hello"]
-    for said in messages:
-        assert await talk.say(said) == "end_turn"
-    replayed = (await talk.replayed()).of("user_message_chunk")
-    assert [one.content.text for one in replayed] == messages
