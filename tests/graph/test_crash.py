@@ -58,17 +58,20 @@ async def test_an_older_checkpoint_runs_no_approved_call_again(
     talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say("run echo one >> log & run echo two >> log", mode="code")
     await talk.decide(APPROVE, APPROVE)
-    if not same_process:
+    given: dict[tuple[str, ...], Any] = {("act",): None}
+    if same_process:  # approved anew in another one, they run anew
+        given["review",] = Command(resume={"decisions": [APPROVE, APPROVE]})
+    else:
         talk.agent = make_agent(workspace, saver=saver)
     history = [state async for state in talk.agent.aget_state_history(talk.config)]
     for state in history:
-        if state.next == ("act",):
-            await talk.agent.ainvoke(None, state.config)
+        if state.next in given:
+            await talk.agent.ainvoke(given[state.next], state.config)
             assert "may have taken effect" in str(await talk.messages())
     assert (workspace / "log").read_text() == "one\ntwo\n"
 
 
-@pytest.mark.parametrize("ticks", range(0, 10, 2))
+@pytest.mark.parametrize("ticks", range(0, 10, 3))
 async def test_a_change_cut_off_before_its_result_is_stored(
     workspace: Path, saver: InMemorySaver, ticks: int
 ) -> None:
@@ -108,7 +111,6 @@ async def test_a_new_message_after_the_crash(workspace: Path, saver: InMemorySav
 
 
 async def test_what_only_reads_runs_again(workspace: Path, saver: InMemorySaver) -> None:
-    """The same approval, resumed elsewhere before anything had begun: reads still run."""
     (workspace / "a").write_text("text")
     talk = Conversation(make_agent(workspace, saver=saver))
     await talk.send_until("ask", {"messages": [{"role": "user", "content": "read a"}]})
@@ -116,17 +118,6 @@ async def test_what_only_reads_runs_again(workspace: Path, saver: InMemorySaver)
     await talk.send(None)
     (result,) = (await talk.results()).values()
     assert remove_marks(result.text).endswith("text")
-
-
-async def test_an_interrupt_is_answered_in_another_process(
-    workspace: Path, saver: InMemorySaver
-) -> None:
-    talk = Conversation(make_agent(workspace, saver=saver))
-    await talk.say("write a: x", mode="code")
-    talk.agent = make_agent(workspace, saver=saver)
-    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
-    await talk.decide(APPROVE)
-    assert (workspace / "a").read_text() == "x"
 
 
 async def test_a_call_that_an_older_version_was_about_to_run(

