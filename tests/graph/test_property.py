@@ -9,43 +9,44 @@ import json
 import posixpath
 import shutil
 import tempfile
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import UUID
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
 from typing_extensions import override
 
 from graph.models.offline import OfflineModel
-from tests.harness.conversation import Conversation, make_agent, problems
+from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, problems
 
 T = TypeVar("T")
 MODES = ("ask", "architect", "code", "debug")
-PATHS = st.sampled_from(
-    ["a.txt", "plan.md", "plan.md/../a.py", "sub/x.md", "../out.md", "PLAN.MD", "a.md\n", ""]
-)
-CALLS = st.one_of(
-    PATHS.map(lambda path: ["read_file", {"path": path}]),
-    PATHS.map(lambda path: ["write_file", {"path": path, "content": "x"}]),
-    PATHS.map(lambda path: ["edit_file", {"path": path, "old": "x", "new": "y"}]),
-    st.just(["execute_command", {"command": "echo x >> log.txt"}]),
-    st.sampled_from([*MODES, "kode"]).map(
-        lambda slug: ["switch_mode", {"mode_slug": slug, "reason": "because"}]
+PATHS = ("a.txt", "plan.md", "plan.md/../a.py", "sub/x.md", "../out.md", "PLAN.MD", "a.md\n", "")
+SUGGESTION = {"text": "y", "mode": "code"}
+CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
+    st.sampled_from([("read_file", {"path": path}) for path in PATHS]),
+    st.sampled_from([("write_file", {"path": path, "content": "x"}) for path in PATHS]),
+    st.sampled_from([("edit_file", {"path": path, "old": "x", "new": "y"}) for path in PATHS]),
+    st.sampled_from([("switch_mode", {"mode_slug": m, "reason": "x"}) for m in (*MODES, "kode")]),
+    st.sampled_from(
+        [
+            ("execute_command", {"command": "echo x >> log.txt"}),
+            ("ask_followup_question", {"question": "?", "follow_up": [SUGGESTION]}),
+            ("update_todo_list", {"todos": [{"content": "x"}]}),
+            ("attempt_completion", {"result": "done"}),
+            ("no_such_tool", {}),
+            ("write_file", {"content": 5}),
+        ]
     ),
-    st.just(
-        ["ask_followup_question", {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}]
-    ),
-    st.just(["update_todo_list", {"todos": [{"content": "x"}]}]),
-    st.just(["attempt_completion", {"result": "done"}]),
-    st.just(["no_such_tool", {}]),
-    st.just(["write_file", {"content": 5}]),
 )
+STEPS = st.lists(st.lists(CALLS, min_size=1, max_size=4), min_size=1, max_size=3)
 LINES = st.sampled_from(
     [
         "hello",
@@ -63,8 +64,19 @@ LINES = st.sampled_from(
 class UnboundModel(OfflineModel):
     """The offline model, but a user message in JSON makes it call anything at all."""
 
+    mode_of: dict[str, str] = Field(default_factory=dict)
+    """The mode that the model was told it is in when it wrote the call of this id."""
+
     @override
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        result = self._answer(messages, *args, **kwargs)
+        (mode,) = (m for m in MODES if f"You are in {m.title()} mode" in messages[0].text)
+        answer = result.generations[0].message
+        assert isinstance(answer, AIMessage)
+        self.mode_of.update({str(call["id"]): mode for call in answer.tool_calls})
+        return result
+
+    def _answer(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         last = max(n for n, m in enumerate(messages) if isinstance(m, HumanMessage))
         if not messages[last].text.startswith("["):
             return super()._generate(messages, *args, **kwargs)
@@ -83,40 +95,14 @@ class UnboundModel(OfflineModel):
 
 
 class Recorder(AsyncCallbackHandler):
-    """Records which tool ran on what, and in which mode its call was written."""
+    """Records which tool ran on what."""
 
     def __init__(self) -> None:
-        self.mode_of: dict[str, str] = {}
         self.ran: list[tuple[str, str, dict[str, Any]]] = []
-        self._modes: dict[UUID, str] = {}
 
     @override
-    async def on_chat_model_start(
-        self,
-        serialized: dict[str, Any],
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **kwargs: Any,
-    ) -> None:
-        prompt = messages[0][0].text
-        self._modes[run_id] = next(m for m in MODES if f"You are in {m.title()} mode" in prompt)
-
-    @override
-    async def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        for call in response.generations[0][0].message.tool_calls:
-            self.mode_of[call["id"]] = self._modes[run_id]
-
-    @override
-    async def on_tool_start(
-        self,
-        serialized: dict[str, Any],
-        input_str: str,
-        *,
-        inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self.ran.append((str(kwargs["tool_call_id"]), serialized["name"], inputs or {}))
+    async def on_tool_start(self, serialized: dict[str, Any], input_str: str, **more: Any) -> None:
+        self.ran.append((str(more["tool_call_id"]), serialized["name"], more["inputs"] or {}))
 
 
 def may_run(mode: str, name: str, args: dict[str, Any]) -> bool:
@@ -140,7 +126,8 @@ class Promises(RuleBasedStateMachine):
         workspace.mkdir()
         self.runner = asyncio.Runner()
         self.recorder = Recorder()
-        self.talk = Conversation(make_agent(workspace, UnboundModel()))
+        self.model = UnboundModel()
+        self.talk = Conversation(make_agent(workspace, self.model))
         self.talk.config["callbacks"] = [self.recorder]
         self.mode = "ask"
         self.approvals = "manual"
@@ -156,13 +143,9 @@ class Promises(RuleBasedStateMachine):
         self.runner.close()
         shutil.rmtree(self.folder)
 
-    @rule(text=LINES)
+    @rule(text=LINES | STEPS.map(json.dumps))
     def says(self, text: str) -> None:
         self.run(self.talk.say(text))
-
-    @rule(steps=st.lists(st.lists(CALLS, min_size=1, max_size=4), min_size=1, max_size=3))
-    def makes_the_model_call(self, steps: list[list[Any]]) -> None:
-        self.run(self.talk.say(json.dumps(steps)))
 
     @rule(data=st.data())
     def decides(self, data: st.DataObject) -> None:
@@ -190,18 +173,14 @@ class Promises(RuleBasedStateMachine):
         if name == "ask_followup_question":
             answers = st.sampled_from(["yes", "y", "y (switch to code)"])
             return reject | answers.map(lambda text: {"type": "respond", "message": text})
-        other: st.SearchStrategy[dict[str, Any]] = st.just(request["args"])
+        args = request["args"]
+        others = [args]
         if name == "switch_mode":
-            other = st.sampled_from(MODES).map(
-                lambda slug: {"mode_slug": slug, "reason": "no, this"}
-            )
-        elif "path" in request["args"]:
-            other = PATHS.map(lambda path: {**request["args"], "path": path})
-        edit = other.map(
-            lambda args: {"type": "edit", "edited_action": {"name": name, "args": args}}
-        )
-        approve: st.SearchStrategy[dict[str, Any]] = st.just({"type": "approve"})
-        return st.one_of(approve, approve, approve, edit, reject)
+            others = [{"mode_slug": slug, "reason": "no, this"} for slug in MODES]
+        elif "path" in args:
+            others = [{**args, "path": path} for path in PATHS]
+        edited = st.sampled_from(others).map(lambda other: edit(name, **other))
+        return st.one_of(*[st.just(APPROVE)] * 3, edited, reject)
 
     @rule(mode=st.sampled_from(MODES), text=st.none() | LINES)
     def host_sets_the_mode(self, mode: str, text: str | None) -> None:
@@ -229,18 +208,14 @@ class Promises(RuleBasedStateMachine):
 
     @rule(slug=st.sampled_from(["kode", "", "Ask"]))
     def host_errs(self, slug: str) -> None:
-        try:
+        with pytest.raises(ValueError, match=repr(slug)):
             self.run(self.talk.send({"mode": slug}))
-        except ValueError as error:
-            assert repr(slug) in str(error)
-        else:
-            raise AssertionError(slug)
 
     @invariant()
     def nothing_ran_that_may_not(self) -> None:
         fresh, self.seen = self.recorder.ran[self.seen :], len(self.recorder.ran)
         for id, name, args in fresh:
-            assert may_run(self.recorder.mode_of[id], name, args), (id, name, args)
+            assert may_run(self.model.mode_of[id], name, args), (id, name, args)
             needs = name == "execute_command" or (
                 name in ("write_file", "edit_file") and self.approvals == "manual"
             )
@@ -258,17 +233,16 @@ class Promises(RuleBasedStateMachine):
 
     @invariant()
     def every_call_has_one_answer(self) -> None:
-        messages: Sequence[BaseMessage] = self.run(self.talk.messages())
+        messages = self.run(self.talk.messages())
         waiting = self.run(self.talk.waiting())
-        found = problems(list(messages))
-        assert found == []
+        assert problems(messages) == []
         if not waiting and messages:
             last = messages[-1]
             assert not (isinstance(last, AIMessage) and last.tool_calls)
 
 
 Promises.TestCase.settings = settings(
-    max_examples=25,
+    max_examples=15,
     stateful_step_count=10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -49,11 +49,8 @@ async def test_a_rejected_switch_changes_nothing_and_the_model_is_told_why(
     await talk.say("write notes.txt: hello")
     await talk.decide({**REJECT, "message": "read only today"})
     assert await talk.mode() == "ask"
-    assert list(workspace.iterdir()) == []
     (result,) = (await talk.results()).values()
-    assert result.status == "error"
-    assert "read only today" in result.text
-    assert "read only today" in (await talk.messages())[-1].text
+    assert (result.status, "read only today" in result.text) == ("error", True)
     assert (await talk.values())["mode_changes"] == []
 
 
@@ -208,42 +205,28 @@ async def test_a_suggestion_switches_only_by_the_label_that_says_so(
     assert problems(await talk.messages()) == []
 
 
-async def test_todo_list_and_completion(talk: Conversation) -> None:
-    await talk.say("todo: read; write\ndone: nothing to do")
-    values = await talk.values()
-    assert [item["content"] for item in values["todos"]] == ["read", "write"]
-    assert values["messages"][-1].text == "nothing to do"
-    assert values["phase"] == "idle"
-    assert problems(values["messages"]) == []
-
-
 async def test_completion_is_called_alone(workspace: Path) -> None:
-    talk = script(workspace, [("attempt_completion", {"result": "all done"}), ("list_files", {})])
+    completion = ("attempt_completion", {"result": "all done"})
+    talk = script(workspace, [completion, ("list_files", {})], [completion])
     await talk.say("go")
     assert "alone" in (await talk.results())["call_0"].text
-    assert (await talk.messages())[-1].text == "done"
+    values = await talk.values()
+    assert (values["messages"][-1].text, values["phase"]) == ("all done", "idle")
 
 
 async def test_the_host_sets_the_mode_without_approval(talk: Conversation) -> None:
     await talk.send({"mode": "code"})
-    assert await talk.mode() == "code"
     assert talk.nodes == ["intake"], "nothing to answer, so no model is called"
     await talk.say("list", mode="debug")
+    assert talk.nodes == ["intake", "intake", "debug", "act", "debug"]
+    await talk.agent.aupdate_state(talk.config, {"mode": "ask"})
+    await talk.say("list")
     changes = (await talk.values())["mode_changes"]
     assert [(each["target"], each["decided_by"]) for each in changes] == [
         ("code", "host"),
         ("debug", "host"),
+        ("ask", "host"),
     ]
-    assert talk.nodes == ["intake", "intake", "debug", "act", "debug"]
-
-
-async def test_the_host_sets_the_mode_with_update_state(talk: Conversation) -> None:
-    await talk.say("list")
-    await talk.agent.aupdate_state(talk.config, {"mode": "code"})
-    await talk.say("write a: 1")
-    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
-    (change,) = (await talk.values())["mode_changes"]
-    assert (change["source"], change["target"], change["decided_by"]) == ("ask", "code", "host")
 
 
 async def test_a_mode_that_the_host_sets_at_an_interrupt_voids_what_waited(

@@ -1,8 +1,8 @@
 """Where modes, rules and permissions come from: levels, trust, and change without a restart."""
 
 import os
-import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,16 @@ from pydantic import ValidationError
 from graph.configuration.loading import AgentLoader
 from graph.configuration.project_files import MAX_RULES_CHARACTERS
 from graph.configuration.trust import TrustFile
-from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
 from modes.catalog import Catalog
 from modes.errors import ConfigurationError, ModeFileError
-from modes.machine import Configuration, Phase
 from modes.mode import Level
 from modes.policy import Approvals, verdict
 from tests.harness.modes import load_test_catalog
 from tests.harness.place import UserFolders, modes_file
 
 BUILT_IN = list(load_test_catalog())
-
-
-def slugs(loader: AgentLoader) -> list[str]:
-    return list(loader.deps().catalog)
+Make = Callable[[Path], object]
 
 
 def digests(catalog: Catalog) -> list[str]:
@@ -34,25 +29,20 @@ def digests(catalog: Catalog) -> list[str]:
 
 
 def custom(loader: AgentLoader) -> list[str]:
-    return [slug for slug in slugs(loader) if slug not in BUILT_IN]
+    """Loads, and gives the slugs that are not built in."""
+    return [slug for slug in loader.deps().catalog if slug not in BUILT_IN]
 
 
 def settle(loader: AgentLoader) -> None:
     """Load until the files are old enough for a change to be told from no change."""
     loader.deps()
     while loader.is_outdated():
-        time.sleep(0.02)
+        time.sleep(0.06)
         loader.deps()
 
 
 def prompt(loader: AgentLoader, slug: str) -> str:
     return loader.deps().bound_model(slug).prompt.text
-
-
-def test_with_no_files_there_are_the_built_in_modes(place: UserFolders) -> None:
-    deps = place.loader().deps()
-    assert list(deps.catalog) == BUILT_IN
-    assert deps.notices == ()
 
 
 def test_project_over_global_over_built_in(place: UserFolders) -> None:
@@ -75,16 +65,6 @@ def test_project_over_global_over_built_in(place: UserFolders) -> None:
     assert deps.notices[0].startswith(".kilocodemodes: group 'browser' is dropped")
 
 
-def test_what_a_replaced_global_mode_denies_is_not_even_bound(place: UserFolders) -> None:
-    rest = "    permissions: {write_file: deny}\n"
-    place.global_modes.write_text(modes_file("code", groups="edit", rest=rest))
-    place.project_modes.write_text(modes_file("code", groups="edit"))
-    deps = place.loader(trust_workspace=True).deps()
-    bound = deps.machine.bound_tools(Configuration("code", Phase.THINKING))
-    assert "edit_file" in bound
-    assert "write_file" not in bound
-
-
 def test_a_mode_that_replaces_a_built_in_one_has_none_of_its_words(place: UserFolders) -> None:
     assert "You make the change." in prompt(place.loader(), "code")
     place.global_modes.write_text(modes_file("code", role="Another."))
@@ -93,91 +73,58 @@ def test_a_mode_that_replaces_a_built_in_one_has_none_of_its_words(place: UserFo
     assert "You make the change." not in text
 
 
-def test_a_bad_file_leaves_the_others_working(place: UserFolders) -> None:
+def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) -> None:
     place.project_modes.write_text(modes_file("theirs"))
     loader = place.loader(trust_workspace=True)
-    for broken in ("", ": :", "customModes: 5", modes_file("a", groups="fly"), "x" * 2_000_000):
+    for broken in ("", ": :", modes_file("a", groups="fly"), "x" * 2_000_000):
         place.global_modes.write_text(broken)
-        deps = loader.deps()
-        assert set(deps.catalog) == {*BUILT_IN, "theirs"}
-        (notice,) = deps.notices
-        assert notice.startswith(str(place.global_modes))
-        assert "left out" in notice
-
-
-def test_a_file_that_turns_bad_changes_nothing(place: UserFolders) -> None:
+        (notice,) = loader.deps().notices
+        assert notice.startswith(f"{place.global_modes}: ")
+        assert "is left out" in notice
     place.global_modes.write_text(modes_file("mine"))
-    loader = place.loader()
-    assert custom(loader) == ["mine"]
-    settle(loader)
+    assert custom(loader) == ["mine", "theirs"]
     place.global_modes.write_text(modes_file("mine", "other", groups="fly"))
-    assert loader.is_outdated()
     deps = loader.deps()
     assert "mine" in deps.catalog
     assert "modes from before hold" in deps.notices[0]
-    place.global_modes.write_text(modes_file("other"))
-    assert custom(loader) == ["other"]
-    settle(loader)
     place.global_modes.unlink()
-    assert loader.is_outdated()
-    assert custom(loader) == []
+    assert custom(loader) == ["theirs"]
     place.global_modes.write_text(modes_file("other", groups="fly"))
-    assert custom(loader) == [], "what was taken away does not come back"
+    assert custom(loader) == ["theirs"], "what was taken away does not come back"
 
 
-@pytest.mark.parametrize("kind", ["folder", "fifo", "dangling", "out", "binary", "big"])
-def test_what_is_no_file(place: UserFolders, kind: str) -> None:
-    outside = place.root / "outside.yaml"
-    outside.write_text(modes_file("strange"))
+@pytest.mark.parametrize(
+    ("make", "is_followed"),
+    [
+        (lambda file: file.mkdir(), False),
+        (os.mkfifo, False),
+        (lambda file: file.symlink_to("nothing"), False),
+        (lambda file: file.symlink_to(file.parents[1] / "outside.yaml"), True),
+        (lambda file: file.write_bytes(b"\xff\xfe\x00"), False),
+        (lambda file: file.write_bytes(b"#" * 10_000_000), False),
+    ],
+)
+def test_what_is_no_file(place: UserFolders, make: Make, *, is_followed: bool) -> None:
+    """A user's own link is followed, say to dotfiles; the workspace's is not."""
+    (place.root / "outside.yaml").write_text(modes_file("strange"))
     for file in (place.global_modes, place.project_modes):
-        match kind:
-            case "folder":
-                file.mkdir()
-            case "fifo":
-                os.mkfifo(file)
-            case "dangling":
-                file.symlink_to(place.root / "nothing")
-            case "out":
-                file.symlink_to(outside)
-            case "binary":
-                file.write_bytes(b"\xff\xfe\x00")
-            case _:
-                file.write_bytes(b"#" * 10_000_000)
-    deps = place.loader(trust_workspace=True).deps()
-    # A user's own link is followed, say to dotfiles.
-    assert set(deps.catalog) - {*BUILT_IN} == ({"strange"} if kind == "out" else set())
-    told = [place.project_modes.name, *([] if kind == "out" else [place.global_modes.name])]
-    assert all(name in str(deps.notices) for name in told)
+        make(file)
+    loader = place.loader(trust_workspace=True)
+    assert custom(loader) == (["strange"] if is_followed else [])
+    notices = str(loader.deps().notices)
+    assert place.project_modes.name in notices
+    assert (place.global_modes.name in notices) != is_followed
 
 
-def test_what_cannot_be_read(place: UserFolders) -> None:
-    place.global_modes.write_text(modes_file("mine"))
-    place.global_modes.chmod(0)
-    user = os.geteuid()
-    if user == 0:  # who reads everything
-        os.seteuid(65534)
-    try:
-        with pytest.raises(ModeFileError, match=r"custom_modes\.yaml: cannot be read: "):
-            read_user_file(place.global_modes)
-    finally:
-        os.seteuid(user)
-
-
-def test_permissions_that_never_loaded_stop_the_start(place: UserFolders) -> None:
-    place.permissions.write_text("write_file: perhaps")
-    with pytest.raises(ModeFileError, match=r"permissions\.yaml: .*'perhaps'"):
-        place.loader().deps()
-    place.permissions.unlink()
+def test_permissions_stop_the_start_and_later_hold_as_they_were(place: UserFolders) -> None:
     place.permissions.symlink_to(place.root / "nothing")
     with pytest.raises(ModeFileError, match="is not a file"):
         place.loader().deps()
     place.permissions.unlink()
-    place.permissions.write_text("fly: allow")
-    with pytest.raises(ModeFileError, match="unknown tool 'fly'"):
-        place.loader().deps()
-
-
-def test_permissions_that_turn_bad_hold_as_they_were(place: UserFolders) -> None:
+    for text, says in (("write_file: perhaps", "'perhaps'"), ("fly: allow", "tool 'fly'")):
+        place.permissions.write_text(text)
+        with pytest.raises(ModeFileError, match=rf"permissions\.yaml: .*{says}"):
+            place.loader().deps()
     place.permissions.write_text("write_file: deny")
     loader = place.loader()
     before = loader.deps().catalog["code"].denials
@@ -188,21 +135,27 @@ def test_permissions_that_turn_bad_hold_as_they_were(place: UserFolders) -> None
 
 
 @pytest.mark.parametrize(
-    ("permissions", "says"),
+    ("groups", "permissions", "says"),
     [
-        ("{fly: allow}", "mode 'a': permissions: unknown tool 'fly'"),
-        ("{switch_mode: allow}", "switch_mode cannot be allowed"),
-        ("{ask_followup_question: allow}", "cannot be allowed"),
-        ("{update_todo_list: {x: deny}}", "takes no pattern"),
-        ("{read_file: {'[a]': deny}}", "no '['"),
-        ("{read_file: {'./a': deny}}", "can match no file"),
-        ("{read_file: {' ': deny}}", "blank"),
+        ("edit", "{fly: allow}", "permissions: unknown tool 'fly'"),
+        ("edit", "{switch_mode: allow}", "switch_mode cannot be allowed"),
+        ("edit", "{ask_followup_question: allow}", "cannot be allowed"),
+        ("edit", "{update_todo_list: {x: deny}}", "takes no pattern"),
+        ("edit", "{read_file: {'[a]': deny}}", "no '['"),
+        ("edit", "{read_file: {'./a': deny}}", "can match no file"),
+        ("edit", "{read_file: {' ': deny}}", "blank"),
+        ("Read", "{}", "groups: unknown group 'Read'"),
+        ("read\u200b", "{}", ", mcp (tools/__init__.py lists them)"),
     ],
 )
-def test_rules_that_cannot_be(place: UserFolders, permissions: str, says: str) -> None:
-    place.global_modes.write_text(modes_file("a", rest=f"    permissions: {permissions}\n"))
+def test_groups_and_rules_that_cannot_be(
+    place: UserFolders, groups: str, permissions: str, says: str
+) -> None:
+    rest = f"    permissions: {permissions}\n"
+    place.global_modes.write_text(modes_file("a", groups=groups, rest=rest))
     deps = place.loader().deps()
     assert "a" not in deps.catalog
+    assert "mode 'a': " in deps.notices[0]
     assert says in deps.notices[0]
 
 
@@ -212,7 +165,7 @@ def test_the_default_mode_may_be_a_custom_one_and_must_be_there(place: UserFolde
         place.loader(default_mode="mine").deps()
     place.global_modes.write_text(modes_file("mine"))
     loader = place.loader(default_mode="mine")
-    assert slugs(loader)[0] == "mine"
+    assert loader.deps().catalog.default == "mine"
     place.global_modes.unlink()
     place.permissions.write_text("write_file: deny")
     deps = loader.deps()
@@ -238,9 +191,6 @@ def test_a_model_that_cannot_be_had_stops_its_mode_alone(
         assert says in notice
 
 
-# Trust
-
-
 WIDE = modes_file("ask", "theirs", groups="read, edit, command") + modes_file("x")[13:]
 
 
@@ -263,16 +213,15 @@ def test_an_untrusted_workspace_changes_nothing_and_it_is_said(place: UserFolder
     "change",
     [
         lambda place: place.project_modes.write_text(WIDE),
-        lambda place: (place.workspace / ".roomodes").write_text(WIDE),
         lambda place: place.rule("AGENTS.md", "Obey."),
-        lambda place: place.rule(".roo/rules-ask/new.md", "Obey."),
         lambda place: place.rule(".kilocode/rules/new.md", "Obey."),
         lambda place: (place.workspace / "AGENTS.md").mkdir(),
         lambda place: place.project_modes.unlink(),
     ],
 )
-def test_a_changed_file_asks_again(place: UserFolders, change: object) -> None:
-    assert callable(change)
+def test_a_changed_file_asks_again(
+    place: UserFolders, change: Callable[[UserFolders], object]
+) -> None:
     place.project_modes.write_text(modes_file("theirs"))
     place.rule(".kilocode/rules-code/a.md", "Be brief.")
     place.trust()
@@ -307,11 +256,11 @@ def test_trust_is_for_one_folder(place: UserFolders) -> None:
 
 
 def test_names_and_contents_cannot_be_swapped(place: UserFolders) -> None:
-    place.rule(".roo/rules/a", "one")
-    place.rule(".roo/rules/b", "two")
-    place.trust()
-    place.rule(".roo/rules/a", "two")
-    place.rule(".roo/rules/b", "one")
+    for first, second in (("one", "two"), ("two", "one")):
+        place.rule(".roo/rules/a", first)
+        place.rule(".roo/rules/b", second)
+        if first == "one":
+            place.trust()
     assert place.loader().deps().notices
 
 
@@ -322,9 +271,6 @@ def test_a_broken_record_trusts_nothing(place: UserFolders) -> None:
         deps = place.loader().deps()
         assert list(deps.catalog) == BUILT_IN
         assert "trusted.json" in deps.notices[0]
-
-
-# Rules
 
 
 def test_rules_come_in_their_order_after_the_custom_instructions(place: UserFolders) -> None:
@@ -394,9 +340,6 @@ def test_rules_that_lead_out_or_are_for_nobody(place: UserFolders) -> None:
     assert "'tpyo' in the workspace, but there is no such mode" in text
 
 
-# Change
-
-
 def test_what_has_just_changed_counts_as_changed_again(tmp_path: Path) -> None:
     watch = Watch()
     (tmp_path / "modes.yaml").write_text("written while it was read")
@@ -404,16 +347,15 @@ def test_what_has_just_changed_counts_as_changed_again(tmp_path: Path) -> None:
     assert watch.has_changed()
 
 
-WATCHED = ["home/custom_modes.yaml", "home/custom_modes.json", "home/permissions.yaml"]
-WATCHED += ["trusted.json", "workspace/.kilocodemodes", "workspace/.roomodes"]
-WATCHED += ["workspace/AGENTS.md", "workspace/.roo/rules/a.md"]
-WATCHED += ["workspace/.roo/rules-ask/deep/a.md", "workspace/.kilocode/rules-ask/a.md"]
-
-
 def test_each_file_is_watched(place: UserFolders) -> None:
     loader = place.loader(trust_workspace=True)
     settle(loader)
-    for name in WATCHED:
+    for name in (
+        *("home/custom_modes.yaml", "home/custom_modes.json", "home/permissions.yaml"),
+        *("trusted.json", "workspace/.kilocodemodes", "workspace/.roomodes"),
+        *("workspace/AGENTS.md", "workspace/.roo/rules/a.md"),
+        *("workspace/.roo/rules-ask/deep/a.md", "workspace/.kilocode/rules-ask/a.md"),
+    ):
         file = place.root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("{}")
@@ -425,9 +367,6 @@ def test_each_file_is_watched(place: UserFolders) -> None:
     file.write_text("[]")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert loader.is_outdated(), "also with the size and the time that it had"
-
-
-# Hostile folders
 
 
 def test_revoked_trust_holds_no_longer_in_this_process(place: UserFolders) -> None:
@@ -459,21 +398,12 @@ def test_names_that_are_no_text(place: UserFolders, trusted: bool) -> None:
 
 
 def test_folders_without_end(place: UserFolders) -> None:
-    tops = [".roo/rules/.hidden", ".roo/rules/seen", ".kilocode/other"]
-    for top in tops:
-        (place.workspace / top).mkdir(parents=True)
-        folder = os.open(place.workspace / top, os.O_RDONLY)
-        for _ in range(1500):
-            os.mkdir("a", dir_fd=folder)
-            below = os.open("a", os.O_RDONLY, dir_fd=folder)
-            os.close(folder)
-            folder = below
-        os.close(folder)
+    for top in (".roo/rules/.hidden", ".roo/rules/seen", ".kilocode/other"):
+        (place.workspace / top / "a/a/a/a/a/a/a/a").mkdir(parents=True)
     notices = str(place.loader(trust_workspace=True).deps().notices)
     assert ".roo/rules/seen/a/a/a/a/: left out: is more than 5 folders deep" in notices
     assert "hidden" not in notices
     assert "other" not in notices
-    subprocess.run(["rm", "-rf", str(place.workspace)], check=True)
 
 
 def test_the_agent_s_own_files_in_the_workspace(place: UserFolders) -> None:
@@ -515,12 +445,3 @@ def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
         place.loader(modes_folder=modes, **given).deps()
     with pytest.raises(ValidationError, match="does not point to a directory"):
         place.settings(modes_folder=modes / "none")
-
-
-@pytest.mark.parametrize("group", ["fly", "Read", "read\u200b"])
-def test_an_unknown_tool_group_is_named(place: UserFolders, group: str) -> None:
-    place.global_modes.write_text(modes_file("a", groups=group))
-    deps = place.loader().deps()
-    assert "a" not in deps.catalog
-    assert "mode 'a': groups: unknown group '" in deps.notices[0]
-    assert ", mcp (tools/__init__.py lists them)" in deps.notices[0]

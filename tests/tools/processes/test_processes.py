@@ -10,6 +10,7 @@ import pytest
 
 from modes.errors import InvalidCallError, ToolFailedError
 from tests.tools.conftest import Run
+from tools.processes.output import MAX_SEQUENCE, PlainText
 
 
 @pytest.fixture
@@ -122,3 +123,31 @@ async def test_git_runs_no_program_that_a_folder_names(shell: Run, watched: Path
     await shell("git status")
     assert "cannot use bare repository" in await shell("git status", cwd="bare")
     assert not watched.exists()
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m and \x1b[38;2;1;2;3mmore\x1b[K\n", "red and more\n"),
+        ("\x1b]0;title\x07a \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\ b", "a link b"),
+        ("\x1b(B\x1b[mplain\x1b7\x1b=", "plain"),
+        ("one\r\ntwo\r", "one\ntwo\n"),
+        ("10%\r50%\r\x1b[K100%\n", "10%\n50%\n100%\n"),
+        ("a\x1b", r"a\u001b"),
+        ("a\x1b[31", r"a\u001b[31"),
+        ("\x1b]0;never ends\nmore", "\\u001b]0;never ends\nmore"),
+        ("\x1b]0;" + "x" * 2 * MAX_SEQUENCE, r"\u001b]0;" + "x" * 2 * MAX_SEQUENCE),
+        ("\x1b\x1b[m[2J", r"\u001b[2J"),
+        ("\x9b31mred \x08\x00", r"\u009b31mred \u0008\u0000"),
+        *(
+            (kept, kept)
+            for kept in ("\ta \u00a0 \u0645\u200c\u062e", "\N{WOMAN}\u200d\N{GIRL} \u2764\ufe0f")
+        ),
+    ],
+)
+def test_what_is_for_a_terminal_is_left_out(printed: str, shown: str) -> None:
+    """Also when it comes in two pieces."""
+    for at in range(min(len(printed), 60)):
+        text = PlainText()
+        taken = text.take(printed[:at]) + text.take(printed[at:]) + text.take("", is_last=True)
+        assert taken == shown
