@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -189,7 +190,7 @@ async def test_arguments_that_cannot_be_read_or_stored_are_answered(workspace: P
     values = ["x\ud800y", 2**70, -(2**70), 10**5000, float("nan"), float("-inf")]
     calls = [("execute_command", {"command": value}) for value in values]
     answer = calling(*calls, WRITE)
-    answer.invalid_tool_calls = [{"name": "read_file", "args": "{", "id": "cut", "error": "cut"}]
+    answer.invalid_tool_calls = [invalid_tool_call(name="read_file", args="{", id="cut")]
     talk = Conversation(make_agent(workspace, ScriptedModel(answers=[answer])))
     await talk.say("go", mode="code")
     assert [each["name"] for each in await talk.waiting()] == ["write_file"]

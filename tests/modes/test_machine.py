@@ -57,16 +57,8 @@ def test_every_event_in_every_phase(machine: Machine, phase: Phase, event: Event
 def test_a_mode_that_is_not_there(machine: Machine, event: Event, slug: str | None) -> None:
     with pytest.raises(UnknownModeError):
         machine.send(Configuration("ask", Phase.SWITCHING), event, slug)
-
-
-def test_a_place_that_is_not_there(machine: Machine) -> None:
     with pytest.raises(UnknownModeError):
-        machine.send(Configuration("kode", Phase.IDLE), Event.START)
-
-
-def test_the_next_node(machine: Machine) -> None:
-    nodes = [machine.node(Configuration("debug", phase)) for phase in Phase]
-    assert nodes == [None, "debug", "review", "act", "switch_mode"]
+        machine.send(Configuration(str(slug), Phase.IDLE), Event.START)
 
 
 def test_tools_are_bound_only_while_it_thinks() -> None:
@@ -87,24 +79,18 @@ def test_tools_are_bound_only_while_it_thinks() -> None:
     assert machine.compare_tools("code", "ask") == ([], ["write"])
 
 
-def test_slugs_that_the_chart_could_trip_over() -> None:
-    slugs = ["idle", "phase", "mode", "agent", "send", "states", "model", "switching", "m-0", "0"]
+def test_slugs_that_are_names_of_something_else() -> None:
+    slugs = ["idle", "phase", "mode", "send", "states", "0", "review", "act", "plan"]
     catalog = Catalog([Mode(slug=s, name=s, role_definition="x") for s in slugs], "idle")
-    machine = Machine(catalog, [])
+    machine = Machine(catalog, [], ["plan"])
     for source, target in itertools.permutations(slugs, 2):
         now = Configuration(source, Phase.SWITCHING)
         assert machine.send(now, Event.SWITCH_MODE, target) == (target, Phase.THINKING)
-
-
-@pytest.mark.parametrize(
-    ("slug", "node"),
-    [("review", "mode_review"), ("act", "mode_act"), ("plan", "mode_plan"), ("send", "send")],
-)
-def test_a_slug_that_is_the_name_of_something_else(slug: str, node: str) -> None:
-    machine = Machine(Catalog([Mode(slug=slug, name="X", role_definition="x")], slug), [], ["plan"])
-    assert machine.node(Configuration(slug, Phase.THINKING)) == node
-    assert machine.node(Configuration(slug, Phase.REVIEWING)) == "review"
-    assert machine.send(Configuration(slug, Phase.IDLE), Event.START).mode == slug
+    nodes = {slug: machine.node(Configuration(slug, Phase.THINKING)) for slug in slugs}
+    taken = {slug: f"mode_{slug}" for slug in ("review", "act", "plan")}
+    assert nodes == {slug: slug for slug in slugs} | taken
+    of_phases = [machine.node(Configuration("idle", phase)) for phase in Phase]
+    assert of_phases == [None, "idle", "review", "act", "switch_mode"]
 
 
 def test_threads_may_share_it(machine: Machine) -> None:
@@ -112,7 +98,7 @@ def test_threads_may_share_it(machine: Machine) -> None:
     wrong: list[Configuration] = []
 
     def work(mode: str) -> None:
-        for phase in itertools.islice(itertools.cycle(Phase), 200):
+        for phase in itertools.islice(itertools.cycle(Phase), 100):
             after = Machine(load_test_catalog(), []) if phase is Phase.IDLE else machine
             place = after.send(Configuration("ask", phase), Event.SET_MODE, mode)
             if place != (mode, phase):

@@ -1,13 +1,13 @@
 """ "Always allow this": what a person remembers at review, and what it is worth elsewhere."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.agent import build_agent
-from graph.deps import AgentDeps
 from graph.models.loading import Models
 from modes.errors import InvalidInputError
 from tests.harness.conversation import APPROVE, REJECT, Conversation, problems, script
@@ -46,51 +46,58 @@ async def test_a_command_is_remembered(talk: Conversation, place: UserFolders) -
     assert (place.workspace / "a").exists()
     for command in ("touch b", "touch a b", "touch a; touch b", "touch a\ttouch b", "A=1 touch a"):
         assert await waits(talk, f"run {command}"), command
+    assert await waits(talk, "run touch a", mode="debug")
+    assert not await waits(talk, "run touch a", mode="code")
+    assert await waits(Conversation(talk.agent), "run touch a", mode="code"), "another thread"
+    model = ScriptedModel(
+        answers=[calling(("execute_command", {"command": "touch a", "cwd": "sub"}))]
+    )
+    (place.workspace / "sub").mkdir()
+    deps = replace(place.loader().deps(), models=Models(model))
+    talk.agent = build_agent(deps, talk.agent.checkpointer)  # type: ignore[arg-type]  # it is one
+    assert await waits(talk, "go"), "in another folder"
     (one,) = (await talk.values())["remembered"]
     assert (one["mode"], one["tool"], one["pattern"]) == ("code", "execute_command", "touch a")
     assert problems(await talk.messages()) == []
 
 
-async def test_a_file_is_remembered(talk: Conversation, place: UserFolders) -> None:
-    await talk.say("write docs/a.md: one", mode="code")
-    assert (await talk.waiting())[0]["remember"] == "docs/a.md"
-    await talk.decide(ALWAYS)
-    assert not await waits(talk, "write docs/../docs/a.md: two")
-    assert (place.workspace / "docs/a.md").read_text() == "two"
-    assert await waits(talk, "write a.md: x")
-    assert await waits(talk, "write sub/docs/a.md: x")
-    assert await waits(talk, "replace two with three in docs/a.md"), "another tool"
-    (place.workspace / "b.md").write_text("")
-    (place.workspace / "docs/a.md").unlink()
-    (place.workspace / "docs/a.md").symlink_to("../b.md")
-    assert await waits(talk, "write docs/a.md: x"), "it is another file now"
-
-
-async def test_a_command_is_remembered_with_its_folder_and_its_quotes(
-    talk: Conversation, place: UserFolders
-) -> None:
-    await talk.say("run touch 'a b'", mode="code")
-    assert (await talk.waiting())[0]["remember"] == "touch 'a b'"
-    await talk.decide(ALWAYS)
-    assert not await waits(talk, 'run touch "a b"')
-    assert await waits(talk, "run touch a b")
-    (place.workspace / "sub").mkdir()
-    model = ScriptedModel(
-        answers=[calling(("execute_command", {"command": "touch 'a b'", "cwd": "sub"}))]
-    )
-    deps = place.loader().deps()
-    other = AgentDeps(deps.catalog, deps.toolbox, Models(model))
-    talk.agent = build_agent(other, talk.agent.checkpointer)  # type: ignore[arg-type]  # it is one
-    assert await waits(talk, "go")
-
-
-async def test_a_folder_is_not_remembered_as_all_that_is_in_it(
-    talk: Conversation, place: UserFolders
+@pytest.mark.parametrize(
+    ("first", "decision", "free", "asked"),
+    [
+        (
+            "write docs/a.md: one",
+            ALWAYS,
+            ["write docs/../docs/a.md: two"],
+            ["write a.md: x", "write sub/docs/a.md: x", "replace two with three in docs/a.md"],
+        ),
+        ("write docs/a.md: one", always("docs/**"), ["write docs/deep/b.md: x"], ["write b.md: x"]),
+        ("write src: a folder", ALWAYS, [], ["write src/evil.py: x"]),
+        ("run touch 'a b'", ALWAYS, ['run touch "a b"'], ["run touch a b"]),
+    ],
+)
+async def test_what_else_an_approval_covers(
+    talk: Conversation,
+    place: UserFolders,
+    first: str,
+    decision: dict[str, Any],
+    free: list[str],
+    asked: list[str],
 ) -> None:
     (place.workspace / "src").mkdir()
-    await talk.say("write src: x", mode="code")
+    await talk.say(first, mode="code")
+    await talk.decide(decision)
+    for text in free:
+        assert not await waits(talk, text)
+    for text in asked:
+        assert await waits(talk, text)
+
+
+async def test_a_file_that_has_become_another_one(talk: Conversation, place: UserFolders) -> None:
+    await talk.say("write a.md: one", mode="code")
     await talk.decide(ALWAYS)
-    assert await waits(talk, "write src/evil.py: x")
+    (place.workspace / "a.md").rename(place.workspace / "b.md")
+    (place.workspace / "a.md").symlink_to("b.md")
+    assert await waits(talk, "write a.md: x")
 
 
 async def test_a_listing_is_not_one_file(place: UserFolders) -> None:
@@ -116,13 +123,6 @@ async def test_what_may_be_denied_is_not_remembered(place: UserFolders) -> None:
         await talk.decide(always("*"))
     await talk.decide(APPROVE)
     assert await waits(talk, "search SECRET")
-
-
-async def test_a_pattern_is_remembered(talk: Conversation) -> None:
-    await talk.say("write docs/a.md: one", mode="code")
-    await talk.decide(always("docs/**"))
-    assert not await waits(talk, "write docs/deep/b.md: x")
-    assert await waits(talk, "write src/b.md: x")
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,6 @@ async def test_what_cannot_be_remembered(
     assert await talk.waiting(), "the question stays open"
     assert not (await talk.values()).get("remembered")
     assert not list(place.workspace.iterdir())
-
-
-async def test_it_holds_in_its_mode_and_its_thread_alone(talk: Conversation) -> None:
-    await talk.say("run touch a", mode="code")
-    await talk.decide(ALWAYS)
-    assert await waits(talk, "run touch a", mode="debug")
-    assert not await waits(talk, "run touch a", mode="code")
-    assert await waits(Conversation(talk.agent), "run touch a", mode="code")
 
 
 async def test_it_cannot_lift_a_denial(place: UserFolders) -> None:

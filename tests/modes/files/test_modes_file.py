@@ -15,6 +15,9 @@ AS_JSON = """
  "iconName": "codicon-eye", "whenToUse": "w", "description": "d", "customInstructions": "c",
  "groups": ["read", ["edit", {"fileRegex": "\\\\.md$", "description": "Markdown"}]]}]}
 """
+ALIASES = "customModes:\n- &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"- &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
+)
 
 
 @pytest.mark.parametrize(
@@ -34,12 +37,14 @@ def test_files_of_kilo_and_roo_load_as_they_are(text: str) -> None:
     assert not parsed.warnings
 
 
-def test_every_field_arrives() -> None:
+def test_every_field_arrives_but_the_rules_of_an_exported_mode() -> None:
     (mode,) = parse_modes(AS_JSON, "f").modes
     assert (mode.when_to_use, mode.description, mode.custom_instructions) == ("w", "d", "c")
     assert [grant.file_regex for grant in mode.groups] == [None, r"\.md$"]
     assert mode.grant("edit") is mode.groups[1]
     assert mode.grant("mcp") is None
+    parsed = parse_modes(HEAD + "  rulesFiles: [{relativePath: a, content: b}]", "f")
+    assert "'rulesFiles' is dropped: put the rules into .kilocode/rules-" in parsed.warnings[0]
 
 
 @pytest.mark.parametrize("group", ["browser", "[browser, {}]", "modes"])
@@ -52,11 +57,6 @@ def test_groups_of_older_files_are_dropped_and_it_is_said(group: str) -> None:
     assert warning.endswith("(in a, b)")
 
 
-def test_rules_of_an_exported_mode_are_dropped_and_it_is_said() -> None:
-    parsed = parse_modes(HEAD + "  rulesFiles: [{relativePath: a, content: b}]", "f")
-    assert "'rulesFiles' is dropped: put the rules into .kilocode/rules-" in parsed.warnings[0]
-
-
 @pytest.mark.parametrize("slug", ["on", "no", "7", "1e3", "2026-01-01", "null", "0x1"])
 def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
     (mode,) = parse_modes(HEAD.replace("slug: a", f"slug: {slug}"), "f").modes
@@ -67,37 +67,28 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
     ("text", "says"),
     [
         ("", "f: the file is empty"),
-        ("# nothing\n", "the file is empty"),
         (": : :", "neither YAML nor JSON"),
-        ("{", "neither YAML nor JSON"),
         ("\x00", "neither YAML nor JSON"),
-        ("just text", "customModes"),
         ("- slug: a", "customModes"),
-        ("modes: []", "['modes']"),
         ("customModes: []\nmore: 1", "'more'"),
         ("customModes: a", "is a list of at most 1000 modes (got 'a')"),
         ("customModes: [a]", "customModes.0"),
-        ("customModes: [null]", "customModes.0"),
         ("customModes: [{}]", "slug"),
         (HEAD + "  slug: b", "the key 'slug' is there twice"),
         ('{"customModes": [], "customModes": []}', "'customModes' is there twice"),
         (modes_file("a", "b", "a"), "two modes have the slug 'a'"),
-        (HEAD.replace("slug: a", "slug: a b"), "'a b'"),
         (HEAD.replace("slug: a", 'slug: "a\\n"'), "slug: has other characters"),
         (HEAD.replace("slug: a", "slug: __class__"), "'__class__'"),
         (HEAD.replace("slug: a", "slug: ä"), "'ä'"),
         (HEAD.replace("slug: a", "slug: ٣"), "slug"),
-        (HEAD.replace("slug: a", "slug: ["), "neither YAML"),
         (HEAD.replace("slug: a", "slug: ''"), "slug: has other characters"),
         (HEAD.replace("slug: a", "slug: []"), "slug: is not text"),
         (HEAD.replace("slug: a", "slug: " + "a" * 101), "at most 100"),
         (HEAD.replace("name: A", "name: " + "a" * 101), "at most 100"),
         (HEAD.replace("name: A", 'name: "A\\u2028B"'), "printable"),
-        (HEAD.replace("name: A", 'name: "A\\u202eB"'), "printable"),
         (HEAD.replace("name: A", 'name: "A\\u2800B"'), "printable"),
         (HEAD.replace("name: A", "name: ''"), "mode 'a': name"),
         (HEAD.replace("name: A", 'name: " \\t"'), "mode 'a': name"),
-        (HEAD.replace("name: A", "name: [A]"), "mode 'a': name"),
         (HEAD.replace("name: A", 'name: "A\\nB"'), "mode 'a': name"),
         (HEAD.replace("roleDefinition: r", "roleDefinition: '  '"), "roleDefinition"),
         (HEAD.replace("  roleDefinition: r\n", ""), "roleDefinition: is missing"),
@@ -126,14 +117,11 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
         ('{"customModes": [{"slug": "a", "name": "A", "roleDefinition": "\\ud800"}]}', "f: "),
         (HEAD + "  groups: [[read, {fileRegex: x}]]", "not 'read'"),
         (HEAD + "  groups: [[edit]]", "groups.0"),
-        (HEAD + "  groups: [[]]", "groups.0"),
         (HEAD + "  groups: [[edit, {}, {}]]", "groups.0"),
         (HEAD + "  tools: [read_file]", "tools"),
         (HEAD + "  origin: {level: built-in}", "origin"),
         (HEAD + "  model: gpt", "model"),
-        (HEAD + "  model: ''", "model"),
         (HEAD + "  permissions: {write_file: maybe}", "'maybe'"),
-        (HEAD + "  permissions: {write_file: [allow]}", "permissions.write_file"),
         (HEAD + "  permissions: [allow]", "permissions"),
         (HEAD + "  permissions: {write_file: {'': allow}}", "at least 1"),
         ("a: &a [*a]", "refers to itself"),
@@ -143,6 +131,7 @@ def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
         ("customModes:\n" + "- a\n" * 1001, "at most 1000 modes"),
         ("x: &x " + "y" * 100_000 + "\ny: [" + "*x, " * 1000 + "]", "values"),
         ("".join(f"k{number}: 1\n" for number in range(2_000)) + "k0: 2", "'k0' is there twice"),
+        (ALIASES, "aliases written out"),
         ('!!python/object/apply:os.system ["true"]', "customModes"),
         ("customModes: []\n---\ncustomModes: []", "neither YAML nor JSON"),
         ("customModes: []\n# " + "x" * 10_000_000, f"{MAX_CHARACTERS} are the limit"),
@@ -157,27 +146,18 @@ def test_a_broken_file(text: str, says: str) -> None:
     assert len(str(caught.value)) < 1500
 
 
-def test_aliases_that_explode() -> None:
-    lines = ["customModes:", "- &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"- &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    with pytest.raises(ModeFileError, match="aliases written out"):
-        parse_modes("\n".join(lines), "f")
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("", {}),
-        ("# nothing yet\n", {}),
         ("write_file: ask", {"write_file": {"*": "ask"}}),
         ('{"write_file": {"a": "deny"}}', {"write_file": {"a": "deny"}}),
+        *((text, None) for text in ("- a", "write_file: no", "write_file:", "x: {a: {b: deny}}")),
     ],
 )
-def test_permissions(text: str, expected: Any) -> None:
-    assert parse_permissions(text, "f") == expected
-
-
-@pytest.mark.parametrize("text", ["- a", "write_file: no", "write_file:", "x: {a: {b: deny}}"])
-def test_broken_permissions(text: str) -> None:
-    with pytest.raises(ModeFileError, match=r"^f: "):
-        parse_permissions(text, "f")
+def test_permissions(text: str, expected: dict[str, Any] | None) -> None:
+    if expected is None:
+        with pytest.raises(ModeFileError, match=r"^f: "):
+            parse_permissions(text, "f")
+    else:
+        assert parse_permissions(text, "f") == expected
