@@ -1,7 +1,7 @@
 """The scripted provider speaks as the services do: answers fit the clients' own types."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -55,12 +55,8 @@ def unknown_fields(value: Any) -> set[str]:
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("wire", TYPES, ids=lambda wire: wire.PATH)
 def test_answers_have_the_types_of_the_clients(wire: Any, answer: Answer) -> None:
-    body: Json = {
-        "model": "m",
-        "input": [],
-        "messages": [],
-        "include": ["reasoning.encrypted_content"],
-    }
+    include = ["reasoning.encrypted_content"]
+    body: Json = {"model": "m", "input": [], "messages": [], "include": include}
     if wire is openai_chat:
         body["stream_options"] = {"include_usage": True}
     whole, event = map(TypeAdapter, TYPES[wire])
@@ -82,22 +78,26 @@ def test_openai_responses_streams_what_it_sends_in_one_piece(answer: Answer) -> 
     assert done == whole["output"]
 
 
+def anthropic_problem(*messages: Json, **body: Any) -> str | None:
+    whole = {"model": "m", "max_tokens": 9, "messages": list(messages), **body}
+    return anthropic_messages.problem({"anthropic-version": "2023-06-01"}, whole)
+
+
 def openai_problem(*messages: Json, **body: Any) -> str | None:
     return openai_chat.problem({}, {"model": "m", "messages": list(messages), **body})
 
 
-def anthropic_problem(*messages: Json, **body: Any) -> str | None:
-    whole = {"model": "m", "max_tokens": 9, "messages": list(messages), **body}
-    return anthropic_messages.problem({"anthropic-version": "2023-06-01"}, whole)
+def responses_problem(*items: Json, **body: Any) -> str | None:
+    whole = {"model": "gpt-5.6", "input": list(items), "store": False, **body}
+    return openai_responses.problem({}, whole)
 
 
 USER = {"role": "user", "content": "hello"}
 
 
 def openai_calls(*ids: str, name: str = "read") -> Json:
-    calls = [
-        {"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}} for id in ids
-    ]
+    function = {"name": name, "arguments": "{}"}
+    calls = [{"id": id, "type": "function", "function": function} for id in ids]
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
@@ -111,71 +111,14 @@ def openai_result(id: str) -> Json:
 
 
 def anthropic_results(*ids: str) -> Json:
-    return {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": id, "content": "x"} for id in ids],
-    }
-
-
-@pytest.mark.parametrize(
-    ("messages", "text"),
-    [
-        ([USER], None),
-        ([USER, openai_calls("a", "b"), openai_result("b"), openai_result("a")], None),
-        ([USER, openai_calls("a")], "without an answer"),
-        ([USER, openai_calls("a"), USER], "did not: a"),
-        ([USER, openai_result("a")], "preceeding message"),
-        ([USER, openai_calls("a", "a"), openai_result("a")], "Duplicate"),
-        ([USER, openai_calls("a", name="read it"), openai_result("a")], "'read it'"),
-        ([USER, openai_calls("a" * 41), openai_result("a" * 41)], "maximum length 40"),
-        ([USER, {"role": "assistant", "content": None}], "expected a string"),
-        ([{**USER, "index": 1}], "Additional properties"),
-        ([{**USER, "content": [{"type": "tool_use"}]}], "'tool_use'"),
-    ],
-)
-def test_histories_that_openai_refuses(messages: list[Json], text: str | None) -> None:
-    found = openai_problem(*messages)
-    assert found is None if text is None else text in str(found)
-
-
-@pytest.mark.parametrize(
-    ("messages", "text"),
-    [
-        ([USER], None),
-        ([USER, anthropic_calls("a", "b"), anthropic_results("b", "a")], None),
-        ([USER, USER], None),
-        ([USER, anthropic_calls("a"), USER], "without `tool_result`"),
-        ([USER, anthropic_calls("a"), anthropic_results("a", "a")], "unexpected"),
-        ([USER, anthropic_results("a")], "unexpected"),
-        ([USER, anthropic_calls("a", "a"), anthropic_results("a")], "unique"),
-        ([USER, anthropic_calls("a.b"), anthropic_results("a.b")], "pattern"),
-        ([USER, anthropic_calls("a", index=1), anthropic_results("a")], "index: Extra inputs"),
-        ([USER, anthropic_calls("a", input="{"), anthropic_results("a")], "dictionary"),
-        ([USER, {"role": "assistant", "content": "so"}], "prefill"),
-        ([{"role": "assistant", "content": "so"}, USER], "first message"),
-        ([{"role": "user", "content": " \n"}], "non-whitespace"),
-        ([{"role": "user", "content": []}], "non-empty"),
-        ([{"role": "user", "content": [{"type": "image_url"}]}], "image_url"),
-    ],
-)
-def test_histories_that_anthropic_refuses(messages: list[Json], text: str | None) -> None:
-    found = anthropic_problem(*messages)
-    assert found is None if text is None else text in str(found)
-
-
-def responses_problem(*items: Json, model: str = "gpt-5.6", **body: Any) -> str | None:
-    return openai_responses.problem(
-        {}, {"model": model, "input": list(items), "store": False, **body}
-    )
+    results = [{"type": "tool_result", "tool_use_id": id, "content": "x"} for id in ids]
+    return {"role": "user", "content": results}
 
 
 ASKED = {"type": "message", "role": "user", "content": "hello"}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAAB0"}
-SAID = {
-    "type": "message",
-    "role": "assistant",
-    "content": [{"type": "output_text", "text": "So.", "annotations": []}],
-}
+TEXT = {"type": "output_text", "text": "So.", "annotations": []}
+SAID = {"type": "message", "role": "assistant", "content": [TEXT]}
 
 
 def called(id: str, **more: Any) -> Json:
@@ -187,30 +130,69 @@ def returned(id: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("items", "text"),
+    ("problem", "messages", "text"),
     [
-        ([ASKED], None),
-        ([ASKED, THOUGHT, called("a"), called("b"), returned("b"), returned("a")], None),
-        ([ASKED, THOUGHT, THOUGHT, SAID, ASKED], None),
-        ([ASKED, called("a")], "No tool output found for function call a."),
-        ([ASKED, returned("a")], "No tool call found"),
-        ([ASKED, called("a"), returned("a"), returned("a")], "No tool call found"),
-        ([ASKED, called("a"), called("a"), returned("a")], "Duplicate"),
-        ([ASKED, called("a" * 65), returned("a" * 65)], "maximum length 64"),
-        ([ASKED, called("a", name="read it"), returned("a")], "'read it'"),
-        ([ASKED, called("a", arguments={}), returned("a")], "expected a string"),
-        ([ASKED, called("a", index=1), returned("a")], "'input[1].index'"),
-        ([ASKED, THOUGHT], "without its required following item"),
-        ([ASKED, THOUGHT, ASKED], "without its required following item"),
-        ([ASKED, {**THOUGHT, "encrypted_content": None}, SAID], "'rs_1' not found"),
-        ([ASKED, {**THOUGHT, "encrypted_content": "x"}, SAID], "could not be verified"),
-        ([ASKED, {**SAID, "id": "msg_1"}], "'msg_1' not found"),
-        ([{**ASKED, "content": [{"type": "text", "text": "a"}]}], "'text'"),
-        ([{"type": "tool_use"}], "'tool_use'"),
+        *(
+            (openai_problem, *row)
+            for row in (
+                ([USER], None),
+                ([USER, openai_calls("a", "b"), openai_result("b"), openai_result("a")], None),
+                ([USER, openai_calls("a")], "without an answer"),
+                ([USER, openai_calls("a"), USER], "did not: a"),
+                ([USER, openai_result("a")], "preceeding message"),
+                ([USER, openai_calls("a", "a"), openai_result("a")], "Duplicate"),
+                ([USER, openai_calls("a", name="read it"), openai_result("a")], "'read it'"),
+                ([USER, openai_calls("a" * 41), openai_result("a" * 41)], "maximum length 40"),
+                ([USER, {"role": "assistant", "content": None}], "expected a string"),
+                ([{**USER, "index": 1}], "Additional properties"),
+                ([{**USER, "content": [{"type": "tool_use"}]}], "'tool_use'"),
+            )
+        ),
+        *(
+            (anthropic_problem, *row)
+            for row in (
+                ([USER], None),
+                ([USER, anthropic_calls("a", "b"), anthropic_results("b", "a")], None),
+                ([USER, USER], None),
+                ([USER, anthropic_calls("a"), USER], "without `tool_result`"),
+                ([USER, anthropic_calls("a"), anthropic_results("a", "a")], "unexpected"),
+                ([USER, anthropic_calls("a", "a"), anthropic_results("a")], "unique"),
+                ([USER, anthropic_calls("a.b"), anthropic_results("a.b")], "pattern"),
+                ([USER, anthropic_calls("a", index=1), anthropic_results("a")], "index: Extra"),
+                ([USER, anthropic_calls("a", input="{"), anthropic_results("a")], "dictionary"),
+                ([USER, {"role": "assistant", "content": "so"}], "prefill"),
+                ([{"role": "assistant", "content": "so"}, USER], "first message"),
+                ([{"role": "user", "content": " \n"}], "non-whitespace"),
+                ([{"role": "user", "content": []}], "non-empty"),
+                ([{"role": "user", "content": [{"type": "image_url"}]}], "image_url"),
+            )
+        ),
+        *(
+            (responses_problem, *row)
+            for row in (
+                ([ASKED, THOUGHT, called("a"), called("b"), returned("b"), returned("a")], None),
+                ([ASKED, THOUGHT, THOUGHT, SAID, ASKED], None),
+                ([ASKED, called("a")], "No tool output found for function call a."),
+                ([ASKED, called("a"), returned("a"), returned("a")], "No tool call found"),
+                ([ASKED, called("a"), called("a"), returned("a")], "Duplicate"),
+                ([ASKED, called("a" * 65), returned("a" * 65)], "maximum length 64"),
+                ([ASKED, called("a", name="read it"), returned("a")], "'read it'"),
+                ([ASKED, called("a", arguments={}), returned("a")], "expected a string"),
+                ([ASKED, called("a", index=1), returned("a")], "'input[1].index'"),
+                ([ASKED, THOUGHT, ASKED], "without its required following item"),
+                ([ASKED, {**THOUGHT, "encrypted_content": None}, SAID], "'rs_1' not found"),
+                ([ASKED, {**THOUGHT, "encrypted_content": "x"}, SAID], "could not be verified"),
+                ([ASKED, {**SAID, "id": "msg_1"}], "'msg_1' not found"),
+                ([{**ASKED, "content": [{"type": "text", "text": "a"}]}], "'text'"),
+                ([{"type": "tool_use"}], "'tool_use'"),
+            )
+        ),
     ],
 )
-def test_histories_that_openai_responses_refuses(items: list[Json], text: str | None) -> None:
-    found = responses_problem(*items)
+def test_histories_that_a_service_refuses(
+    problem: Callable[..., str | None], messages: list[Json], text: str | None
+) -> None:
+    found = problem(*messages)
     assert found is None if text is None else text in str(found)
 
 

@@ -14,17 +14,12 @@ from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
     ("text", "steps"),
     [
         ("list", "list_files {}"),
-        ("list src", "list_files {'path': 'src'}"),
         ("read a b.txt", "read_file {'path': 'a b.txt'}"),
-        ("search def .*:", "search_files {'regex': 'def .*:'}"),
         ("search a in b in src", "search_files {'regex': 'a in b', 'path': 'src'}"),
         ("write a.txt: x: y", "write_file {'path': 'a.txt', 'content': 'x: y'}"),
-        ("write a.txt:", "write_file {'path': 'a.txt', 'content': ''}"),
         (r"write a.txt: x\ny", r"write_file {'path': 'a.txt', 'content': 'x\ny'}"),
         ("replace a b with c d in e", "edit_file {'old': 'a b', 'new': 'c d', 'path': 'e'}"),
-        ("run ls -l | wc", "execute_command {'command': 'ls -l | wc'}"),
         ("run make && make test", "execute_command {'command': 'make && make test'}"),
-        ("switch to code: go on", "switch_mode {'mode_slug': 'code', 'reason': 'go on'}"),
         ("switch to code", "switch_mode {'mode_slug': 'code', 'reason': 'You told me to.'}"),
         ("ask: Why?", "ask_followup_question {'question': 'Why?'}"),
         ("done: all of it", "attempt_completion {'result': 'all of it'}"),
@@ -51,15 +46,11 @@ def test_a_todo_list() -> None:
 )
 def test_anything_else_gets_help(text: str) -> None:
     assert parse(text) == []
-    answer = OfflineModel().invoke([HumanMessage(text)])
-    assert answer.text == HELP
-    assert "no language model" in HELP
-    assert "MODEL" in HELP
+    assert OfflineModel().invoke([HumanMessage(text)]).text == HELP
 
 
 async def test_a_stream_adds_up_to_the_answer() -> None:
-    tool = {"name": "list_files", "description": "x", "parameters": {}}
-    bound = OfflineModel().bind_tools([tool])
+    bound = OfflineModel().bind_tools([{"name": "list_files", "description": "", "parameters": {}}])
     for text in ("hello", "list"):
         pieces: Any = [piece async for piece in bound.astream(text)]
         assert len(pieces) > 1
@@ -82,10 +73,8 @@ The modes:
     [
         ("write a.md: x", MODES, "draft"),
         ("write a.py: x", MODES, "build"),
-        ("run ls", MODES, "build"),
         ("write a.md: x & run ls", MODES, "build"),
         ("write a.md: x", "- make: To write anything.", "make"),
-        ("write a.md: x", "- look: To answer questions.", None),
         ("run ls", "no modes", None),
     ],
 )

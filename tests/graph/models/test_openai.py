@@ -24,16 +24,13 @@ HERE = say("Here I am.")
     ("model", "address", "api"),
     [
         ("gpt-5.6", None, ENCRYPTED),
-        ("gpt-5.6-terra", "", ENCRYPTED),
         ("gpt-5.6-luna", "https://api.openai.com/v1", ENCRYPTED),
         ("a-model-of-tomorrow", "https://eu.api.openai.com/v1/", ENCRYPTED),
         ("gpt-4.1-mini", None, []),
-        ("ft:gpt-4o-2024-08-06:me::1", None, []),
         ("gpt-5.3-chat-latest", None, []),
         ("qwen3", "http://127.0.0.1:8080/v1", None),
         # LangChain would go by the name.
         ("gpt-5.6-sol", "https://openai.example.com/v1", None),
-        ("codex-7b", "http://127.0.0.1:8080/v1", None),
     ],
 )
 def test_which_api_is_asked(

@@ -29,6 +29,7 @@ AT_ONCE = "0.01"
 HERE = say("Here I am.")
 HALF = '{"path": "a.txt", "content": "rm -rf /tmp/half-a-pa'
 WAIT = Failure("rate", retry_after=AT_ONCE)
+DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
 DOWN = Failure("server", retry_after=AT_ONCE)
 
 Start = Callable[..., ModelThread]
@@ -88,15 +89,6 @@ async def test_text_and_calls_arrive_piece_by_piece_in_a_conversation(
         assert json.loads("".join(part or "" for part in parts)) == message.tool_calls[0]["args"]
 
 
-@everywhere
-async def test_parallel_calls(start: Start) -> None:
-    reads = (Call("read_file", {"path": "a"}), Call("read_file", {"path": "b"}))
-    thread = start([Answer("", reads), HERE])
-    answer = await thread.say()
-    assert [one["args"] for one in answer.tool_calls] == [{"path": "a"}, {"path": "b"}]
-    assert (await thread.proceed()).text == "Here I am."
-
-
 @pytest.mark.parametrize("name", MODELS)
 async def test_the_offline_model_drives_a_conversation(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -119,11 +111,9 @@ async def test_the_offline_model_drives_a_conversation(
     [
         ([WAIT, WAIT, HERE], None, 3),
         ([Failure("rate", retry_after="nan"), Failure("rate", retry_after="-1"), HERE], None, 3),
-        ([Failure("rate", retry_after="soon"), HERE], None, 2),
-        ([Failure("rate", retry_after="Wed, 21 Oct 2026 07:28:00 GMT"), HERE], None, 2),
+        ([Failure("rate", retry_after="soon"), Failure("rate", retry_after=DATE), HERE], None, 3),
         ([WAIT] * 3, ["too many requests", "tried 3 times", f"wait {AT_ONCE} s", "per min"], 3),
         ([Failure("rate", retry_after="61")], ["too many requests", "it asks to wait 61 s"], 1),
-        ([Failure("rate", retry_after="86400")], ["it asks to wait 86400 s"], 1),
         ([DOWN, HERE], None, 2),
         ([DOWN] * 3, ["the provider failed", "tried 3 times"], 3),
         ([Failure("overloaded", retry_after=AT_ONCE)] * 3, ["the provider failed"], 3),
@@ -134,7 +124,6 @@ async def test_the_offline_model_drives_a_conversation(
         *(
             ([Failure("request", text)], ["longer than it can read", text[:30]], 1)
             for text in (
-                "the request exceeds the available context size. try increasing it",
                 "Requested token count exceeds the model's maximum context length of 4096",
                 "Request exceeds the maximum size",
             )
@@ -169,15 +158,10 @@ async def test_a_server_that_cannot_be_reached(start: Start, name: str) -> None:
     await thread.fail(server, "cannot be reached", "(tried 3 times)")
 
 
-@pytest.mark.parametrize(
-    ("name", "is_streamed", "texts"),
-    [
-        ("chat", False, ["'openai:qwen3'", "check that MODEL is right", "BASE_URL=http"]),
-        ("chat", True, ["BASE_URL=http"]),
-    ],
-)
-async def test_an_unknown_model_of_another_server(start: Start, texts: list[str]) -> None:
-    await start([Failure("model")]).fail(*texts)
+@pytest.mark.parametrize(("name", "is_streamed"), [("chat", False)])
+async def test_an_unknown_model_of_another_server(start: Start) -> None:
+    said = ("'openai:qwen3'", "check that MODEL is right", "BASE_URL=http")
+    await start([Failure("model")]).fail(*said)
 
 
 @pytest.mark.parametrize(("name", "is_streamed"), [("openai", False)])
@@ -246,13 +230,9 @@ async def test_a_connection_that_ends_before_a_word_is_tried_again(start: Start)
             (Answer("", (Call("read_file", {}, id), Call("write_file", HALF, id))), [False, True])
             for id in ("same", None)
         ),
-        *(
-            (Answer("", WRITE, reason=reason), [True])
-            for reason in ("pause_turn", "MAX_TOKENS", "lengthlength", "lengthstop", "x")
-        ),
+        *((Answer("", WRITE, reason=reason), [True]) for reason in ("pause_turn", "lengthlength")),
         (Answer("", (Call("read_file", '{"path": "a", "offset": NaN}'),)), [True]),
         (Answer("", (Call("read_file", '{"path": "a", "offset": 1e999}'),)), [True]),
-        (Answer("", (Call("read_file", '{"path": "a", "offset": -Infinity}'),)), [True]),
     ],
 )
 async def test_calls_that_did_not_come_complete_are_broken(
@@ -273,7 +253,6 @@ async def test_calls_that_did_not_come_complete_are_broken(
         (Answer("\n\n", (Call("list_files"),)), ""),
         (say("  Here I am.  "), "Here I am."),
         (Answer(""), None),
-        (Answer(" \n"), None),
     ],
 )
 async def test_the_words_of_an_answer(start: Start, answer: Answer, text: str | None) -> None:
@@ -311,16 +290,6 @@ async def test_names_and_ids_that_no_provider_takes_back(start: Start) -> None:
     assert (await thread.proceed()).text == "Here I am."
 
 
-@pytest.mark.parametrize(("name", "is_streamed"), [("anthropic", False), ("anthropic", True)])
-async def test_thinking_goes_back_as_it_came(start: Start) -> None:
-    thread = start([Answer("", (Call("list_files", {}),), thinking="Let me look."), HERE])
-    await thread.say()
-    await thread.proceed()
-    sent = thread.provider.requests[1].body["messages"][1]["content"]
-    assert sent[0]["thinking"] == "Let me look."
-    assert sent[0]["signature"].startswith("EqE")
-
-
 async def test_a_thread_that_changes_its_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thinking goes back to the provider that it came from, and to no other."""
     first = Answer("Seen.", (Call("list_files"),), thinking="Let me look.")
@@ -340,14 +309,6 @@ async def test_a_thread_that_changes_its_provider(monkeypatch: pytest.MonkeyPatc
     ]
     assert ["gAAAA" in text for text in sent] == [*[False] * 7, True]
     assert all("Seen." in text for text in sent[1:])
-
-
-async def test_a_local_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving([HERE], key="none") as provider:
-        use(provider, monkeypatch)
-        monkeypatch.delenv("OPENAI_API_KEY")
-        thread = ModelThread(provider, bind(MODELS["chat"]))
-        assert (await thread.say()).text == "Here I am."
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
@@ -389,9 +350,8 @@ def piece(
     index: int | None, args: str | None, *, id: str | None = None, name: str | None = None
 ) -> Any:
     """A chunk of a stream with a part of a call, as small servers send it."""
-    part: dict[str, Any] = {"index": index, "id": id, "type": "function"}
-    part["function"] = {"name": name, "arguments": args}
-    part = {key: value for key, value in part.items() if value is not None}
+    function = {"name": name, "arguments": args}
+    part = {"index": index, "type": "function", "function": function} | ({"id": id} if id else {})
     return {"choices": [{"index": 0, "delta": {"tool_calls": [part]}, "finish_reason": None}]}
 
 

@@ -110,14 +110,11 @@ async def test_system_calls_that_are_for_an_attack(run: Run, workspace: Path) ->
 
 
 async def test_the_environment_holds_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no other process is seen."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden-key")
-    shown = await run("env; cat /proc/*/environ | tr '\\0' '\\n'; set")
+    shown = await run("env; cat /proc/*/environ | tr '\\0' '\\n'; set; ls -d /proc/[0-9]*")
     assert "PATH=" in shown
     assert "hidden" not in shown
-
-
-async def test_no_other_process_is_seen(run: Run) -> None:
-    shown = await run(f"ls -d /proc/{os.getpid()} /proc/[0-9]*; kill -0 {os.getpid()}")
     assert f"/proc/{os.getpid()}\n" not in shown
     assert len([line for line in shown.splitlines() if line.startswith("/proc/")]) < 6
 

@@ -73,7 +73,6 @@ async def test_a_mode_without_commands_may_look(workspace: Path, mode: str) -> N
 
 HOSTILE = {
     "a filter": '[filter "x"]\nclean = ./evil\nrequired = true',
-    "a long filter": '[filter "x"]\nprocess = ./evil',
     "a textconv": '[diff "x"]\ntextconv = ./evil',
     "a driver": '[diff "x"]\ncommand = ./evil',
     "an external diff": "[diff]\nexternal = ./evil",

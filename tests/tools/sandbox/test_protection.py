@@ -1,18 +1,15 @@
 """What a command must not read or change, and every way around that we know of."""
 
-import ctypes
 import os
-import socket
 import stat
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from modes.errors import InvalidCallError, ToolFailedError
+from tests.tools.racing import swapping
 from tests.tools.sandbox.commands import READ_ONLY, Run, needs_sandbox, read_tree, runner, write
 from tools.calling import Calling
 from tools.processes.sandboxes import SandboxOptions
@@ -73,43 +70,24 @@ async def test_a_link_that_steers_and_is_replaced_is_told_of(run: Run, workspace
 
 
 TRICKS = [
-    *("echo x > new", "echo x >| f", "cp /etc/passwd f", "rm -f f", "rm -rf folder", "mv f g"),
-    *("ln f hard", "ln -s /etc soft", "mkdir m", "mkfifo p", "chmod 777 f", ": > f"),
-    *("touch -d 2001-01-01 f", "truncate -s 0 f", "sed -i s/o/x/ f", "tee f < /dev/null"),
-    "dd if=/dev/zero of=f count=1",
-    "exec 3<>f; echo x >&3",
-    "eval $(printf '\\x72\\x6d\\x20f')",
-    "IFS=,; a=rm,f; $a",
-    "sh -c 'rm f'",
-    "sh <<'X'\nrm f\nX",
-    "find . -name f -delete",
-    "find . -name f -exec rm {} ;",
-    "xargs rm < f",
-    "cd /; cd -; rm f",
-    "cd folder && rm ../f",
-    'cd "$(pwd)" && rm f',
-    "env rm f",
-    "(setsid rm f &) ; sleep 0.2",
-    "python3 -c \"import os; os.unlink('f')\"",
+    *(
+        "echo x > new",
+        "cp /etc/passwd f",
+        "rm -rf folder",
+        "mv f g",
+        "ln f hard",
+        "ln -s /etc soft",
+    ),
+    *("mkdir m", "mkfifo p", "chmod 777 f", ": > f", "touch -d 2001-01-01 f", "truncate -s 0 f"),
+    *("exec 3<>f; echo x >&3", "sh <<'X'\nrm f\nX", "(setsid rm f &) ; sleep 0.2"),
     "python3 -c \"import mmap,os; fd=os.open('f',os.O_RDWR); mmap.mmap(fd,1)[0]=120\"",
-    "ln -s $PWD /tmp/w && rm /tmp/w/f",
-    "rm /proc/self/cwd/f",
-    "rm /proc/1/root$PWD/f",
-    "rm /proc/self/root$PWD/f",
+    *("ln -s $PWD /tmp/w && rm /tmp/w/f", "rm /proc/self/cwd/f", "rm /proc/1/root$PWD/f"),
     "exec 3<.; cd /proc/self/fd/3 && rm f",
-    "mount -o remount,rw $PWD && rm f",
-    "mount -o remount,rw,bind $PWD && rm f",
-    "umount $PWD && rm f",
-    "mount --bind /tmp $PWD && touch f",
+    *("mount -o remount,rw $PWD && rm f", "mount -o remount,rw,bind $PWD && rm f"),
+    *("umount $PWD && rm f", "mount --bind /tmp $PWD && touch f", "unshare -Ur rm f"),
     'unshare -Urm sh -c "mount -o remount,rw,bind $PWD; rm f"',
     'unshare -Urm sh -c "umount -l $PWD; rm f"',
-    "unshare -Ur rm f",
-    "chroot / rm f",
-    "nsenter -t 1 -m rm f",
-    "mknod d b 8 0",
-    "git init -q .",
-    "tar cf f.tar folder",
-    "tar xf archive.tar",
+    *("chroot / rm f", "nsenter -t 1 -m rm f", "mknod d b 8 0", "git init -q ."),
 ]
 
 
@@ -199,7 +177,6 @@ MANY = {
     "folders of their own": ("m{}/AGENTS.md", 301, "m1, m10, "),
     "more than that": ("m{}/AGENTS.md", 1000, ". but for plain, src"),
     "secrets in a folder": ("certs/{}.pem", 1000, "certs"),
-    "secrets all over": ("m{}/.env", 1000, ". but for plain, src"),
     "secrets at the top": ("{}.pem", 1000, ". but for plain, src"),
 }
 
@@ -228,22 +205,8 @@ async def test_more_than_can_be_protected_one_by_one(run: Run, workspace: Path, 
     assert "s3cret" not in shown or many in list(MANY)[:3]
 
 
-@pytest.fixture
-def below(workspace: Path) -> Iterator[Callable[[str], str]]:
-    """What the one file of a name says; Python cannot remove folders that are so deep."""
-
-    def text(name: str) -> str:
-        command = ["grep", "-rh", "--include", name, ".", str(workspace / "dd")]
-        return subprocess.check_output(command, text=True).strip()
-
-    yield text
-    subprocess.run(["rm", "-rf", workspace / "dd"], check=True)
-
-
 @pytest.mark.parametrize("depth", [60, 1500])
-async def test_very_deep_folders(
-    run: Run, workspace: Path, below: Callable[[str], str], depth: int
-) -> None:
+async def test_very_deep_folders(run: Run, workspace: Path, depth: int) -> None:
     (workspace / "d.py").write_text(
         "import os, sys\n"
         f"for _ in range({depth}):\n    os.mkdir('dd')\n    os.chdir('dd')\n"
@@ -259,7 +222,10 @@ async def test_very_deep_folders(
     (workspace / "w.py").write_text(f"{read}open('AGENTS.md', 'w').write('evil')")
     assert "s3cret" not in await run("python3 r.py; python3 w.py; mv dd away; touch kept")
     assert (workspace / "kept").exists()
-    assert below("AGENTS.md") == "s3cret"
+    command = ["grep", "-rh", "--include", "AGENTS.md", ".", str(workspace / "dd")]
+    assert subprocess.check_output(command, text=True).strip() == "s3cret"
+    # Python cannot remove folders that are so deep.
+    subprocess.run(["rm", "-rf", workspace / "dd"], check=True)
 
 
 async def test_files_with_a_name_outside(run: Run, workspace: Path, outside: Path) -> None:
@@ -278,28 +244,24 @@ async def test_files_with_a_name_outside(run: Run, workspace: Path, outside: Pat
     assert outside.read_text() == "mine"
 
 
-@pytest.mark.parametrize("target", [".", "..", "/", "/tmp", ".env", "missing", "/root/x", "many"])  # noqa: S108
-async def test_a_secret_that_is_an_odd_link(run: Run, workspace: Path, target: str) -> None:
-    if target == "many":
-        for number in range(1500):
-            (workspace / f"many{number}").symlink_to(f"many{number + 1}")
-        target = "many0"
-    (workspace / ".env").symlink_to(target)
-    (workspace / ".vscode").symlink_to(target)
-    assert await run("echo kept > file") == "[exit code 0]"
-    assert (workspace / "file").read_text() == "kept\n"
-
-
-@pytest.mark.parametrize("odd", ["file", "link", "folder"])
-async def test_odd_git_folders(run: Run, workspace: Path, odd: str) -> None:
-    (workspace / ".git").mkdir()
-    if odd == "file":
-        (workspace / ".git/hooks").touch()
-    elif odd == "link":
-        (workspace / ".git/hooks").symlink_to("/missing")
-    else:
-        (workspace / ".git/config").mkdir()
-    assert await run("echo kept > file") == "[exit code 0]"
+async def test_what_is_odd_is_no_obstacle(workspace: Path, run: Run) -> None:
+    """A secret, and what steers, that are odd links; odd folders of git's."""
+    for number in range(1500):
+        (workspace / f"many{number}").symlink_to(f"many{number + 1}")
+    for target in (".", "..", "/", "/tmp", ".env", "missing", "/root/x", "many0"):  # noqa: S108
+        for name in (".env", ".vscode"):
+            (workspace / name).unlink(missing_ok=True)
+            (workspace / name).symlink_to(target)
+        assert await run(f"echo {target} > file") == "[exit code 0]"
+        assert (workspace / "file").read_text() == f"{target}\n"
+    hooks = workspace / ".git/hooks"
+    write(workspace, ".git/hooks")
+    assert await run("true") == "[exit code 0]"
+    hooks.unlink()
+    hooks.symlink_to("/missing")
+    assert await run("true") == "[exit code 0]"
+    (workspace / ".git/config").mkdir()
+    assert await run("true") == "[exit code 0]"
 
 
 async def test_what_another_command_swaps(run: Run, workspace: Path, outside: Path) -> None:
@@ -307,28 +269,15 @@ async def test_what_another_command_swaps(run: Run, workspace: Path, outside: Pa
     write(workspace, ".git/config", "AGENTS.md", text="theirs")
     (workspace / "folder").symlink_to(outside.parent)
     (workspace / "link").symlink_to(outside)
-    exchange = ctypes.CDLL(None).renameat2
-    stop = threading.Event()
-
-    def swap() -> None:
-        pairs = ((".git", "folder"), ("AGENTS.md", "link"))
-        paths = [[os.fsencode(workspace / name) for name in pair] for pair in pairs]
-        while not stop.is_set():
-            for one, other in paths:
-                exchange(-100, one, -100, other, 2)
-
-    thread = threading.Thread(target=swap)
-    thread.start()
+    names = ((".git", "folder"), ("AGENTS.md", "link"))
+    pairs = [(workspace / one, workspace / other) for one, other in names]
     mounted = set()
-    try:
+    with swapping(*pairs):
         for _ in range(400):
             with suppress(ToolFailedError, OSError):
+                protection = choose_protection(scan(workspace))
                 program = find_bubblewrap().build_program(
-                    SandboxOptions(),
-                    choose_protection(scan(workspace)),
-                    "true",
-                    workspace,
-                    Calling(edits_freely=True),
+                    SandboxOptions(), protection, "true", workspace, Calling(edits_freely=True)
                 )
                 files = map(Path, (f"/proc/self/fd/{file}" for file in program.descriptors))
                 mounted |= {str(file.readlink()) for file in files}
@@ -336,21 +285,7 @@ async def test_what_another_command_swaps(run: Run, workspace: Path, outside: Pa
         for _ in range(20):
             with suppress(ToolFailedError, OSError):
                 await run("for f in .git/* folder/*; do echo evil > $f; done; touch folder/x")
-    finally:
-        stop.set()
-        thread.join()
     assert any(path.startswith(str(workspace)) for path in mounted)
     assert not [path for path in mounted if path.startswith(str(outside.parent))]
     assert outside.read_text() == "mine"
     assert [file.name for file in outside.parent.iterdir()] == ["file"]
-
-
-@pytest.mark.parametrize("name", ["\0modeshift-test", "{folder}/s"])
-async def test_no_socket_of_another_program(run: Run, workspace: Path, name: str) -> None:
-    address = name.format(folder=workspace)
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(address)
-        server.listen()
-        script = f"import socket; s = socket.socket(1); s.connect({address!r}); print('in')"
-        (workspace / "s.py").write_text(script)
-        assert "in\n" not in await run("python3 s.py")

@@ -1,7 +1,6 @@
 """Reading, listing and searching: bounded whatever the files are, and clear about it."""
 
 import asyncio
-import ctypes
 import os
 import platform
 import resource
@@ -19,6 +18,7 @@ import pytest
 from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
 from tests.tools.conftest import Run
+from tests.tools.racing import repeating, swapping
 from tools.workspace import landlock, ripgrep
 from tools.workspace.openat import kernel_opens
 from tools.workspace.search import MAX_BYTES, Query, search_file, search_folder
@@ -37,20 +37,14 @@ def make(folder: Path, *names: str, text: str = "KEY\n") -> None:
     ("data", "offset", "limit", "shown"),
     [
         (b"a\nb\nc", None, None, "    1 a\n    2 b\n    3 c"),
-        (b"a\nb\nc\n", None, None, "    1 a\n    2 b\n    3 c"),
         (b"a\nb\nc", 2, 1, "    2 b\n[f goes on to line 3]"),
-        (b"a\nb\nc\n", 2, 1, "    2 b\n[f goes on to line 3]"),
-        (b"a\nb\nc", 3, None, "    3 c"),
         (b"a\nb\nc\n", 4, None, "f has 3 lines; nothing from line 4."),
         (b"a\nb\nc", -5, 0, "    1 a\n[f goes on to line 3]"),
         (b"a\nb\nc", 10**18, 10**18, "f has 3 lines; nothing from line 1000000000000000000."),
         (b"", None, None, "f is empty."),
-        (b"\n", None, None, "    1 "),
         (b"caf\xe9\n", None, None, "    1 caf\\xe9"),
         ("\ufeffa\n".encode(), None, None, "    1 a"),
         ("a\nb\n".encode("utf-16"), None, None, "    1 a\n    2 b"),
-        (b"\xff\xfe", None, None, "f is empty."),
-        (b"a\r\nb\r\n", None, None, "    1 a\n    2 b"),
         ("a\fstill a\u2028still\nb\n".encode(), 2, None, "    2 b"),
         (b"x" * 30_000_000, None, None, f"    1 {'x' * 2000}[29998000 more bytes]"),
         (b"0123456789\n" * 1_000_000, 1_000_000, 1, "1000000 0123456789"),
@@ -117,21 +111,8 @@ async def test_lines_are_left_out_and_it_says_so(
 
 async def test_a_growing_file_ends(run: Run, workspace: Path) -> None:
     (workspace / "f").write_text("begun\n")
-    stop = threading.Event()
-
-    def grow() -> None:
-        with (workspace / "f").open("a") as file:
-            while not stop.is_set():
-                file.write("more\n" * 1000)
-                file.flush()
-
-    writer = threading.Thread(target=grow)
-    writer.start()
-    try:
+    with (workspace / "f").open("a") as file, repeating(lambda: file.write("more\n" * 9999)):
         text = await asyncio.wait_for(run("read_file", path="f"), 20)
-    finally:
-        stop.set()
-        writer.join()
     assert text.startswith("    1 begun")
 
 
@@ -147,17 +128,12 @@ async def test_a_listing_respects_gitignore(run: Run, workspace: Path) -> None:
     assert await run("list_files", path="node_modules", recursive=True) == (
         "node_modules/m/\nnode_modules/m/i.js"
     )
+    (workspace.parent / ".gitignore").write_text("build\n")
+    shown = await run("search_files", regex="KEY", path="src")
+    assert shown == "src/a.py:1:KEY\nsrc/c.log:1:KEY\nsrc/gen/keep:1:KEY", "also of those above"
     (workspace / ".gitignore").write_text("*\n!*/\n!*.py\n")
     (workspace / "src/.gitignore").unlink()
     assert await run("list_files", recursive=True) == "src/\nsrc/a.py", "the last match wins"
-
-
-async def test_ignore_files_above_the_folder_count(run: Run, workspace: Path) -> None:
-    (workspace.parent / ".gitignore").write_text("*.pyc\n")
-    (workspace / ".gitignore").write_text("*.log\n")
-    make(workspace, "sub/a.py", "sub/a.pyc", "sub/a.log")
-    assert await run("search_files", regex="KEY", path="sub") == "sub/a.py:1:KEY"
-    assert await run("list_files", path="sub") == "sub/a.py"
 
 
 async def test_ignore_files_of_other_tools_count_for_nothing(run: Run, workspace: Path) -> None:
@@ -274,33 +250,20 @@ async def test_a_search_reads_no_link(
     (workspace / "folder").symlink_to(tmp_path / "outside")
     pairs = []
     for number in range(20):
+        pairs.append((workspace / f"f{number}.py", workspace / f"link{number}"))
         make(workspace, f"f{number}.py", text="KEY=plain\n")
         target = workspace / ".env" if number % 2 else tmp_path / "outside/id_rsa"
-        (workspace / f"link{number}").symlink_to(target)
-        pairs.append([os.fsencode(workspace / name) for name in (f"f{number}.py", f"link{number}")])
+        pairs[-1][1].symlink_to(target)
     if ripgrep.can_confine():
         assert "f0.py" in await run("list_files"), "nothing of the link's is read"
-    exchange = ctypes.CDLL(None).renameat2
-    stop = threading.Event()
-
-    def swap() -> None:
-        while not stop.is_set():
-            for file, link in pairs:
-                exchange(-100, file, -100, link, 2)
-
-    thread = threading.Thread(target=swap)
-    thread.start()
-    place, seen = Workspace(workspace), set()
     (workspace / ".gitignore").unlink()
-    try:
+    place, seen = Workspace(workspace), set()
+    with swapping(*pairs):
         for _ in range(20):
             with place.searched(".") as (folder, _):
                 query = Query("KEY", 201)
                 found = search_folder(folder, query, place.opened_on_disk, is_secret)
             seen |= {text for _, _, text in found.matches}
-    finally:
-        stop.set()
-        thread.join()
     assert seen == {"KEY=plain"}
 
 
