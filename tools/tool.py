@@ -97,6 +97,11 @@ def _check_arguments(tool: str, spec: ToolSpec, has: list[str]) -> None:
                 f"{tool} has no argument {argument!r}, which {how}= names; "
                 f"its arguments are: {', '.join(has) or 'none'}"
             )
+    if spec.paths and spec.effect.reaches_network:
+        raise ConfigurationError(
+            f"{tool} names paths= with the effect {spec.effect.name!r}, under which no file is "
+            "judged; let another tool read or write it"
+        )
     if spec.url is not None and not spec.effect.reaches_network:
         raise ConfigurationError(
             f"{tool} names url= with the effect {spec.effect.name!r}; what fetches has 'network'"

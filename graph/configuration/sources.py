@@ -20,6 +20,7 @@ from modes.errors import ConfigurationError, ModeFileError
 from modes.files.modes_file import ModesFile, parse_mode, parse_modes, parse_permissions
 from modes.mode import Level, Mode, Origin, UserRules
 from modes.plain_text import plain
+from modes.rules.matching import EVERY
 from modes.rules.permissions import Kind, Rules, check_rules
 from modes.toolspec import ToolSpec
 from prompts import FOLDER as PROMPTS
@@ -103,7 +104,8 @@ class Sources:
         )
         real = [file.resolve() for file in files]
         inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
-        denied: dict[str, Kind] = {f"/{name}": "deny" for name in inside}
+        # Where the workspace itself is such a folder, nothing in it is for the agent to edit.
+        denied: dict[str, Kind] = {EVERY if name == "." else f"/{name}": "deny" for name in inside}
         edits = [spec.name for spec in self._specs if spec.effect.changes_files]
         return [UserRules(dict.fromkeys(edits, denied), "the agent's own files")] if inside else []
 

@@ -18,8 +18,9 @@ _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-# What some servers read as a slash, or decode a second time: where such a path leads is unsure.
-_UNSURE = re.compile(r"%2f|%5c|%25|//|;", re.IGNORECASE)
+# What some servers read as a slash, decode a second time, cut off or leave out (control characters,
+# a dot or blank at a name's end, UTF-8 that is none): where such a path leads is unsure.
+_UNSURE = re.compile(r"%2f|%5c|%25|//|;|%[01].|%7f|%c[01]|(\.|%20)(/|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def parse_authority(text: str) -> str:
     url = parse_url(f"http://{text}")
     if set(text) & set("/?#"):
         raise ValueError(f"{text!r} is not of the form host or host:port")
-    return url.authority
+    # A port that is named is meant, under https too.
+    return f"{url.bracketed_host}:{url.port}" if re.search(r":\d+$", text) else url.authority
 
 
 def _parse_host(host: str, *, is_ipv6: bool) -> str:
@@ -148,9 +150,9 @@ def _without_dots(path: str) -> str:
 def check_url_pattern(pattern: str) -> None:
     """Raise ``ValueError`` for a pattern that is no URL, or has ``*`` elsewhere than at its end."""
     base = pattern.removesuffix("*")
-    if "*" in base or (base != pattern and not base.endswith("/")):
+    if "*" in base or (base != pattern and ("?" in base or not base.endswith("/"))):
         raise ValueError(
-            f"the pattern {pattern!r} may have one '*', at its end and after a slash: "
+            f"the pattern {pattern!r} may have one '*', at its end and after a slash of the path: "
             "'https://docs.python.org/*'"
         )
     try:

@@ -33,6 +33,7 @@ def my_tools(_: ToolDeps) -> list[Tool]:
         ("network", {"url": "link"}, "has no argument 'link', which url= names; its arguments are"),
         ("command", {"command": "line"}, "has no argument 'line', which command= names"),
         ("read", {"paths": ("url", "path")}, "has no argument 'path', which paths= names"),
+        ("network", {"paths": ("url",)}, "names paths= with the effect 'network', under which no"),
         ("read", {"url": "url"}, "names url= with the effect 'read'; what fetches has 'network'"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from socket import SOCK_STREAM
 
 from modes.errors import ToolFailedError
@@ -10,6 +10,11 @@ from modes.rules.urls import Url
 
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 NAT64 = IPv6Network("64:ff9b::/96")
+# Public by their number only: protocol assignments with Oracle's metadata service, relays of
+# 6to4, Azure's metadata service, documentation.
+NOT_PUBLIC = tuple(
+    map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20"))
+)
 
 
 async def resolve(url: Url, allowed_hosts: Collection[str]) -> list[str]:
@@ -49,4 +54,6 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
             return is_public(low)
         if address not in GLOBAL_UNICAST or address.sixtofour or address.teredo:
             return False
+    if any(address in network for network in NOT_PUBLIC):
+        return False
     return address.is_global and not address.is_multicast

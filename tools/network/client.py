@@ -82,14 +82,14 @@ def _ssl_context() -> ssl.SSLContext:
 
 async def _read(url: Url, response: httpx.Response) -> str:
     """The text of an answer; raises ``ToolFailedError`` with no word of the server's in it."""
-    if response.is_redirect:
+    if response.has_redirect_location:
         return _describe_redirect(url, response.headers["Location"])
     if not response.is_success:
         raise ToolFailedError(f"{url} answered with the status {response.status_code}")
     kind, _, _ = response.headers.get("Content-Type", "").partition(";")
     if not _TEXT.fullmatch(kind.strip()) or "Content-Encoding" in response.headers:
         raise ToolFailedError(f"{url} did not answer with plain text")
-    data = b""
+    data = bytearray()
     async for part in response.aiter_raw():
         data += part
         if len(data) > MAX_BYTES:

@@ -419,6 +419,23 @@ def test_the_agent_s_own_files_in_the_workspace(place: UserFolders) -> None:
         assert found.kind == "allow"
 
 
+@pytest.mark.parametrize("where", ["home", "own/modes", "own/prompts"])
+def test_the_agent_s_own_files_are_the_workspace(place: UserFolders, where: str) -> None:
+    """Opened in an editor, for instance, which takes the folder as the workspace."""
+    for folder in ("own/modes", "own/prompts"):
+        (place.root / folder).mkdir(parents=True)
+    role = "slug: mine\nname: Mine\nroleDefinition: You help.\ngroups: [edit, command]\n"
+    (place.root / "own/modes/mine.yaml").write_text(role)
+    given: dict[str, Any] = {"workspace": place.root / where, "default_mode": "mine"}
+    deps = place.loader(modes_folder=place.root / "own/modes", **given).deps()
+    for path in ("custom_modes.yaml", "permissions.yaml", "mine.yaml", "mine.md", "a/b"):
+        args = {"path": path}
+        for tool in ("write_file", "edit_file"):
+            spec = deps.toolbox[tool].spec
+            assert verdict(deps.catalog["mine"], spec, args, Approvals.AUTO).kind == "deny"
+    assert deps.edit_restriction("mine") is not None, "a command would change it instead"
+
+
 def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
     modes, prompts = place.root / "own/modes", place.root / "own/prompts"
     modes.mkdir(parents=True)

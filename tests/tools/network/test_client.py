@@ -43,6 +43,7 @@ class Site(BaseHTTPRequestHandler):
         "/metadata": (302, {"Location": "http://169.254.169.254/latest"}, b""),
         "/login": (301, {"Location": "http://a:b@127.0.0.1/"}, b""),
         "/files": (307, {"Location": "file:///etc/passwd"}, b""),
+        "/nowhere": (302, {"Content-Type": "text/plain"}, b""),
     }
 
     def do_GET(self) -> None:
@@ -197,6 +198,7 @@ async def test_only_text_comes_back_and_not_too_much(port: int) -> None:
     endless = await fetch(f"{site}/endless", [allowed])
     assert endless == "x" * client.MAX_BYTES + f"\n[only the first {client.MAX_BYTES} bytes]"
     assert await refusal(f"{site}/gone", allowed) == f"{site}/gone answered with the status 404"
+    assert "answered with the status 302" in await refusal(f"{site}/nowhere", allowed)
 
 
 async def test_no_proxy_and_no_cookie(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,6 +277,13 @@ def own_certificate(folder: Path) -> Path:
         ("169.254.169.254", False),
         ("172.16.0.1", False),
         ("192.0.0.1", False),
+        ("192.0.0.192", False),  # Oracle's metadata service
+        ("192.88.99.1", False),
+        ("168.63.129.16", False),  # Azure's
+        ("168.63.129.17", True),
+        ("::ffff:168.63.129.16", False),
+        ("64:ff9b::c000:c0", False),
+        ("3fff::1", False),
         ("192.168.1.1", False),
         ("198.18.0.1", False),
         ("224.0.0.1", False),
