@@ -1,8 +1,10 @@
 """What a command must not read or change, and every way around that we know of."""
 
+import asyncio
 import os
 import stat
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -205,8 +207,15 @@ async def test_more_than_can_be_protected_one_by_one(run: Run, workspace: Path, 
     assert "s3cret" not in shown or many in list(MANY)[:3]
 
 
+@pytest.fixture
+def deep(workspace: Path) -> Iterator[Path]:
+    """Is removed in the end, which Python cannot do with folders that are so deep."""
+    yield workspace / "dd"
+    subprocess.run(["rm", "-rf", workspace / "dd"], check=True)
+
+
 @pytest.mark.parametrize("depth", [60, 1500])
-async def test_very_deep_folders(run: Run, workspace: Path, depth: int) -> None:
+async def test_very_deep_folders(run: Run, workspace: Path, deep: Path, depth: int) -> None:
     (workspace / "d.py").write_text(
         "import os, sys\n"
         f"for _ in range({depth}):\n    os.mkdir('dd')\n    os.chdir('dd')\n"
@@ -222,10 +231,8 @@ async def test_very_deep_folders(run: Run, workspace: Path, depth: int) -> None:
     (workspace / "w.py").write_text(f"{read}open('AGENTS.md', 'w').write('evil')")
     assert "s3cret" not in await run("python3 r.py; python3 w.py; mv dd away; touch kept")
     assert (workspace / "kept").exists()
-    command = ["grep", "-rh", "--include", "AGENTS.md", ".", str(workspace / "dd")]
-    assert subprocess.check_output(command, text=True).strip() == "s3cret"
-    # Python cannot remove folders that are so deep.
-    subprocess.run(["rm", "-rf", workspace / "dd"], check=True)
+    command = ["grep", "-rh", "--include", "AGENTS.md", ".", deep]
+    assert await asyncio.to_thread(subprocess.check_output, command) == b"s3cret\n"
 
 
 async def test_files_with_a_name_outside(run: Run, workspace: Path, outside: Path) -> None:
