@@ -72,14 +72,7 @@ async def test_a_link_that_steers_and_is_replaced_is_told_of(run: Run, workspace
 
 
 TRICKS = [
-    *(
-        "echo x > new",
-        "cp /etc/passwd f",
-        "rm -rf folder",
-        "mv f g",
-        "ln f hard",
-        "ln -s /etc soft",
-    ),
+    *("echo x > new", "cp /etc/passwd f", "rm -rf folder", "mv f g", "ln f hard"),
     *("mkdir m", "mkfifo p", "chmod 777 f", ": > f", "touch -d 2001-01-01 f", "truncate -s 0 f"),
     *("exec 3<>f; echo x >&3", "sh <<'X'\nrm f\nX", "(setsid rm f &) ; sleep 0.2"),
     "python3 -c \"import mmap,os; fd=os.open('f',os.O_RDWR); mmap.mmap(fd,1)[0]=120\"",
@@ -231,8 +224,9 @@ async def test_very_deep_folders(run: Run, workspace: Path, deep: Path, depth: i
     (workspace / "w.py").write_text(f"{read}open('AGENTS.md', 'w').write('evil')")
     assert "s3cret" not in await run("python3 r.py; python3 w.py; mv dd away; touch kept")
     assert (workspace / "kept").exists()
-    command = ["grep", "-rh", "--include", "AGENTS.md", ".", deep]
-    assert await asyncio.to_thread(subprocess.check_output, command) == b"s3cret\n"
+    command = ["grep", "-rh", "--include", "AGENTS.md", ".", str(deep)]
+    found = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True)
+    assert found.stdout == b"s3cret\n"
 
 
 async def test_files_with_a_name_outside(run: Run, workspace: Path, outside: Path) -> None:
