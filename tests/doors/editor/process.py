@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ SECONDS = 60
 
 
 class AgentProcess:
-    """What asyncio's ``Process`` is, of one that was started otherwise."""
+    """Its standard streams are asyncio's."""
 
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
@@ -21,21 +22,13 @@ class AgentProcess:
     """Of ``stdout``."""
 
     def __init__(self, started: prefork.Started) -> None:
-        self.started = started
         self.pid = started.pid
         self.kill = started.kill
         self.terminate = started.terminate
+        self._wait = started.wait
 
     async def wait(self) -> int:
-        if self.started.poll() is None:
-            loop, ended = asyncio.get_running_loop(), asyncio.Event()
-            loop.add_reader(self.started.ending, ended.set)
-            try:
-                async with asyncio.timeout(SECONDS):
-                    await ended.wait()
-            finally:
-                loop.remove_reader(self.started.ending)
-        return self.started.wait()
+        return await asyncio.to_thread(self._wait, SECONDS)
 
     async def connect(self, incoming: int, outgoing: int) -> None:
         loop = asyncio.get_running_loop()
@@ -70,7 +63,7 @@ async def agent_process(
         process.stdin.close()
         try:
             await process.wait()
-        except TimeoutError:
+        except subprocess.TimeoutExpired:
             process.kill()
             raise
         finally:

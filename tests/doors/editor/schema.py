@@ -6,7 +6,7 @@ from typing import Any
 from acp import schema as acp
 from pydantic import TypeAdapter, ValidationError
 
-OF_THE_AGENT: dict[str, tuple[Any, ...]] = {
+MODELS: dict[str, tuple[Any, ...]] = {
     "initialize": (acp.InitializeRequest, acp.InitializeResponse),
     "authenticate": (acp.AuthenticateRequest, acp.AuthenticateResponse),
     "session/new": (acp.NewSessionRequest, acp.NewSessionResponse),
@@ -21,14 +21,11 @@ OF_THE_AGENT: dict[str, tuple[Any, ...]] = {
     ),
     "session/prompt": (acp.PromptRequest, acp.PromptResponse),
     "session/cancel": (acp.CancelNotification,),
-}
-OF_THE_EDITOR: dict[str, tuple[Any, ...]] = {
     "session/update": (acp.SessionNotification,),
     "session/request_permission": (acp.RequestPermissionRequest, acp.RequestPermissionResponse),
     "fs/read_text_file": (acp.ReadTextFileRequest, acp.ReadTextFileResponse),
     "fs/write_text_file": (acp.WriteTextFileRequest, acp.WriteTextFileResponse),
 }
-MODELS = {**OF_THE_AGENT, **OF_THE_EDITOR}
 """What a method is called with, and what is answered; a notification is not."""
 
 

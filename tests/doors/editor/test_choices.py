@@ -120,14 +120,13 @@ async def test_a_choice_made_after_a_switch_was_approved_counts(
 # While a person is asked.
 
 
-@pytest.mark.parametrize(("option", "value"), [("approvals", "auto"), ("model", GPT)])
 async def test_a_choice_during_a_question_applies_after_the_answer(
-    editor: Editor, workspace: Path, option: str, value: str
+    editor: Editor, workspace: Path
 ) -> None:
     talk = await editor.talk(workspace, "code")
 
     async def choose(*_: Any) -> str:
-        await talk.choose(option, value)
+        await talk.choose("approvals", "auto")
         editor.answer = dismiss
         return "once"
 
@@ -135,7 +134,7 @@ async def test_a_choice_during_a_question_applies_after_the_answer(
     assert await talk.say("write a.txt: a\nwrite b.txt: b") == "end_turn"
     assert (workspace / "a.txt").exists()
     assert len(talk.asked) == 1
-    assert (workspace / "b.txt").exists() == (option == "approvals")
+    assert (workspace / "b.txt").exists()
 
 
 async def test_another_mode_withdraws_a_question(editor: Editor, workspace: Path) -> None:

@@ -126,16 +126,10 @@ async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> 
     (place.root / "link").symlink_to("data")
     settings = place.settings(workspace=place.root, sessions=file)
     toolbox = AgentLoader(settings).deps().toolbox
-    given: dict[str, dict[str, Any]] = {
-        "read_file": {},
-        "search_files": {"regex": "x"},
-        "write_file": {"content": "x"},
-        "edit_file": {"old": "x", "new": "y"},
-    }
     async with Sessions.open(file):
         (place.root / "hard").hardlink_to(f"{file}.lock")
         for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock", "hard"):
-            for name, args in given.items():
+            for name, args in (("search_files", {"regex": "x"}), ("write_file", {"content": "x"})):
                 tool = toolbox[name]
                 with pytest.raises(ToolFailedError, match="the agent's own"):
                     await tool.runnable.ainvoke(toolbox.check(tool, {**args, "path": path}))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from acp import RequestError, schema
 
-from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing
+from tests.doors.editor.editor import Editor, choosing
 from tests.doors.editor.model import CLAUDE, GPT, STORY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -34,37 +34,6 @@ async def test_the_life_of_an_edit(editor: Editor, workspace: Path) -> None:
     start = talk.of("tool_call_update")[0]
     assert start.locations[0].path == str(file)
     assert start.raw_input == {"path": "a.txt", "old": "one", "new": "three"}
-
-
-async def test_kinds_and_todos(editor: Editor, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("needle")
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace, "code")
-    await talk.say("list\nread a.txt\nsearch needle\nrun echo hi\ntodo: one; two\ndone: All done.")
-    kinds = {one.title: one.kind for one in talk.of("tool_call_update") if one.title}
-    assert kinds == {
-        "List files": "search",
-        "Read file a.txt": "read",
-        "Search files needle": "search",
-        "echo hi": "execute",
-        "Update the todo list": "think",
-        "Done": "other",
-    }
-    assert {status for _, status in talk.ends} == {"completed"}
-    assert talk.said == "All done."
-    (plan,) = talk.of("plan")
-    entries = [(one.content, one.status) for one in plan.entries]
-    assert entries == [("one", "pending"), ("two", "pending")]
-
-
-async def test_a_command_shows_its_output_as_it_comes(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace, "code")
-    command = f"run echo begun; {WAIT_FOR_GO}; echo two; exit 3"
-    turn = await talk.begin(command, talk.has_printed)
-    (workspace / "go").touch()
-    assert await turn == "end_turn"
-    assert talk.results[0][0].content.text == "```\nbegun\ntwo\n[exit code 3]\n```"
 
 
 @pytest.mark.parametrize(

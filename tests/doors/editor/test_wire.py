@@ -52,9 +52,8 @@ def request(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 3, "method": method, "params": params}
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 65535])
-async def test_the_version_is_one(process: AgentProcess, version: int) -> None:
-    result = (await ask(process, request("initialize", protocolVersion=version)))["result"]
+async def test_the_version_is_one(process: AgentProcess) -> None:
+    result = (await ask(process, request("initialize", protocolVersion=65535)))["result"]
     assert result["protocolVersion"] == 1
     assert result["agentCapabilities"] == {
         "loadSession": True,
@@ -68,17 +67,13 @@ async def test_the_version_is_one(process: AgentProcess, version: int) -> None:
     ("line", "code"),
     [
         (b"nonsense", -32700),
-        (b"{", -32700),
         (b"\xff\xfe", -32700),
         (b"[" * 100_000, -32700),
         (b'{"id": 3, "method": "session/new", "params": {"cwd": NaN}}', -32700),
         (b"42", -32600),
-        (b"null", -32600),
-        (b'"text"', -32600),
         (b"[]", -32600),
         (json.dumps([INITIALIZE]).encode(), -32600),
         (b"{}", -32600),
-        (b'{"method": 5, "id": 3}', -32600),
         (b'{"method": {}, "id": {}}', -32600),
         (b'{"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": []}', -32600),
         (b'{"id": 3, "method": "session/new", "params": {"cwd": "/x/\\ud800"}}', -32600),
