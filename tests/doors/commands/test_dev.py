@@ -3,7 +3,6 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,32 +10,24 @@ from doors.commands import dev
 from graph.settings import ROOT
 from modes.errors import UserError
 from tests.doors.server.test_gate import ask
-from tests.harness.server import Server
+from tests.harness.server import Server, running
 
 
 @pytest.mark.parametrize(
-    ("settings", "options", "texts"),
+    ("settings", "texts"),
     [
-        ({"MODEL": "gpt-5"}, {}, ["'gpt-5'", "provider:name"]),
-        ({"MODEL": "openai:"}, {}, ["'openai:'", "provider:name"]),
-        ({"MODEL": "wizard:merlin"}, {}, ["'wizard:merlin'", "wizard"]),
-        ({"MODEL": "anthropic:claude-sonnet-5-5"}, {}, ["ANTHROPIC_API_KEY", ".env"]),
-        ({"MODEL": "openai:gpt-5.5"}, {}, ["OPENAI_API_KEY", ".env"]),
-        ({"MODEL": "groq:llama"}, {}, ["langchain-groq"]),
-        ({"MODEL": "replay:"}, {}, ["is neither 'offline' nor 'replay:cassette'"]),
-        ({"MODEL": "replay:cassettes/none.yaml"}, {}, ["none.yaml' cannot be read: No such file"]),
-        ({"MODEL": "replay:README.md"}, {}, ["README.md' is not a cassette of this project"]),
-        ({"MODEL": "replay:doors"}, {}, ["doors' cannot be read: Is a directory"]),
-        ({"WORKSPACE": "/nowhere/at/all"}, {}, ["'/nowhere/at/all'", "not a folder"]),
-        ({"DEFAULT_MODE": "kode"}, {}, ["'kode'", "the modes are: "]),
-        ({"WORKSPACE": str(ROOT)}, {"reload": True, "port": "x"}, ["RELOAD=1", "WORKSPACE"]),
+        ({"MODEL": "anthropic:claude-sonnet-5-5"}, ["ANTHROPIC_API_KEY", ".env"]),
+        ({"MODEL": "replay:cassettes/none.yaml"}, ["none.yaml' cannot be read: No such file"]),
+        ({"MODEL": "replay:README.md"}, ["README.md' is not a cassette of this project"]),
+        ({"WORKSPACE": "/nowhere/at/all"}, ["'/nowhere/at/all'", "not a folder"]),
+        ({"DEFAULT_MODE": "kode"}, ["'kode'", "the modes are: "]),
+        ({"WORKSPACE": str(ROOT)}, ["RELOAD=1", "WORKSPACE"]),
     ],
 )
 def test_what_it_refuses(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     settings: dict[str, str],
-    options: dict[str, Any],
     texts: list[str],
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
@@ -44,23 +35,28 @@ def test_what_it_refuses(
     for name, value in {"WORKSPACE": str(tmp_path), **settings}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(UserError) as caught:
-        dev.main(env_file=tmp_path / "none", **options)
+        # With a port that is none: where a check is lost, the test fails rather than serves.
+        dev.main(env_file=tmp_path / "none", port="x", reload="RELOAD=1" in texts)
     for expected in texts:
         assert expected in str(caught.value)
 
 
-@pytest.mark.parametrize(("port", "says"), [("x", "is no port"), ("70000", "is no port")])
-def test_what_is_no_port(port: str, says: str) -> None:
-    with pytest.raises(UserError, match=f"PORT='{port}' {says}"):
-        dev.check_port("127.0.0.1", port)
+def test_a_port_is_a_number_and_free() -> None:
+    """`langgraph dev` would use another one, and the user's client would not find it."""
+    with pytest.raises(UserError, match="PORT='70000' is no port"):
+        dev.check_port("127.0.0.1", "70000")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"PORT='{port}' cannot be used: "):
+            dev.check_port("127.0.0.1", str(port))
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("clone"))
-    server.start()
-    yield server
-    server.kill()
+    with running(tmp_path_factory.mktemp("clone")) as server:
+        yield server
 
 
 def get_refusal(server: Server, **settings: str) -> str:
@@ -99,15 +95,6 @@ def test_a_second_server_of_one_clone_is_refused(server: Server) -> None:
     assert ask(server, "GET", "/ok")[0] == 200
 
 
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
-    """`langgraph dev` would use another one, and the user's client would not find it."""
-    with socket.socket() as taken:
-        clone = Server(tmp_path)
-        taken.bind(("127.0.0.1", clone.port))
-        taken.listen()
-        assert f"PORT='{clone.port}'" in get_refusal(clone)
-
-
 def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> None:
     clone = Server(tmp_path)
     (clone.folder / ".env").write_text("MODEL=from:file\nWORKSPACE=/from/file\n")
@@ -117,7 +104,8 @@ def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_verbose_shows_what_the_server_logs(tmp_path: Path) -> None:
-    server = Server(tmp_path)
+    """Started as a person does; the other tests fork a process that has its imports behind it."""
+    server = Server(tmp_path, is_forked=False)
     server.start(VERBOSE="1")
     server.kill()
     assert "Using custom authentication" in server.log.read_text()

@@ -12,17 +12,14 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import BadRequestError, ConflictError
 
 from tests.harness.conversation import APPROVE
-from tests.harness.server import Server, Thread
+from tests.harness.server import Server, Thread, running
 from tests.project.test_readme import part
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Started as a person does; those of the other tests fork what has its imports behind it."""
-    server = Server(tmp_path_factory.mktemp("clone"), is_forked=False)
-    server.start(CRON_SCHEDULER_SLEEP_TIME="1")
-    yield server
-    server.kill()
+    with running(tmp_path_factory.mktemp("clone"), CRON_SCHEDULER_SLEEP_TIME="1") as server:
+        yield server
 
 
 async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> None:
@@ -72,10 +69,11 @@ async def test_wrong_input_is_explained_and_changes_nothing(
     server: Server, client: LangGraphClient
 ) -> None:
     """To the client and in the log: our words only."""
-    thread = await Thread.new(client)
-    await thread.say("write wrong.txt: x")
-    before = await thread.values()
-    for given, texts in WRONG:
+
+    async def attempt(given: dict[str, Any], texts: list[str]) -> None:
+        thread = await Thread.new(client)
+        await thread.say("write wrong.txt: x")
+        before = await thread.values()
         await thread.run(**given)
         assert thread.error is not None
         shown = " ".join(thread.error.values())
@@ -83,11 +81,12 @@ async def test_wrong_input_is_explained_and_changes_nothing(
             assert text in shown
             assert text in server.log.read_text()
         assert "pydantic" not in shown
+        with pytest.raises(BadRequestError, match="unknown mode 'kode'; the modes are"):
+            await client.threads.update_state(thread.id, {"mode": "kode"})
         assert await thread.values() == before
         assert len(await thread.waiting()) == 1
-    with pytest.raises(BadRequestError, match="unknown mode 'kode'; the modes are"):
-        await client.threads.update_state(thread.id, {"mode": "kode"})
-    assert await thread.values() == before
+
+    await asyncio.gather(*(attempt(given, texts) for given, texts in WRONG))
     assert "Traceback" not in server.log.read_text()
 
 
@@ -95,42 +94,39 @@ BARE: Any = {"resume": {"decisions": [APPROVE]}}
 EVERY_SECOND = "* * * * * *"
 
 
-@pytest.mark.parametrize("way", ["delayed", "scheduled", "resume map"])
 async def test_an_answer_that_comes_late_answers_no_other_question(
-    server: Server, client: LangGraphClient, way: str
+    server: Server, client: LangGraphClient
 ) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write first.txt: x", mode="code")
-    run: dict[str, Any] = {"assistant_id": "agent"}
-    cron = None
-    match way:
-        case "delayed":
-            run |= {"command": BARE, "after_seconds": 2}
-            await client.http.post(f"/threads/{thread.id}/runs", json=run)
-        case "scheduled":
-            run |= {"command": BARE, "schedule": EVERY_SECOND}
-            cron = await client.http.post(f"/threads/{thread.id}/runs/crons", json=run)
-    await thread.say(f"write {way}.txt: x")
-    state: Any = await client.threads.get_state(thread.id)
-    if way == "resume map":
-        given = {"__pregel_resume_map": {state["interrupts"][0]["id"]: BARE["resume"]}}
-        await thread.run(input=None, config={"configurable": given})
-        assert thread.error is not None
-    else:
-        await until_refused(thread)
-    if cron is not None:
-        await client.crons.delete(cron["cron_id"])
-    state = await client.threads.get_state(thread.id)
-    (interrupt,) = state["interrupts"]
-    assert interrupt["value"]["action_requests"][0]["args"]["path"] == f"{way}.txt"
-    assert not (server.workspace / f"{way}.txt").exists()
+    async def attempt(way: str) -> None:
+        thread = await Thread.new(client)
+        await thread.say("write first.txt: x", mode="code")
+        run: dict[str, Any] = {"assistant_id": "agent", "command": BARE}
+        cron = None
+        match way:
+            case "delayed":
+                await client.http.post(
+                    f"/threads/{thread.id}/runs", json={**run, "after_seconds": 2}
+                )
+            case "scheduled":
+                run["schedule"] = EVERY_SECOND
+                cron = await client.http.post(f"/threads/{thread.id}/runs/crons", json=run)
+        await thread.say(f"write {way}.txt: x")
+        state: Any = await client.threads.get_state(thread.id)
+        if way == "resume map":
+            given = {"__pregel_resume_map": {state["interrupts"][0]["id"]: BARE["resume"]}}
+            await thread.run(input=None, config={"configurable": given})
+            assert thread.error is not None
+        else:
+            async with asyncio.timeout(60):
+                while (await client.runs.list(thread.id))[0]["status"] != "error":
+                    await asyncio.sleep(0.1)
+        if cron is not None:
+            await client.crons.delete(cron["cron_id"])
+        (request,) = await thread.waiting()
+        assert request["args"]["path"] == f"{way}.txt"
+        assert not (server.workspace / f"{way}.txt").exists()
 
-
-async def until_refused(thread: Thread) -> None:
-    """Until the newest run has failed."""
-    async with asyncio.timeout(60):
-        while (await thread.client.runs.list(thread.id))[0]["status"] != "error":
-            await asyncio.sleep(0.1)
+    await asyncio.gather(*(attempt(way) for way in ("delayed", "scheduled", "resume map")))
 
 
 async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
@@ -180,22 +176,16 @@ async def test_a_long_turn(client: LangGraphClient) -> None:
     assert len(thread.nodes) == 122
 
 
-async def test_threads_run_side_by_side(server: Server, client: LangGraphClient) -> None:
-    threads = [await Thread.new(client) for _ in range(3)]
-    await asyncio.gather(*(thread.say("run sleep 1", mode="code") for thread in threads))
-    start = asyncio.get_running_loop().time()
-    await asyncio.gather(*(thread.decide(APPROVE) for thread in threads))
-    assert asyncio.get_running_loop().time() - start < 2.5
-
-
-async def test_the_graph_and_its_input_can_be_seen(server: Server, client: LangGraphClient) -> None:
-    """What Studio draws, and the form that it shows."""
-    assistants: Any = await client.assistants.search()
-    drawn: Any = await client.assistants.get_graph(assistants[0]["assistant_id"])
-    nodes = {node["id"] for node in drawn["nodes"]}
-    assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
-    schemas: Any = await client.assistants.get_schemas(assistants[0]["assistant_id"])
-    assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals", "forget"}
+async def test_threads_run_side_by_side(client: LangGraphClient) -> None:
+    """Each command ends when the other has begun."""
+    one, two = await Thread.new(client), await Thread.new(client)
+    meet = "run touch {}; until [ -e {} ]; do sleep 0.05; done"
+    await asyncio.gather(
+        one.say(meet.format("one", "two"), mode="code"),
+        two.say(meet.format("two", "one"), mode="code"),
+    )
+    async with asyncio.timeout(60):
+        await asyncio.gather(one.decide(APPROVE), two.decide(APPROVE))
 
 
 def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:

@@ -22,48 +22,47 @@ NOBODYS_CHECKPOINT = """
 """
 
 
-async def test_an_interrupt_outlives_the_server(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        async with server.client as client:
-            thread = await Thread.new(client)
-            await thread.say("write kept.txt: hello", mode="code")
-            before = await thread.waiting()
-        server.kill()
-        server.start(BOUND_ANSWERS="true")
-        async with server.client as client:
-            again = await reopened(client, thread)
-            assert await again.waiting() == before
-            await again.decide(APPROVE)
-            assert "must name its question" in str(again.error)
-            state: Any = await client.threads.get_state(thread.id)
-            name = state["interrupts"][0]["value"]["question"]
-            await again.run(command={"resume": {"decisions": [APPROVE], "question": name}})
-        assert (server.workspace / "kept.txt").read_text() == "hello"
-
-
-async def test_a_call_is_not_run_again(tmp_path: Path) -> None:
+async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: Path) -> None:
     """Killed while the second call runs: the first has run once, and so has the second."""
     with running(tmp_path) as server:
         log = server.workspace / "log"
         async with server.client as client:
-            thread = await Thread.new(client)
-            slow = "run echo two >> log; sleep 60"
-            await thread.say(f"run echo one >> log & {slow}", mode="code")
-            run = asyncio.create_task(thread.decide(APPROVE, APPROVE))
+            asking, acting = await Thread.new(client), await Thread.new(client)
+            await asyncio.gather(
+                asking.say("write kept.txt: hello", mode="code"),
+                acting.say("run echo one >> log & run echo two >> log; sleep 60", mode="code"),
+            )
+            before = await asking.waiting()
+            run = asyncio.create_task(acting.decide(APPROVE, APPROVE))
             await until(lambda: log.exists() and "two" in log.read_text())
+            # The server writes the checkpoint with the first result while the second call runs.
+            async with asyncio.timeout(60):
+                while "tool" not in await list_types(acting):
+                    await asyncio.sleep(0.05)
             server.kill()
             await asyncio.gather(run, return_exceptions=True)
-        server.start()
+        server.start(BOUND_ANSWERS="true")
         async with server.client as client:
-            again = await reopened(client, thread)
-            messages = (await again.values())["messages"]
-            assert [message["type"] for message in messages] == ["human", "ai", "tool"]
-            await again.run(input=None)
-            messages = (await again.values())["messages"]
-            assert [message["type"] for message in messages[:4]] == ["human", "ai", "tool", "tool"]
+            acting = await reopened(client, acting)
+            assert await list_types(acting) == ["human", "ai", "tool"]
+            await acting.run(input=None)
+            messages = (await acting.values())["messages"]
+            assert await list_types(acting) == ["human", "ai", "tool", "tool", "ai"]
             assert "may have taken effect" in messages[3]["content"]
-            assert messages[-1]["type"] == "ai"
-        assert log.read_text() == "one\ntwo\n"
+            assert log.read_text() == "one\ntwo\n"
+
+            asking = await reopened(client, asking)
+            assert await asking.waiting() == before
+            await asking.decide(APPROVE)
+            assert "must name its question" in str(asking.error)
+            state: Any = await client.threads.get_state(asking.id)
+            name = state["interrupts"][0]["value"]["question"]
+            await asking.run(command={"resume": {"decisions": [APPROVE], "question": name}})
+        assert (server.workspace / "kept.txt").read_text() == "hello"
+
+
+async def list_types(thread: Thread) -> list[str]:
+    return [message["type"] for message in (await thread.values())["messages"]]
 
 
 async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
