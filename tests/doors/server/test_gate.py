@@ -5,7 +5,6 @@ import http.client
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -15,7 +14,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from langgraph_sdk import get_client
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
@@ -49,13 +47,6 @@ def ask(server: Server, method: str, path: str, body: str | None = None, **given
     return answer.status, text
 
 
-def open_socket(server: Server, *lines: str) -> bytes:
-    """The status of a request with just these lines."""
-    with socket.create_connection((server.host, server.port), timeout=30) as raw:
-        raw.sendall("\r\n".join([*lines, "", ""]).encode())
-        return raw.recv(100).split()[1]
-
-
 @pytest.fixture(scope="module")
 def waiting(server: Server) -> str:
     """The id of a thread in which a call waits for its approval."""
@@ -81,17 +72,14 @@ FOREIGN_HEADERS: list[dict[str, str]] = [
     {"Origin": f"{STUDIO}.evil.example"},
     {"Origin": f"{STUDIO}:8443"},
     {"Origin": "http://smith.langchain.com"},
-    {"Origin": "http://localhost:5000"},
     {"Origin": STUDIO.upper()},
     {"Sec_Fetch_Site": "cross-site"},
     {"Sec_Fetch_Site": "same-site"},
-    {"Host": "evil.example"},
     {"Host": "evil.example:2024"},
     {"Host": "127.0.0.1.evil.example:2024"},
     {"Host": "127.0.0.1@evil.example"},
     {"Host": "evil.example#@127.0.0.1:2024"},
     {"Host": "localhost:x"},
-    {"Host": "evil.example", "Origin": EVIL},
     {"Host": "0.0.0.0:2024"},
     {"Host": "[::ffff:7f00:1]:2024"},
 ]
@@ -102,8 +90,6 @@ FOREIGN_HEADERS: list[dict[str, str]] = [
     [
         {},
         {"Content_Type": "text/plain"},
-        {"Content_Type": "text/plain;charset=UTF-8", "Origin": EVIL},
-        {"Content_Type": "application/x-www-form-urlencoded"},
         {"Content_Type": "multipart/form-data; boundary=x"},
         *({"Content_Type": "application/json", **headers} for headers in FOREIGN_HEADERS),
     ],
@@ -118,37 +104,17 @@ def test_what_a_web_page_sends_is_refused(
     assert not (server.workspace / "pwned").exists()
 
 
-@pytest.mark.parametrize("path", ["/ok", "/info", "/docs", "/threads/x/state", "/mcp", "/nothing"])
-def test_a_foreign_page_cannot_read_anything(server: Server, path: str) -> None:
-    for headers in (
-        {"Origin": EVIL},
-        {"Sec_Fetch_Site": "cross-site"},
-        {"Host": "evil.example"},
-    ):
-        assert ask(server, "GET", path, **headers)[0] == 403
+def test_a_foreign_page_cannot_read_anything(server: Server) -> None:
     preflight = {"Origin": EVIL, "Access_Control_Request_Method": "POST"}
-    assert ask(server, "OPTIONS", path, **preflight)[0] == 403
+    for path in ("/ok", "/info", "/docs", "/threads/x/state", "/mcp", "/nothing"):
+        for headers in ({"Origin": EVIL}, {"Sec_Fetch_Site": "cross-site"}, {"Host": EVIL[7:]}):
+            assert ask(server, "GET", path, **headers)[0] == 403
+        assert ask(server, "OPTIONS", path, **preflight)[0] == 403
 
 
-def test_a_host_given_twice_is_refused(server: Server) -> None:
-    lines = ("GET /ok HTTP/1.1", "Host: localhost", "Host: evil.example")
-    assert open_socket(server, *lines) in (b"400", b"403")
-
-
-@pytest.mark.parametrize("path", ["/threads/{}/stream/events", "/threads/{}/runs/x/protocol"])
-@pytest.mark.parametrize("header", [f"Origin: {EVIL}", "Host: evil.example", "Accept: */*"])
-def test_nobody_opens_a_websocket(server: Server, waiting: str, path: str, header: str) -> None:
-    host = [] if header.startswith("Host") else [f"Host: 127.0.0.1:{server.port}"]
-    first = f"GET {path.format(waiting)} HTTP/1.1"
-    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
-    key = "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg=="
-    assert open_socket(server, first, *host, header, *upgrade, key) == b"403"
-
-
-async def test_allowed_pages_and_local_clients_get_in(server: Server, waiting: str) -> None:
-    path = f"/threads/{waiting}/runs/wait"
+def test_allowed_pages_and_local_clients_get_in(server: Server, waiting: str) -> None:
+    path = f"/threads/{waiting}/history"
     json_type = {"Content_Type": "application/json; charset=utf-8"}
-    reject = json.dumps({"assistant_id": "agent", "input": {"messages": []}})
     for headers in (
         {"Origin": STUDIO},
         {"Origin": STUDIO, "Sec_Fetch_Site": "cross-site"},
@@ -160,53 +126,43 @@ async def test_allowed_pages_and_local_clients_get_in(server: Server, waiting: s
         {"Host": f"[::1]:{server.port}"},
         {},
     ):
-        assert ask(server, "POST", path, reject, **json_type, **headers)[0] == 200, headers
+        assert ask(server, "POST", path, "{}", **json_type, **headers)[0] == 200, headers
     for headers in ({}, {"Sec_Fetch_Site": "none"}, {"Origin": STUDIO}):
         assert ask(server, "GET", "/docs", **headers)[0] == 200
-    preflight = {
-        "Origin": STUDIO,
-        "Access_Control_Request_Method": "POST",
-    }
+    preflight = {"Origin": STUDIO, "Access_Control_Request_Method": "POST"}
     assert ask(server, "OPTIONS", path, **preflight)[0] == 200
-    async with get_client(url=f"http://localhost:{server.port}") as client:
-        assert await client.assistants.search()
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/internal/truncate"),
-        ("GET", "/internal/debug/thread/{}"),
-        ("GET", "/deploy"),
-        ("POST", "/deploy"),
-        ("GET", "/deploy/x/stream"),
-        ("GET", "/metrics"),
-        ("GET", "/ui/agent"),
-        ("POST", "/mcp"),
-        ("POST", "/a2a/agent"),
-        # The server's router takes these for the path without the end.
-        ("GET", "/ok%0A"),
-        ("POST", "/internal/truncate%0A"),
-        ("GET", "/internal/debug/thread/{}%0a"),
-        ("GET", "/threads/{}/state%0A"),
-        ("POST", "/threads/{}/runs%0A"),
-        ("POST", "/threads/{}/runs/wait%0A"),
-        ("POST", "/threads/{}%0A/runs"),
-        ("POST", "/runs/wait%0A"),
-        ("POST", "//threads/{}/runs"),
-        ("POST", "/threads/{}/runs/"),
-        ("POST", "/threads/{};x/runs"),
-        ("POST", "/threads/{}%00/runs"),
-        ("POST", "/threads/{}%E2%80%A8/runs"),
-        ("post", "/threads/{}/runs"),
-        ("PUT", "/threads/{}/runs"),
-    ],
-)
+REFUSED_ROUTES = """
+    POST /internal/truncate
+    GET /internal/debug/thread/{}
+    POST /deploy
+    GET /ui/agent
+    POST /mcp
+    POST /a2a/agent
+    POST /threads/{}/commands
+    POST /threads/{}/stream/events
+    GET /ok%0A
+    GET /internal/debug/thread/{}%0a
+    POST /threads/{}/runs/wait%0A
+    POST /threads/{}%0A/runs
+    POST //threads/{}/runs
+    POST /threads/{}/runs/
+    POST /threads/{};x/runs
+    POST /threads/{}%00/runs
+    POST /threads/{}%E2%80%A8/runs
+    post /threads/{}/runs
+    PUT /threads/{}/runs
+"""
+"""The server's router takes a path that ends in %0A for the one without it."""
+
+
+@pytest.mark.parametrize("route", REFUSED_ROUTES.strip().splitlines())
 def test_a_route_that_is_not_on_the_list_is_refused(
-    server: Server, waiting: str, method: str, path: str
+    server: Server, waiting: str, route: str
 ) -> None:
-    given = path.format(waiting)
-    status, text = ask(server, method, given, approval(), Content_Type="application/json")
+    method, path = route.format(waiting).split()
+    status, text = ask(server, method, path, approval(), Content_Type="application/json")
     assert status in (400, 404), text
     assert waiting not in text or "refused: " in text
     status, text = ask(server, "GET", f"/threads/{waiting}/state")
@@ -267,15 +223,6 @@ def test_each_route_of_the_server_is_let_in_or_known_to_be_refused(tmp_path: Pat
     assert {path for path, *_ in routes} >= NOT_LET_IN
 
 
-def test_the_second_protocol_is_off(server: Server, waiting: str) -> None:
-    """Its answers would wait for a run that is under way, and approve what comes next."""
-    params = {"assistant_id": "agent", "input": {"decisions": [APPROVE]}}
-    command = json.dumps({"id": 1, "method": "run.start", "params": params})
-    for path in (f"/threads/{waiting}/commands", f"/threads/{waiting}/stream/events"):
-        assert ask(server, "POST", path, command, content_type="application/json")[0] in (404, 405)
-    assert not (server.workspace / "pwned").exists()
-
-
 ROLLBACK = {"assistant_id": "agent", "input": {"messages": []}, "multitask_strategy": "rollback"}
 CRON = {**ROLLBACK, "schedule": "0 0 1 1 *"}
 
@@ -304,18 +251,7 @@ def test_a_rollback_is_refused(server: Server, waiting: str) -> None:
     ask(server, "DELETE", f"/runs/crons/{cron}")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        '{"a":' + "[" * 1010 + "]" * 1010 + "}",
-        "[" * 100_000 + "]" * 100_000,
-        "{",
-        "",
-        "[]",
-        "null",
-        '{"a": 1}',
-    ],
-)
+@pytest.mark.parametrize("body", ['{"a":' + "[" * 1010 + "]" * 1010 + "}", "{", "", "[]", "null"])
 def test_a_body_that_is_not_a_run_is_refused(server: Server, waiting: str, body: str) -> None:
     path = f"/threads/{waiting}/runs"
     status, _ = ask(server, "POST", path, body, content_type="application/json")
@@ -325,8 +261,8 @@ def test_a_body_that_is_not_a_run_is_refused(server: Server, waiting: str, body:
 
 def get_page(server: Server, path: str = "/", **headers: str) -> tuple[str, str, str]:
     """Type, content security policy, text."""
-    address = f"{server.url}{path}"
-    with urllib.request.urlopen(urllib.request.Request(address, headers=headers)) as answer:
+    request = urllib.request.Request(f"{server.url}{path}", headers=headers)
+    with urllib.request.urlopen(request) as answer:
         policy = answer.headers.get("Content-Security-Policy", "")
         return answer.headers["Content-Type"], policy, answer.read().decode()
 
@@ -348,9 +284,6 @@ def test_a_browser_gets_a_page_of_links(server: Server) -> None:
         "/info",
     ]
     assert ask(server, "HEAD", "/", Accept=BROWSER) == (200, "")
-
-
-def test_the_page_is_for_browsers_and_behind_the_gate(server: Server) -> None:
     for accept in ("*/*", "application/json", ""):
         kind, _, text = get_page(server, Accept=accept)
         assert (kind, json.loads(text)["ok"]) == ("application/json", True)
@@ -364,7 +297,7 @@ async def never(scope: Scope, receive: Receive, send: Send) -> None:
     raise AssertionError("let in")
 
 
-def test_no_websocket_reaches_the_server() -> None:
+def test_no_websocket_and_no_second_host_reaches_the_server() -> None:
     client = TestClient(Gate(never), base_url="http://localhost")
     with (
         pytest.raises(WebSocketDisconnect) as caught,
@@ -372,6 +305,8 @@ def test_no_websocket_reaches_the_server() -> None:
     ):
         pass
     assert "no WebSockets" in caught.value.reason
+    hosts = [("Host", "localhost"), ("Host", "evil.example")]
+    assert client.get("/ok", headers=hosts).status_code == 403
 
 
 def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCaptureFixture) -> None:

@@ -188,6 +188,15 @@ async def test_threads_run_side_by_side(client: LangGraphClient) -> None:
         await asyncio.gather(one.decide(APPROVE), two.decide(APPROVE))
 
 
+async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> None:
+    """What Studio draws, and the form that it shows."""
+    drawn: Any = await client.assistants.get_graph("agent")
+    nodes = {node["id"] for node in drawn["nodes"]}
+    assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
+    schemas: Any = await client.assistants.get_schemas("agent")
+    assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals", "forget"}
+
+
 def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:
     snippet = tmp_path / "snippet.py"
     code = part("sdk")
