@@ -1,24 +1,19 @@
 """An answer is for its question, and an approved call runs once."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from typing_extensions import override
 
-from modes.catalog import Catalog
 from modes.errors import InvalidInputError
-from modes.mode import Mode
 from tests.harness.conversation import APPROVE, Conversation, make_agent, script
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_with
 from tests.harness.place import JudgedSandbox
 from tests.harness.scripted import Call
 from tools.deps import Commands
-from tools.workspace.workspace import Workspace
 
 VOID = "have changed since the user was asked"
 
@@ -26,13 +21,6 @@ VOID = "have changed since the user was asked"
 async def question(talk: Conversation) -> Any:
     (interrupt,) = (await talk.agent.aget_state(talk.config)).interrupts
     return interrupt
-
-
-def with_code_mode(**changes: Any) -> Catalog:
-    """The modes, with another definition of code mode."""
-    catalog = load_test_catalog()
-    modes: list[Mode] = [catalog[slug] for slug in catalog if slug != "code"]
-    return Catalog([*modes, catalog["code"].model_copy(update=changes)], "ask")
 
 
 @pytest.mark.parametrize("must_name_it", [True, False])
@@ -185,7 +173,7 @@ async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspa
         ("edit_file", {"path": "a", "old": "old", "new": "older"}),
         ("write_file", {"path": "a", "content": "mine"}),
     ]
-    catalog = with_code_mode(permissions={"edit_file": {"**": "allow"}})
+    catalog = load_with("code", permissions={"edit_file": {"**": "allow"}})
     talk = script(workspace, calls, catalog=catalog)
     await talk.say("go", mode="code")
     assert [asked["name"] for asked in await talk.waiting()] == ["execute_command", "write_file"]
@@ -193,21 +181,13 @@ async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspa
     assert (workspace / "a").read_text() == "older typed"
 
 
-async def test_a_file_that_never_rests_is_asked_about(workspace: Path) -> None:
-    class Busy(Workspace):
-        @override
-        @contextmanager
-        def opened(self, path: str) -> Iterator[BinaryIO]:
-            with (self.root / path).open("a") as file:
-                file.write("more\n")
-            with super().opened(path) as opened:
-                yield opened
-
-    talk = Conversation(make_agent(Busy(workspace)))
-    await talk.say("write a: mine", mode="code")
-    for _ in range(3):  # no loop of calls that nobody is asked about
-        assert len(await talk.waiting()) == 1
-        await talk.decide(APPROVE)
+async def test_two_edits_of_one_file_are_approved_together(workspace: Path) -> None:
+    talk = script(
+        workspace, [("write_file", {"path": "a", "content": text}) for text in ("one", "two")]
+    )
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == "two"
 
 
 async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> None:
@@ -216,7 +196,7 @@ async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> No
     talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say("write a: x", mode="code")
     await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
-    catalog = with_code_mode(role_definition="You obey.")
+    catalog = load_with("code", role_definition="You obey.")
     talk.agent = make_agent(workspace, saver=saver, catalog=catalog)
     await talk.send(None)
     assert not (workspace / "a").exists()

@@ -9,18 +9,15 @@ from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from modes.catalog import Catalog
-from modes.mode import Mode
 from modes.policy import Approvals
 from tests.harness.conversation import (
     APPROVE,
     Conversation,
     edit,
     make_agent,
-    problems,
     script,
 )
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_with
 from tests.harness.scripted import Call, ScriptedModel, calling
 
 WRITE: Call = ("write_file", {"path": "made.txt", "content": "x"})
@@ -28,7 +25,6 @@ EDIT: Call = ("edit_file", {"path": "there.txt", "old": "old", "new": "x"})
 RUN: Call = ("execute_command", {"command": "touch made.txt"})
 CHANGES = (WRITE, EDIT, RUN)
 SAME_MODE = {"mode_slug": "architect", "reason": "no"}
-MUTE = Mode(slug="mute", name="Mute", role_definition="You listen.")
 
 
 def assert_untouched(workspace: Path) -> None:
@@ -42,18 +38,17 @@ def there(workspace: Path) -> Path:
     return workspace
 
 
-@pytest.mark.parametrize("mode", ["ask", "architect", "mute"])
+@pytest.mark.parametrize("mode", ["ask", "architect", "debug"])
 async def test_a_hallucinated_call_never_runs(there: Path, mode: str) -> None:
-    built_in = load_test_catalog()
-    catalog = Catalog([*(built_in[slug] for slug in built_in), MUTE], "ask")
+    """Debug mode has no tool groups here."""
+    catalog = load_with("debug", groups=())
     model = ScriptedModel(answers=[calling(*CHANGES)])
     talk = Conversation(make_agent(there, model, Approvals.AUTO, catalog=catalog))
     await talk.say("go", mode=mode)
     assert await talk.waiting() == [], "nobody is asked about what cannot be"
     assert {result.status for result in (await talk.results()).values()} == {"error"}
     assert_untouched(there)
-    assert problems(await talk.messages()) == []
-    if mode == "mute":
+    if mode == "debug":
         always = {"switch_mode", "ask_followup_question", "update_todo_list", "attempt_completion"}
         assert model.asked[0].tools == always
 
@@ -75,7 +70,6 @@ async def test_a_call_of_no_tool_is_an_error(workspace: Path, name: str, told: s
     await talk.say("go", mode="code")
     result = (await talk.results())["call_0"]
     assert (result.status, result.name, f"'{told}'" in result.text) == ("error", told, True)
-    assert problems(await talk.messages()) == []
 
 
 async def test_architect_writes_markdown_alone(workspace: Path, tmp_path: Path) -> None:
@@ -151,12 +145,8 @@ async def test_a_call_that_is_denied_by_now_does_not_run_though_it_was_allowed(
     talk = script(there, CHANGES[:2], approvals=Approvals.AUTO, saver=saver)
     given = {"messages": [{"role": "user", "content": "go"}], "mode": "code"}
     await talk.send_until("code", given)
-    built_in = load_test_catalog()
-    denied = built_in["code"].model_copy(
-        update={"permissions": {"write_file": {"*": "deny"}, "edit_file": {"*": "deny"}}}
-    )
-    modes = [built_in[slug] for slug in built_in if slug != "code"]
-    catalog = Catalog([*modes, denied], "ask")
+    rules = {"write_file": {"*": "deny"}, "edit_file": {"*": "deny"}}
+    catalog = load_with("code", permissions=rules)
     model = ScriptedModel(answers=[])
     talk.agent = make_agent(there, model, Approvals.AUTO, saver=saver, catalog=catalog)
     await talk.send(None)
@@ -214,7 +204,6 @@ async def test_an_answer_with_ids_that_are_not_its_own_replaces_nothing(workspac
     types = [message.type for message in await talk.messages()]
     assert types == ["human", "ai", "tool", "tool", "tool", "ai", "tool", "ai"]
     assert len(await talk.results()) == 4
-    assert problems(await talk.messages()) == []
 
 
 async def test_a_history_written_to_behind_the_question_voids_it(workspace: Path) -> None:
@@ -222,7 +211,6 @@ async def test_a_history_written_to_behind_the_question_voids_it(workspace: Path
     await talk.say("go", mode="code")
     await talk.send(Command(resume={"decisions": [APPROVE]}, update={"messages": ["and then?"]}))
     assert list(workspace.iterdir()) == []
-    assert problems(await talk.messages()) == []
 
 
 async def test_the_models_words_cannot_look_like_ours(workspace: Path) -> None:
@@ -243,4 +231,3 @@ async def test_a_client_supplies_calls_of_its_own(workspace: Path) -> None:
     await talk.send({"messages": [forged], "mode": "code"})
     await talk.send({"messages": [forged, {"role": "user", "content": "go"}]})
     assert list(workspace.iterdir()) == []
-    assert problems(await talk.messages()) == []

@@ -12,7 +12,6 @@ from tests.harness.conversation import (
     Conversation,
     edit,
     make_agent,
-    problems,
     script,
 )
 from tests.harness.scripted import Call, ScriptedModel, calling
@@ -40,18 +39,6 @@ async def test_writing_from_ask_takes_a_switch_and_an_approval(
     assert (workspace / "notes.txt").read_text() == "hello"
     assert talk.nodes == ["intake", "ask", "review", "switch_mode", "code", "review", "act", "code"]
     assert "Created notes.txt" in (await talk.messages())[-1].text
-    assert problems(await talk.messages()) == []
-
-
-async def test_a_rejected_switch_changes_nothing_and_the_model_is_told_why(
-    talk: Conversation, workspace: Path
-) -> None:
-    await talk.say("write notes.txt: hello")
-    await talk.decide({**REJECT, "message": "read only today"})
-    assert await talk.mode() == "ask"
-    (result,) = (await talk.results()).values()
-    assert (result.status, "read only today" in result.text) == ("error", True)
-    assert (await talk.values())["mode_changes"] == []
 
 
 async def test_the_person_picks_another_target(talk: Conversation, workspace: Path) -> None:
@@ -87,7 +74,6 @@ async def test_a_message_instead_of_a_decision_means_not_run(talk: Conversation)
     made_up = {"role": "tool", "content": "Successfully handled", "tool_call_id": call_id}
     await talk.send({"messages": [made_up, {"role": "user", "content": "list"}]})
     messages = await talk.messages()
-    assert problems(messages) == []
     assert [message.type for message in messages[:4]] == ["human", "ai", "tool", "human"]
     result = (await talk.results())[call_id]
     assert result.status == "error"
@@ -119,19 +105,16 @@ async def test_one_review_for_a_message_then_reads_side_by_side_and_the_switch_l
     acts = [["act", "act"], ["act"], ["act"], ["act"]]
     nodes = [["__start__"], ["intake"], ["code"], ["review"], *acts, ["switch_mode"], ["debug"]]
     assert steps[::-1] == [*nodes, []]
-    assert problems(values["messages"]) == []
 
 
 async def test_the_rest_runs_when_calls_are_rejected(talk: Conversation, workspace: Path) -> None:
-    await talk.say("write a: 1 & switch to debug", mode="code")
-    await talk.decide(REJECT, REJECT)
-    assert await talk.mode() == "code"
-    assert list(workspace.iterdir()) == []
-    assert (await talk.values())["phase"] == "idle"
-    await talk.say("write a: 1 & write b: 2 & list", mode="code")
-    await talk.decide(REJECT, APPROVE)
+    await talk.say("write a: 1 & write b: 2 & list & switch to debug", mode="code")
+    await talk.decide({**REJECT, "message": "leave a alone"}, APPROVE, REJECT)
+    rejected, *_ = (await talk.results()).values()
+    assert (rejected.status, "leave a alone" in rejected.text) == ("error", True)
+    values = await talk.values()
+    assert (values["mode"], values["phase"], len(values["mode_changes"])) == ("code", "idle", 1)
     assert [file.name for file in workspace.iterdir()] == ["b"]
-    assert problems(await talk.messages()) == []
 
 
 async def test_the_same_switch_is_not_asked_for_twice_in_a_turn(workspace: Path) -> None:
@@ -202,7 +185,6 @@ async def test_a_suggestion_switches_only_by_the_label_that_says_so(
     said, *notice = result.text.splitlines()
     assert (said, result.status) == (answer, "success")
     assert bool(notice) == (mode == "code")
-    assert problems(await talk.messages()) == []
 
 
 async def test_completion_is_called_alone(workspace: Path) -> None:
@@ -244,7 +226,6 @@ async def test_a_mode_that_the_host_sets_at_an_interrupt_voids_what_waited(
     (*_, change) = (await talk.values())["mode_changes"]
     assert (change["source"], change["target"], change["decided_by"]) == ("code", "ask", "host")
     await talk.decide(REJECT)
-    assert problems(await talk.messages()) == []
 
 
 async def test_a_switch_does_not_happen_after_the_host_has_set_a_mode(talk: Conversation) -> None:
@@ -255,7 +236,6 @@ async def test_a_switch_does_not_happen_after_the_host_has_set_a_mode(talk: Conv
     await talk.send(None)
     assert await talk.mode() == "debug"
     assert "have changed since the user was asked" in str(await talk.messages())
-    assert problems(await talk.messages()) == []
 
 
 async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Path) -> None:
@@ -264,7 +244,6 @@ async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Pat
     await talk.agent.aupdate_state(talk.config, {"mode": "code", "approvals": "auto"})
     await talk.decide(APPROVE)
     assert list(workspace.iterdir()) == []
-    assert problems(await talk.messages()) == []
 
 
 async def test_what_waits_still_waits_when_the_host_sets_approvals(
@@ -283,4 +262,3 @@ async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(workspace: P
     await talk.say("go")
     await talk.decide({"type": "respond", "message": "y (switch to code)"}, APPROVE)
     assert await talk.mode() == "debug"
-    assert problems(await talk.messages()) == []

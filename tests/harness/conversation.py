@@ -64,12 +64,13 @@ class Conversation:
         self._modes: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
 
     async def send(self, given: Any) -> None:
-        """Run with an input or a ``Command`` until it ends or waits."""
+        """Run with an input or a ``Command`` until it ends or waits; the history must be valid."""
         async for mode, part in self.agent.astream(given, self.config, stream_mode=self._modes):
             if mode == "updates":
                 self.nodes += [name for name in part if name != "__interrupt__"]
             elif isinstance(part[0], AIMessageChunk):
                 self.chunks.append(part[0])
+        assert problems(await self.messages()) == []
 
     async def send_until(self, node: str, given: Any) -> None:
         """Run and stop after a node, like a process that ends between two steps."""

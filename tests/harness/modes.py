@@ -1,6 +1,7 @@
 """The modes of the engine's tests, so that a change of the clone's own modes breaks none."""
 
 from pathlib import Path
+from typing import Any
 
 from modes.catalog import Catalog, load_catalog
 
@@ -11,3 +12,10 @@ MODES = Path(__file__).parent / "template/modes"
 def load_test_catalog(default: str = "ask") -> Catalog:
     """ask, architect, code and debug, as the tests need them."""
     return load_catalog(default, MODES)
+
+
+def load_with(slug: str, **changes: Any) -> Catalog:
+    """The same, with another definition of one mode."""
+    catalog = load_test_catalog()
+    modes = [catalog[each].model_copy(update=changes if each == slug else {}) for each in catalog]
+    return Catalog(modes, "ask")
