@@ -190,10 +190,11 @@ async def test_threads_run_side_by_side(client: LangGraphClient) -> None:
 
 async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> None:
     """What Studio draws, and the form that it shows."""
-    drawn: Any = await client.assistants.get_graph("agent")
+    (agent,) = await client.assistants.search()
+    drawn: Any = await client.assistants.get_graph(agent["assistant_id"])
     nodes = {node["id"] for node in drawn["nodes"]}
     assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
-    schemas: Any = await client.assistants.get_schemas("agent")
+    schemas: Any = await client.assistants.get_schemas(agent["assistant_id"])
     assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals", "forget"}
 
 
