@@ -21,6 +21,7 @@ MAX_TARGETS = 4
 MAX_ANSWERS = 4
 MAX_PLAN = 20_000
 MAX_LABEL = 80
+MAX_SITE = 2000
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,10 @@ def _offer_answers(action: ActionRequest) -> Iterator[Option]:
 def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Option]:
     yield Option("once", "Allow once", "allow_once", {"type": "approve"})
     if "remember" in action:
-        # For a fetch it is the whole site, of which the title shows one page.
-        what = action["remember"] if view.effect.reaches_network else view.title
-        name = f"Always in this session: {plain(what, MAX_LABEL)}"
+        # For a fetch it is the whole site, of which the title shows one page; a host's name says
+        # at its end whose it is.
+        is_site = view.effect.reaches_network
+        what = plain(action["remember"], MAX_SITE) if is_site else plain(view.title, MAX_LABEL)
+        name = f"Always in this session: {what}"
         yield Option("always", name, "allow_always", {"type": "approve", "remember": True})
     yield Option("reject", "Reject", "reject_once", {"type": "reject"})

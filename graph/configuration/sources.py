@@ -104,7 +104,11 @@ class Sources:
         )
         real = [file.resolve() for file in files]
         inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
-        # Where the workspace itself is such a folder, nothing in it is for the agent to edit.
+        # Where the workspace is such a folder itself, or holds a link that leads to one and that a
+        # command could turn, nothing in it is for the agent to edit.
+        steps = (step for file in files for step in (file, *file.parents) if step.is_symlink())
+        if any(step.parent.resolve().is_relative_to(root) for step in steps):
+            inside.append(".")
         denied: dict[str, Kind] = {EVERY if name == "." else f"/{name}": "deny" for name in inside}
         edits = [spec.name for spec in self._specs if spec.effect.changes_files]
         return [UserRules(dict.fromkeys(edits, denied), "the agent's own files")] if inside else []

@@ -1,11 +1,15 @@
 """Questions to a person: what is shown, what can be chosen, what comes of it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from acp import RequestError
 
+from doors.editor.permission_requests import _offer_approval
+from graph.approvals.requests import ActionRequest
+from modes.effects import EFFECTS
 from tests.doors.editor.editor import Answer, Editor, choosing, dismiss, never
 from tests.doors.editor.model import GPT, TWO_LINES
 
@@ -164,3 +168,11 @@ async def test_a_question_is_answered_in_the_chat(
     assert await talk.say("Green") == "end_turn"
     assert talk.said.endswith("It says: Green")
     assert talk.ends == [("Which colour?", "completed")]
+
+
+async def test_always_allowing_a_site_shows_whose_it_is() -> None:
+    site = f"https://docs.python.org.{'a' * 60}.evil.example/*"
+    action = ActionRequest(name="fetch", args={}, description="", id="1", remember=site)
+    view: Any = SimpleNamespace(effect=EFFECTS["network"], title="fetch")
+    always = next(one for one in _offer_approval(action, view) if one.id == "always")
+    assert always.name == f"Always in this session: {site}"

@@ -436,6 +436,18 @@ def test_the_agent_s_own_files_are_the_workspace(place: UserFolders, where: str)
     assert deps.edit_restriction("mine") is not None, "a command would change it instead"
 
 
+def test_a_link_in_the_workspace_leads_to_the_agent_s_own_files(place: UserFolders) -> None:
+    """A command could turn it, and so say which modes there are."""
+    modes = place.root / "elsewhere/modes"
+    modes.mkdir(parents=True)
+    role = "slug: mine\nname: Mine\nroleDefinition: You help.\ngroups: [edit, command]\n"
+    (modes / "mine.yaml").write_text(role)
+    (place.workspace / "link").symlink_to(modes.parent)
+    for folder, is_restricted in ((modes, False), (place.workspace / "link/modes", True)):
+        deps = place.loader(modes_folder=folder, default_mode="mine").deps()
+        assert (deps.edit_restriction("mine") is not None) is is_restricted
+
+
 def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
     modes, prompts = place.root / "own/modes", place.root / "own/prompts"
     modes.mkdir(parents=True)
