@@ -88,7 +88,7 @@ async def listing(rounds: int, count: int) -> None:
             subprocess.run(command, cwd=folder, capture_output=True, check=True)  # noqa: ASYNC221, S603
 
         async def whole() -> None:
-            found = sum(1 for _ in workspace.entries(".", recursive=True))
+            found = sum(1 for _ in workspace.list_entries(".", recursive=True))
             if found < count:
                 raise RuntimeError(f"{found} of {count} files")
 

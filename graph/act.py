@@ -10,7 +10,7 @@ from langgraph.types import Command
 from graph.approvals.contents import digest_contents, list_approved_files, renew_approvals
 from graph.approvals.judging import CallContext, Judged, judge
 from graph.deps import AgentDeps
-from graph.messages.repair import UNKNOWN, VOID, not_run
+from graph.messages.repair import UNKNOWN, VOID, build_not_run_result
 from graph.routing import Node, next_step
 from graph.run_tool import run_tool, truncate
 from graph.state import ActTask, Planned
@@ -34,7 +34,9 @@ def act_node(deps: AgentDeps) -> Node:
         digest = judged.digest(thread, planned.get("message", ""))
         refusal = await _refuse(deps, planned, judged, digest)
         if refusal is not None:
-            return _move_on(deps, task, {"messages": [not_run(call, truncate(refusal))]})
+            return _move_on(
+                deps, task, {"messages": [build_not_run_result(call, truncate(refusal))]}
+            )
 
         shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
         before = await digest_contents(deps, shared)

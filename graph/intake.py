@@ -8,7 +8,7 @@ from langgraph.types import Overwrite
 from graph.approvals.always_allow import forget
 from graph.deps import AgentDeps
 from graph.entry.checks import drop_invalid
-from graph.messages.repair import call_id, open_calls, repair
+from graph.messages.repair import find_open_calls, get_call_id, repair
 from graph.routing import Node, reconcile_mode
 from graph.state import State
 from modes.machine import Event, Phase
@@ -23,12 +23,12 @@ def intake_node(deps: AgentDeps) -> Node:
         now, changed = reconcile_mode(deps, state)
         remembered, notices = forget(deps, state.get("remembered", []), state.get("forget") or [])
         forgotten = {"remembered": remembered, "forget": [], "notices": notices}
-        if now.phase is Phase.REVIEWING and not changed and not dropped and open_calls(before):
+        if now.phase is Phase.REVIEWING and not changed and not dropped and find_open_calls(before):
             # Nothing was said and the mode is the same: what waits for a person still waits.
             return {"phase": now.phase.value, **forgotten}
 
         plan = state.get("plan", []) if now.phase is Phase.ACTING else []
-        running = [call_id(planned["call"]) for planned in plan[0]] if plan else []
+        running = [get_call_id(planned["call"]) for planned in plan[0]] if plan else []
         messages = repair(state.get("messages", []), running)
         if (slug := state.get("mode", now.mode)) not in deps.catalog:
             name = deps.catalog[now.mode].name

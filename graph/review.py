@@ -10,7 +10,7 @@ from graph.approvals.judging import CallContext, Judged, digest_question, judge_
 from graph.approvals.outcome import Outcome
 from graph.approvals.requests import build_request
 from graph.deps import AgentDeps
-from graph.messages.repair import VOID, last_answer, open_calls, repair
+from graph.messages.repair import VOID, find_last_answer, find_open_calls, repair
 from graph.routing import Node, reconcile_mode
 from graph.state import State
 from modes.machine import Configuration, Event
@@ -21,7 +21,7 @@ def review_node(deps: AgentDeps) -> Node:
 
     async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
         now, changed = reconcile_mode(deps, state)
-        message, calls = last_answer(state["messages"]), open_calls(state["messages"])
+        message, calls = find_last_answer(state["messages"]), find_open_calls(state["messages"])
         asked = state.get("asked")
         if changed or not calls or message is None or asked is None:
             return _void(deps, state, now, changed)
@@ -37,13 +37,13 @@ def review_node(deps: AgentDeps) -> Node:
             request = build_request(deps, context.mode, asking, f"{message.id}{asked['digest']}")
             decisions = ask_person(deps, asking, request)
             for one, decision in zip(asking, decisions, strict=True):
-                await _take(outcome, one, decision)
+                await _apply_decision(outcome, one, decision)
         return outcome.update(now, judged)
 
     return review
 
 
-async def _take(outcome: Outcome, one: Judged, decision: Decision) -> None:
+async def _apply_decision(outcome: Outcome, one: Judged, decision: Decision) -> None:
     match decision["type"]:
         case "approve":
             pattern = decision.get("remember", False)

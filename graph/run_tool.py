@@ -8,11 +8,11 @@ from langgraph.types import StreamWriter
 
 from graph.approvals.judging import Judged
 from graph.deps import AgentDeps
-from graph.messages.repair import call_id, not_run
+from graph.messages.repair import build_not_run_result, get_call_id
 from graph.messages.untrusted import mark_as_data
 from modes.errors import ModelError, describe_error
 from modes.mode import Mode
-from modes.plain_text import readable
+from modes.plain_text import make_readable
 from tools.calling import Calling, calling
 
 MAX_RESULT_CHARACTERS = 100_000
@@ -28,21 +28,21 @@ async def run_tool(
     the stream ``custom``.
     """
     assert judged.tool is not None
-    id = call_id(judged.call)
+    id = get_call_id(judged.call)
 
     def emit(text: str) -> None:
         write({"type": "tool_output", "tool_call_id": id, "text": text})
 
-    only_looks = judged.verdict.only_looks
-    edits_freely = deps.edit_restriction(mode.slug) is None and not only_looks
+    is_read_only = judged.verdict.is_read_only
+    edits_freely = deps.edit_restriction(mode.slug) is None and not is_read_only
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
-    before = calling.set(Calling(edits_freely, only_looks, emit))
+    before = calling.set(Calling(edits_freely, is_read_only, emit))
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return not_run(judged.call, _describe_failure(error, judged)), {}
+        return build_not_run_result(judged.call, _describe_failure(error, judged)), {}
     finally:
         calling.reset(before)
     assert isinstance(message, ToolMessage)
@@ -60,7 +60,7 @@ def _describe_failure(error: Exception, judged: Judged) -> str:
     text = truncate(describe_error(error))
     if isinstance(error, ModelError):
         return text
-    return mark_as_data(text, f"error of {_name_source(judged)}", call_id(judged.call))
+    return mark_as_data(text, f"error of {_name_source(judged)}", get_call_id(judged.call))
 
 
 def _name_source(judged: Judged) -> str:
@@ -79,7 +79,7 @@ def truncate(text: str) -> str:
     """
     text = text.encode("utf-8", "backslashreplace").decode()
     given = text[:MAX_RESULT_CHARACTERS]
-    shown = readable(given)
+    shown = make_readable(given)
     lines = [shown[:MAX_RESULT_CHARACTERS]]
     if left_out := len(text) - len(given) + len(shown) - len(lines[0]):
         lines.append(f"[{left_out} more characters left out]")

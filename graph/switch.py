@@ -7,12 +7,12 @@ from langchain_core.messages import ToolMessage
 
 from graph.approvals.requests import describe_switch
 from graph.deps import AgentDeps
-from graph.messages.repair import VOID, call_id, not_run
+from graph.messages.repair import VOID, build_not_run_result, get_call_id
 from graph.routing import Node, change_mode, reconcile_mode
 from graph.state import State, Switch, Todo
 from modes.errors import InvalidInputError
 from modes.machine import Event
-from modes.plain_text import escaped
+from modes.plain_text import escape_invisible
 
 MAX_NAMED = 30
 
@@ -30,7 +30,11 @@ def switch_node(deps: AgentDeps) -> Node:
         if changed or not is_same:
             # The mode has changed since a person approved: go on without the switch.
             now = deps.machine.send(deps.machine.send(before, Event.RESET), Event.START)
-            update = {"mode": now.mode, "messages": [not_run(switch["call"], VOID)], **changed}
+            update = {
+                "mode": now.mode,
+                "messages": [build_not_run_result(switch["call"], VOID)],
+                **changed,
+            }
             return {**update, "switch": None, "phase": now.phase.value}
 
         now = deps.machine.send(before, Event.SWITCH_MODE, target)
@@ -40,7 +44,7 @@ def switch_node(deps: AgentDeps) -> Node:
             f"{switch['reply']}\nSwitched from {names[0]} to {names[1]} mode; your role is now "
             f"that of {names[1]} mode. {describe_switch(deps, *modes)}"
             + _describe_handover(names[0], state.get("written", []), state.get("todos", [])),
-            tool_call_id=call_id(switch["call"]),
+            tool_call_id=get_call_id(switch["call"]),
             name=switch["call"]["name"],
         )
         update = {
@@ -62,7 +66,7 @@ def _describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo])
     if written:
         more = len(written) - MAX_NAMED
         rest = f" and {more} more" if more > 0 else ""
-        names = ", ".join(map(escaped, written[:MAX_NAMED]))
+        names = ", ".join(map(escape_invisible, written[:MAX_NAMED]))
         lines.append(f"Files written in {name} mode: {names}{rest}.")
     if todos:
         lines.append("The todo list as it stands:")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from modes.errors import ModeFileError, UnknownModeError
 from modes.files.modes_file import ModesFile, parse_mode
-from modes.mode import Level, Mode, Origin, UserRules
+from modes.mode import Level, Mode, Origin, SourcedPermissions
 
 BUILT_IN = Path(__file__).parent
 
@@ -41,7 +41,7 @@ class Catalog:
 
 
 def layer_modes(
-    modes: Iterable[Mode], default: str, user_rules: Iterable[UserRules] = ()
+    modes: Iterable[Mode], default: str, user_rules: Iterable[SourcedPermissions] = ()
 ) -> Catalog:
     """A catalog in which a later mode replaces an earlier one of the same slug completely.
 
@@ -50,11 +50,11 @@ def layer_modes(
     """
     everywhere = tuple(user_rules)
     by_slug: dict[str, Mode] = {}
-    denials: dict[str, tuple[UserRules, ...]] = {}
+    denials: dict[str, tuple[SourcedPermissions, ...]] = {}
     for mode in modes:
         by_slug[mode.slug] = mode
         if mode.origin.level is Level.GLOBAL and mode.permissions:
-            own = UserRules(mode.permissions, mode.origin.file)
+            own = SourcedPermissions(mode.permissions, mode.origin.file)
             denials[mode.slug] = (*denials.get(mode.slug, ()), own)
     effective = (
         mode.model_copy(

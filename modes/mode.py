@@ -149,7 +149,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class UserRules:
+class SourcedPermissions:
     """Permissions, and where they come from: a modes file or the user's configuration."""
 
     rules: Rules
@@ -162,15 +162,15 @@ class Mode(ModeText):
     origin: Origin = Origin()
     how_to_work: str = Field("", exclude=True)
     """A built-in mode's part of the prompt, from its Markdown file."""
-    denials: tuple[UserRules, ...] = ()
+    denials: tuple[SourcedPermissions, ...] = ()
     """Rules whose ``deny`` always wins; their ``allow`` and ``ask`` do not count here."""
-    defaults: tuple[UserRules, ...] = ()
+    defaults: tuple[SourcedPermissions, ...] = ()
     """Rules that apply where the mode's own permissions say nothing."""
 
     @property
-    def own_rules(self) -> UserRules:
+    def own_rules(self) -> SourcedPermissions:
         """The mode's permissions, and the file that they are in."""
-        return UserRules(self.permissions, self.origin.file)
+        return SourcedPermissions(self.permissions, self.origin.file)
 
     @cached_property
     def digest(self) -> str:

@@ -19,29 +19,29 @@ def is_plain(text: str) -> bool:
     return all(map(_is_plain, text))
 
 
-def plain(text: str, limit: int = 300) -> str:
+def to_one_line(text: str, limit: int = 300) -> str:
     """``text`` on one line, invisible characters escaped, cut at ``limit`` characters."""
-    shown = escaped(" ".join(text.split())[:limit])
+    shown = escape_invisible(" ".join(text.split())[:limit])
     return shown if len(text) <= limit else f"{shown}..."
 
 
-def escaped(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """``text`` with invisible characters escaped; its spaces stay."""
     return "".join(c if _is_plain(c) else _escape(c) for c in text)
 
 
-def readable(text: str) -> str:
+def make_readable(text: str) -> str:
     """``text`` of several lines, with characters escaped that are invisible or reorder others."""
     return _UNSEEN.sub(lambda found: "\r" if _ends_line(found) else _escape(found[0]), text)
 
 
-def unseen(text: str, around: int = 30) -> list[str]:
-    """The places of ``text`` in which ``readable`` escapes something, escaped."""
+def find_invisible(text: str, around: int = 30) -> list[str]:
+    """The places of ``text`` in which ``make_readable`` escapes something, escaped."""
     places, end = [], 0
     for found in _UNSEEN.finditer(text):
         if found.start() >= end and not _ends_line(found):
             start, end = max(found.start() - around, end), found.end() + around
-            places.append(readable(text[start:end]))
+            places.append(make_readable(text[start:end]))
     return places
 
 

@@ -45,9 +45,9 @@ class Verdict:
     reason: str
     error: type[ModelError] = NotAllowedError
     """For ``deny``: the kind of error that the model is told."""
-    firm: bool = False
+    always_asks: bool = False
     """For ``ask``: a person is asked every time, whatever they allowed before."""
-    only_looks: bool = False
+    is_read_only: bool = False
     """For ``allow``: the command should change nothing, and the sandbox enforces that."""
 
     @property
@@ -84,7 +84,7 @@ def verdict(
         return limit
     if found.kind == "ask" and subject is not None and tool.effect.can_be_remembered:
         for pattern, exact in remembered:
-            if subject.exact == pattern if exact else subject.is_covered_by(pattern):
+            if subject.exact == pattern if exact else subject.certainly_matches(pattern):
                 return Verdict("allow", f"always allowed in this thread: {pattern!r}")
     return found
 
@@ -112,7 +112,7 @@ def _check_group(
     if grant is not None:
         return _check_file_regex(mode, grant, tool, args)
     lines = list_free_commands(mode, tool)
-    if lines and (subject is None or any(map(subject.is_covered_by, lines))):
+    if lines and (subject is None or any(map(subject.certainly_matches, lines))):
         return None
     but = f" but for {', '.join(map(repr, lines))}" if lines else ""
     return Verdict(
@@ -159,7 +159,7 @@ def _check_denials(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdi
         if match == "yes":
             return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
         if match == "maybe":
-            possible = Verdict("ask", f"it may be what is denied by {rule}", firm=True)
+            possible = Verdict("ask", f"it may be what is denied by {rule}", always_asks=True)
     return possible
 
 
@@ -178,9 +178,9 @@ def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | No
             )
     for path in paths:
         if protected.get(path) == "ask":
-            return Verdict("ask", f"{path!r} steers people, tools or the agent", firm=True)
+            return Verdict("ask", f"{path!r} steers people, tools or the agent", always_asks=True)
         if is_secret(path):
-            return Verdict("ask", f"{path!r} looks as if it held a secret", firm=True)
+            return Verdict("ask", f"{path!r} looks as if it held a secret", always_asks=True)
     return None
 
 
@@ -195,7 +195,7 @@ def _apply_rules(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict
         if found is not None:
             is_own = rules == mode.own_rules and mode.origin.level is Level.BUILT_IN
             by_rule = _apply_ruling(mode, tool, found, rules.origin)
-            return replace(by_rule, only_looks=is_own and tool.effect.runs_programs)
+            return replace(by_rule, is_read_only=is_own and tool.effect.runs_programs)
     return None
 
 
@@ -206,7 +206,7 @@ def _apply_ruling(mode: Mode, tool: ToolSpec, found: Ruling, origin: str) -> Ver
     if found.kind == "allow" and tool.effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", f"{NO_SANDBOX}; the {rule} holds in a sandbox only")
     if not found.is_certain:
-        return Verdict("ask", f"it may be more than it seems, and there is the {rule}")
+        return Verdict("ask", f"a part of it may fall under the {rule}")
     return Verdict(found.kind, rule)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from modes.mode import Level, Mode, UserRules
+from modes.mode import Level, Mode, SourcedPermissions
 from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
 
@@ -30,7 +30,7 @@ def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
         return "the mode has no 'edit' tools"
     if grant.file_regex is not None:
         return f"the mode edits only files that match '{grant.file_regex}'"
-    stricter: list[tuple[UserRules, tuple[Kind, ...]]] = [
+    stricter: list[tuple[SourcedPermissions, tuple[Kind, ...]]] = [
         *((rules, ("ask", "deny")) for rules in (mode.own_rules, *mode.defaults)),
         # Only a ``deny`` of these counts.
         *((rules, ("deny",)) for rules in mode.denials),

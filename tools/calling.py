@@ -15,7 +15,7 @@ class Calling:
 
     edits_freely: bool = False
     """Whether the mode may change every file."""
-    only_looks: bool = False
+    is_read_only: bool = False
     """Whether it runs unasked as a read-only command: it can change nothing and see no secret."""
     emit: Callable[[str], None] = _nobody
     """Shows a client text while the tool runs."""

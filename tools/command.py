@@ -33,7 +33,7 @@ def command_tools(deps: ToolDeps) -> list[Tool]:
         if sandbox is not None:
             given = Command(command, cwd or ".", seconds)
             return await sandbox.run(workspace, given, limits, calling.get())
-        folder = await asyncio.to_thread(workspace.folder, cwd or ".")
+        folder = await asyncio.to_thread(workspace.resolve_folder, cwd or ".")
         program = Program(["/bin/sh", "-c", command], build_environment(), str(folder))
         return await run(program, seconds, limits, calling.get().emit)
 

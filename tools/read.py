@@ -32,7 +32,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
         """
         start = max(offset or 1, 1)
         count = MAX_LINES if limit is None else min(max(limit, 1), MAX_LINES)
-        with workspace.opened(path) as file:
+        with workspace.open_file(path) as file:
             try:
                 found = LineRange.of(file, start, count)
             except ToolFailedError as error:
@@ -47,10 +47,10 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
             path: The folder, relative to the workspace.
             recursive: Whether to list the folders below it too.
         """
-        with workspace.searched(path) as (target, is_folder):
+        with workspace.open_for_search(path) as (target, is_folder):
             if not is_folder:
                 raise ToolFailedError(f"{path!r} is not a folder; read it with read_file")
-            entries = workspace.entries(
+            entries = workspace.list_entries(
                 path,
                 recursive,
                 is_left_out=_left_out(workspace, path, target),
@@ -70,7 +70,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
         """
         prefix = "" if path == "." else f"{path}/"
         query = Query(regex, MAX_MATCHES + 1, file_pattern)
-        with workspace.searched(path) as (target, is_folder):
+        with workspace.open_for_search(path) as (target, is_folder):
             if is_folder:
                 found = search_folder(
                     target,
@@ -106,7 +106,7 @@ def _notices(path: str, found: LineRange) -> Iterator[str]:
     elif found.last is None and not found.lines:
         yield f"[{path}: line {found.start} was not reached in {found.read} of {found.size} bytes]"
     elif found.last is None:
-        yield f"[{path} goes on behind line {end}; it has {found.size} bytes]"
+        yield f"[{path} continues after line {end}; it has {found.size} bytes]"
     elif not found.lines:
         yield f"{path} has {found.last} lines; nothing from line {found.start}."
     elif end < found.last:

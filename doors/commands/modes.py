@@ -8,7 +8,7 @@ from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
 from graph.settings import load_settings
 from modes.mode import Mode
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 from modes.policy import Approvals, verdict
 from modes.rights import list_free_commands
 from modes.rules.permissions import Kind
@@ -83,7 +83,8 @@ def _select(rules: Mapping[str, Kind], *kinds: Kind) -> dict[str, Kind]:
 
 def _patterns(rules: Mapping[str, Kind], origin: str) -> Iterator[str]:
     for kind, group in groupby(rules.items(), key=lambda item: item[1]):
-        yield f"    {kind:<5} {', '.join(plain(repr(pattern)) for pattern, _ in group)}  ({origin})"
+        patterns = ", ".join(to_one_line(repr(pattern)) for pattern, _ in group)
+        yield f"    {kind:<5} {patterns}  ({origin})"
 
 
 def _row(name: str, kind: str, why: str) -> str:

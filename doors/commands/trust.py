@@ -9,7 +9,7 @@ from graph.settings import load_settings
 from modes.catalog import with_origin
 from modes.files.modes_file import parse_modes
 from modes.mode import Level, Mode, Origin
-from modes.plain_text import escaped, plain
+from modes.plain_text import escape_invisible, to_one_line
 from tools.toolbox import tool_specs
 from tools.workspace.workspace import Workspace
 
@@ -42,7 +42,7 @@ def main(*, show: bool = False, revoke: bool = False) -> Iterator[str]:
 def _show(files: ProjectFiles) -> Iterator[str]:
     for name, text in files.texts.items():
         yield f"{name}:"
-        yield from (f"  | {escaped(line.expandtabs())}" for line in text.splitlines())
+        yield from (f"  | {escape_invisible(line.expandtabs())}" for line in text.splitlines())
     yield from _problems(files)
 
 
@@ -59,7 +59,7 @@ def _contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
 
 def _problems(files: ProjectFiles) -> Iterator[str]:
     for name, problem in files.problems.items():
-        yield f"  {plain(name)}: left out: {plain(problem)}"
+        yield f"  {to_one_line(name)}: left out: {to_one_line(problem)}"
 
 
 def _mode(mode: Mode) -> Iterator[str]:
@@ -67,8 +67,8 @@ def _mode(mode: Mode) -> Iterator[str]:
         grant.group + (f" on files that match '{grant.file_regex}'" if grant.file_regex else "")
         for grant in mode.groups
     )
-    model = f", model {plain(mode.model)}" if mode.model else ""
+    model = f", model {to_one_line(mode.model)}" if mode.model else ""
     yield f"    mode {mode.slug}: {groups or 'no groups'}{model}"
     for tool, patterns in mode.permissions.items():
         for pattern, kind in patterns.items():
-            yield f"      {kind} {tool} {plain(repr(pattern))}"
+            yield f"      {kind} {tool} {to_one_line(repr(pattern))}"

@@ -14,7 +14,7 @@ from doors.editor.files import Folder
 from doors.editor.options import Options
 from graph.messages.untrusted import mark_as_data, remove_marks
 from modes.errors import InvalidInputError
-from modes.plain_text import escaped, plain, readable
+from modes.plain_text import escape_invisible, make_readable, to_one_line
 
 PromptBlock = (
     schema.TextContentBlock
@@ -56,7 +56,7 @@ class Prompt:
     @property
     def title(self) -> str:
         """A title for a session that begins with it."""
-        return plain(HumanMessage(self.content).text.strip() or "An image", MAX_TITLE)
+        return to_one_line(HumanMessage(self.content).text.strip() or "An image", MAX_TITLE)
 
 
 def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
@@ -97,10 +97,10 @@ def _name_resource(uri: str, name: str, folder: Folder) -> str:
     except ValueError as error:
         raise InvalidInputError(f"uri {uri[:300]!r} is not valid: {error}") from error
     if parts.scheme != "file":
-        return escaped(f"[{name}]({uri})")
+        return escape_invisible(f"[{name}]({uri})")
     lines = f"#{parts.fragment}" if parts.fragment else ""
     # A line break in a name must not become one in what the user says.
-    return escaped(f"{folder.relative(Path(unquote(parts.path)))}{lines}")
+    return escape_invisible(f"{folder.relative(Path(unquote(parts.path)))}{lines}")
 
 
 def text_block(text: str) -> schema.TextContentBlock:
@@ -132,7 +132,7 @@ def as_text(text: str) -> schema.ContentToolCallContent:
 
 def as_output(text: str) -> schema.ContentToolCallContent:
     """Foreign text, shown literally: inside a fence that it cannot close, nothing invisible."""
-    text = readable(text)
+    text = make_readable(text)
     if len(text) > MAX_SHOWN:
         half = MAX_SHOWN // 2
         omitted = f"[{len(text) - MAX_SHOWN} characters left out]"

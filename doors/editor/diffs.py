@@ -9,7 +9,7 @@ from acp.schema import ContentToolCallContent, FileEditToolCallContent
 
 from doors.editor.content import as_output, as_text
 from modes.errors import ToolFailedError
-from modes.plain_text import plain, readable
+from modes.plain_text import make_readable, to_one_line
 from tools.workspace.workspace import Workspace
 
 MAX_DIFF = 1_000_000
@@ -31,7 +31,9 @@ def preview_edit(
             try:
                 return show_diff(file, old(), new), None
             except ToolFailedError as error:
-                problem = f"The file exists, but its text cannot be shown: {plain(str(error))}"
+                problem = (
+                    f"The file exists, but its text cannot be shown: {to_one_line(str(error))}"
+                )
                 return (as_output(new), as_text(problem)), None
         case {"old": str(piece), "new": str(new)}:
             shown, line = show_diff(file, piece, new), None
@@ -47,7 +49,10 @@ def show_diff(file: Path, old: str | None, new: str) -> tuple[ShownContent, ...]
     """A diff, or only the new text if they are long."""
     if len(new) + len(old or "") > MAX_DIFF:
         return (as_text(f"{len(new)} characters, too many for a diff:"), as_output(new))
-    texts = {"old_text": None if old is None else readable(old), "new_text": readable(new)}
+    texts = {
+        "old_text": None if old is None else make_readable(old),
+        "new_text": make_readable(new),
+    }
     shown = FileEditToolCallContent(type="diff", path=str(file), **texts)
     if texts == {"old_text": old, "new_text": new}:
         return (shown,)

@@ -14,7 +14,7 @@ from acp.schema import FileSystemCapabilities
 from pydantic import ValidationError
 
 from modes.errors import ToolFailedError
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 SECONDS = 15
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class EditorFiles:
             future.cancel()
             raise ToolFailedError(f"{problem}: no answer in {SECONDS} s") from None
         except (RequestError, ValidationError, ConnectionError) as error:
-            raise ToolFailedError(f"{problem}: {plain(str(error))}") from error
+            raise ToolFailedError(f"{problem}: {to_one_line(str(error))}") from error
         except CancelledError:
             raise ToolFailedError(f"{problem}: the turn has ended") from None
         finally:

@@ -29,7 +29,7 @@ class LoadedAgent:
         """The thread's state."""
         return await self.agent.aget_state(config_of(id))
 
-    async def settle(self, id: str) -> None:
+    async def drop_open_question(self, id: str) -> None:
         """Drop an open question; keep what a run had finished when it was cut off.
 
         LangGraph stores the results of finished tasks beside the checkpoint, where the next

@@ -15,7 +15,7 @@ from graph.approvals.requests import ActionRequest
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 MAX_TARGETS = 4
 MAX_ANSWERS = 4
@@ -128,7 +128,7 @@ def _offer_answers(action: ActionRequest) -> Iterator[Option]:
     answers = list(list_suggestions(action["args"]).items())[:MAX_ANSWERS]
     for number, (label, slug) in enumerate(answers):
         does = f"Switch to {slug} mode, and answer" if slug else "Answer"
-        name = f"{does}: {plain(label.removesuffix(f' (switch to {slug})'), MAX_LABEL)}"
+        name = f"{does}: {to_one_line(label.removesuffix(f' (switch to {slug})'), MAX_LABEL)}"
         decision = {"type": "respond", "message": label}
         yield Option(f"answer-{number}", name, "allow_once", decision)
     yield Option("chat", "Answer in the chat", "reject_once", None)
@@ -140,7 +140,11 @@ def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Optio
         # For a fetch it is the whole site, of which the title shows one page; a host's name says
         # at its end whose it is.
         is_site = view.effect.reaches_network
-        what = plain(action["remember"], MAX_SITE) if is_site else plain(view.title, MAX_LABEL)
+        what = (
+            to_one_line(action["remember"], MAX_SITE)
+            if is_site
+            else to_one_line(view.title, MAX_LABEL)
+        )
         name = f"Always in this session: {what}"
         yield Option("always", name, "allow_always", {"type": "approve", "remember": True})
     yield Option("reject", "Reject", "reject_once", {"type": "reject"})

@@ -58,7 +58,7 @@ class PromptTurn:
         self._id = config.record.id
         self._foreign_changes = config.foreign_changes
 
-    async def take(self) -> StopReason:
+    async def run(self) -> StopReason:
         """Run the turn. Raises ``UserError``, ``RequestError`` and what ``GraphRun`` raises."""
         config = self._config
         await config.refresh()
@@ -112,7 +112,7 @@ class PromptTurn:
             return "end_turn" if question is None else await self.graph_run.run(None, question)
         if question is not None and (answer := _answer_in_chat(question, prompt.content)):
             return await self.graph_run.run(answer)
-        await config.loaded.settle(self._id)
+        await config.loaded.drop_open_question(self._id)
         given: Any = {"messages": [HumanMessage(prompt.content)], **config.pending}
         return await self.graph_run.run(cast(Input, given))
 
@@ -122,7 +122,7 @@ class PromptTurn:
             return
         config, words = self._config, self._updates.streamed
         try:
-            await config.loaded.settle(self._id)
+            await config.loaded.drop_open_question(self._id)
             await config.refresh()
             messages = (await config.loaded.read(self._id)).values.get("messages", [])
             if words.strip() and not _is_stored(words, messages):

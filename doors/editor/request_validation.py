@@ -5,7 +5,7 @@ from typing import Any
 
 from acp import RequestError
 
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
@@ -77,7 +77,7 @@ def _find_unsupported_param(params: dict[str, Any]) -> str | None:
     if servers := params.get("mcpServers") or params.get("mcp_servers"):
         given = [*servers] if isinstance(servers, list | dict) else [servers]
         names = [one.get("name") if isinstance(one, dict) else one for one in given]
-        shown = plain(", ".join(map(repr, names)))
+        shown = to_one_line(", ".join(map(repr, names)))
         return f"MCP servers are not supported yet ({shown}); open the session without them"
     if params.get("additionalDirectories") or params.get("additional_directories"):
         return "additional directories are not supported; cwd is the workspace"

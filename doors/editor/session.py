@@ -140,7 +140,7 @@ class Session:
         graph_run = GraphRun(self._client, self._config, self._updates)
         files = EditorFiles(self._client, self.id, self._offered, self._updates.folder)
         turn = PromptTurn(prompt, self._config, self._updates, graph_run, files)
-        task = asyncio.create_task(self._take(turn))
+        task = asyncio.create_task(self._run_turn(turn))
         self._turns[task] = turn
 
         def end(_: asyncio.Task[StopReason]) -> None:
@@ -150,12 +150,12 @@ class Session:
         task.add_done_callback(end)
         return task
 
-    async def _take(self, turn: PromptTurn) -> StopReason:
+    async def _run_turn(self, turn: PromptTurn) -> StopReason:
         """Run the turn after those before it; refused while another process has the session."""
         try:
             async with self._lock:
                 with self._store.claim(self.id):
-                    return await turn.take()
+                    return await turn.run()
         except (asyncio.CancelledError, TurnDismissed, EditorGone):
             return "cancelled"
 

@@ -13,11 +13,11 @@ from doors.editor.content import as_output, as_text
 from doors.editor.diffs import ShownContent, preview_edit, read_text, show_diff
 from doors.editor.files import Folder
 from graph.deps import AgentDeps
-from graph.messages.repair import call_id
+from graph.messages.repair import get_call_id
 from graph.messages.untrusted import remove_marks
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 from tools.arguments import BROKEN
 from tools.tool import Tool
 
@@ -49,7 +49,7 @@ class ToolCallView:
         try:
             tool = deps.toolbox[call["name"]]
         except InvalidCallError:
-            return cls(call_id(call), plain(call["name"], MAX_TITLE), given=call["args"])
+            return cls(get_call_id(call), to_one_line(call["name"], MAX_TITLE), given=call["args"])
         files = tuple[Path, ...]()
         preview, line = tuple[ShownContent, ...](), None
         try:
@@ -64,8 +64,8 @@ class ToolCallView:
                 preview, line = preview_edit(args, files[0], old)
         effect = tool.spec.effect
         return cls(
-            call_id(call),
-            plain(_title(deps, tool, args), MAX_TITLE) or call["name"],
+            get_call_id(call),
+            to_one_line(_title(deps, tool, args), MAX_TITLE) or call["name"],
             "search" if tool.spec.reads_below else effect.shown_as,
             effect,
             files if effect.reads_files or effect.changes_files else (),

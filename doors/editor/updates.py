@@ -24,10 +24,10 @@ from doors.editor.tool_calls import ToolCallView
 from graph.deps import AgentDeps
 from graph.messages.from_model import CUT_OFF
 from graph.messages.normal_form import is_sound_id
-from graph.messages.repair import call_id, open_calls
+from graph.messages.repair import find_open_calls, get_call_id
 from graph.state import Planned
 from modes.errors import InvalidCallError
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 OUTPUT_SECONDS = 0.2
 """The least time between two updates of what a command prints."""
@@ -107,7 +107,7 @@ class SessionUpdates:
         except InvalidCallError:
             kind = "other"
         self._known.add(id)
-        view = self._open[id] = ToolCallView(id, plain(name), kind)
+        view = self._open[id] = ToolCallView(id, to_one_line(name), kind)
         await self.send(view.start())
 
     async def show_update(self, deps: AgentDeps, node: str, update: Mapping[str, Any]) -> None:
@@ -129,7 +129,7 @@ class SessionUpdates:
             await self.say(message.text.removeprefix(self.streamed))
         self.streamed, self._has_streamed = "", False
         self.was_cut_off = message.text.endswith(CUT_OFF)
-        ids = {call_id(call) for call in message.tool_calls}
+        ids = {get_call_id(call) for call in message.tool_calls}
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
@@ -148,7 +148,7 @@ class SessionUpdates:
         call, approved = planned["call"], planned["approved"]
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
-        view = self._open.get(call_id(call))
+        view = self._open.get(get_call_id(call))
         if view is None or not view.is_due or view.given != call["args"]:
             view = await self._view(deps, call, is_due=True)
         self.track(replace(view, is_running=True))
@@ -202,8 +202,8 @@ class SessionUpdates:
         self._results.clear()
         for message in messages:
             if isinstance(message, AIMessage):
-                self._known |= {call_id(call) for call in message.tool_calls}
-        for call in open_calls(messages) if is_waiting else ():
+                self._known |= {get_call_id(call) for call in message.tool_calls}
+        for call in find_open_calls(messages) if is_waiting else ():
             self.track(await self._view(deps, call))
 
     async def replay(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
@@ -219,8 +219,8 @@ class SessionUpdates:
             elif isinstance(message, AIMessage):
                 await self._show_text(message)
                 for call in message.tool_calls:
-                    not_stored.discard(call_id(call))
-                    await self._replay_call(deps, call, results.get(call_id(call)))
+                    not_stored.discard(get_call_id(call))
+                    await self._replay_call(deps, call, results.get(get_call_id(call)))
         if self.streamed:  # an answer that is coming in; neither it nor its calls are stored
             await self.say(self.streamed)
         for id in not_stored & self._open.keys():

@@ -8,10 +8,10 @@ came in. May import ``graph``; only ``langgraph.json`` and tests name its module
 __all__ = (  # the public modules
     "app",
     "auth",
+    "bind_resume",
     "checkpointer",
     "gate",
     "logs",
     "routes",
-    "single_resume",
     "start_page",
 )

@@ -6,8 +6,8 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from doors.server.bind_resume import BindResume
 from doors.server.gate import Gate
-from doors.server.single_resume import BindResume
 from doors.server.start_page import StartPage
 from graph.settings import load_settings
 

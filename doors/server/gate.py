@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from doors.server.routes import is_known
 from graph.settings import LOOPBACK
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 JSON = "application/json"
 IS_INNER: ContextVar[bool] = ContextVar("IS_INNER", default=False)
@@ -44,7 +44,7 @@ class RefusalLog:
         what = f"{scope.get('method', 'WebSocket')} {scope['path']}"
         logger = logging.getLogger("modeshift")
         if self._count <= self.most:
-            logger.warning("refused %s: %s", plain(what, 80), plain(problem))
+            logger.warning("refused %s: %s", to_one_line(what, 80), to_one_line(problem))
         elif self._count == self.most + 1:
             logger.warning("more was refused within %d seconds, and is not logged", self.seconds)
 

@@ -23,7 +23,7 @@ async def digest_contents(deps: AgentDeps, paths: Iterable[str]) -> dict[str, st
 
 def _digest_file(workspace: Workspace, path: str) -> str:
     try:
-        with workspace.opened(path) as file:
+        with workspace.open_file(path) as file:
             return sha256(file.read(MAX_FILE_BYTES + 1)).hexdigest()
     except ToolFailedError:  # it is not there, or no tool could change it
         return "none"

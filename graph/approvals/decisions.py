@@ -158,7 +158,7 @@ def _check_remember(pattern: bool | str, one: Judged) -> None:
         check_pattern(one.tool.spec, pattern)
     except ValueError as error:
         raise InvalidInputError(f"cannot remember: {error}") from error
-    if not one.is_covered_by(pattern):
+    if not one.certainly_matches(pattern):
         raise InvalidInputError(
             f"the pattern {pattern!r} to remember does not match this call of {name}"
         )

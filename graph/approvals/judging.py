@@ -11,7 +11,7 @@ from langchain_core.messages import ToolCall
 
 from graph.approvals.suggestions import list_switch_targets
 from graph.deps import AgentDeps
-from graph.messages.repair import call_id
+from graph.messages.repair import get_call_id
 from graph.state import ActTask, Approved, Planned, Remembered, State
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
@@ -72,7 +72,7 @@ class Judged:
         a copy of a thread has the same calls.
         """
         call = self.call
-        parts = [*place, self.environment, call_id(call), call["name"], call["args"], self.args]
+        parts = [*place, self.environment, get_call_id(call), call["name"], call["args"], self.args]
         return _digest(parts)
 
     @property
@@ -104,16 +104,16 @@ class Judged:
     @property
     def can_be_remembered(self) -> bool:
         """Whether "always allow" may be offered: never where a person must be asked every time."""
-        return self.effect.can_be_remembered and not self.verdict.firm
+        return self.effect.can_be_remembered and not self.verdict.always_asks
 
     @property
     def exact(self) -> str | None:
         """Its command or file, normalized to compare with a remembered approval; or None."""
         return self._subject.exact
 
-    def is_covered_by(self, pattern: str) -> bool:
+    def certainly_matches(self, pattern: str) -> bool:
         """Whether "always allow" for the pattern includes this call."""
-        return self._subject.is_covered_by(pattern)
+        return self._subject.certainly_matches(pattern)
 
     @property
     def _subject(self) -> Subject:
@@ -180,7 +180,7 @@ def plan_batches(
         planned = Planned(
             call=one.call,
             message=message,
-            approved=approved.get(call_id(one.call)),
+            approved=approved.get(get_call_id(one.call)),
             denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
             process_id=deps.started_calls.process_id,
         )
@@ -199,7 +199,7 @@ def _judge(
         return _denied(call, f"Call {tool.spec.name} alone.")
     targets = list_switch_targets(tool.spec.effect, args)
     for target in targets:
-        if problem := _no_switch(deps, context, tool, target):
+        if problem := _find_switch_problem(deps, context, tool, target):
             return _denied(call, problem)
     here = deps.environment_digest(context.mode.slug)
     remembered = [
@@ -212,7 +212,9 @@ def _judge(
     return Judged(call, found, tool, args, environment)
 
 
-def _no_switch(deps: AgentDeps, context: CallContext, tool: Tool, target: str) -> str | None:
+def _find_switch_problem(
+    deps: AgentDeps, context: CallContext, tool: Tool, target: str
+) -> str | None:
     """Why a switch to the mode is denied without asking a person; None if it is not."""
     if target == context.mode.slug:
         return None

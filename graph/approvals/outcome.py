@@ -11,7 +11,7 @@ from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, Judged, judge, plan_batches
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
-from graph.messages.repair import VOID, call_id, not_run
+from graph.messages.repair import VOID, build_not_run_result, get_call_id
 from graph.state import Approved, Asked, Switch
 from modes.machine import Configuration, Event
 
@@ -41,7 +41,7 @@ class Outcome:
             return
         contents = await digest_contents(self._deps, one.edited_paths)
         if any(self._asked["contents"].get(path) != digest for path, digest in contents.items()):
-            self._results.append(not_run(one.call, VOID))
+            self._results.append(build_not_run_result(one.call, VOID))
             return
         self._allow(one, contents, edited=False)
         if pattern is not False:
@@ -58,7 +58,7 @@ class Outcome:
         edited = await judge(self._deps, replace(self._context, refused=()), call)
         if edited.verdict.kind == "deny":
             text = f"The user changed the arguments to {args!r}, which did not run either: "
-            self._results.append(not_run(one.call, text + edited.verdict.refusal))
+            self._results.append(build_not_run_result(one.call, text + edited.verdict.refusal))
         elif edited.effect.switches_mode:
             self._choose(edited, args, "The user approved.")
         else:
@@ -70,7 +70,9 @@ class Outcome:
         if one.effect.switches_mode and one.args is not None:
             self._refused.append(one.args["mode_slug"])
         why = f" and said: {message}" if message else "; do not repeat it unless asked to"
-        self._results.append(not_run(one.call, f"Not run: the user rejected this call{why}"))
+        self._results.append(
+            build_not_run_result(one.call, f"Not run: the user rejected this call{why}")
+        )
 
     def respond(self, one: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""
@@ -82,7 +84,7 @@ class Outcome:
 
     def _allow(self, one: Judged, contents: dict[str, str], *, edited: bool) -> None:
         digest = one.digest(self._thread, self._message)
-        self._approved[call_id(one.call)] = Approved(
+        self._approved[get_call_id(one.call)] = Approved(
             args=one.call["args"], edited=edited, digest=digest, contents=contents
         )
 
@@ -105,8 +107,8 @@ class Outcome:
         """The state update, with the phase that the state machine goes to from ``now``."""
         settled = {result.tool_call_id for result in self._results}
         if self._switch is not None:
-            settled.add(call_id(self._switch["call"]))
-        left = [one for one in judged if call_id(one.call) not in settled]
+            settled.add(get_call_id(self._switch["call"]))
+        left = [one for one in judged if get_call_id(one.call) not in settled]
         plan = plan_batches(self._deps, self._message, left, self._approved)
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
         return {
@@ -120,4 +122,4 @@ class Outcome:
 
 
 def _success(call: ToolCall, text: str) -> ToolMessage:
-    return ToolMessage(text, tool_call_id=call_id(call), name=call["name"])
+    return ToolMessage(text, tool_call_id=get_call_id(call), name=call["name"])

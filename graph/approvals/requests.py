@@ -10,7 +10,7 @@ from graph.approvals.judging import Judged
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps, describe_edit_limit
 from modes.mode import Mode
-from modes.plain_text import escaped, plain, readable, unseen
+from modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
 
 MAX_REASON = 1000
 MAX_PLACES = 10
@@ -65,7 +65,7 @@ def _action_request(deps: AgentDeps, mode: Mode, one: Judged) -> ActionRequest:
         id=str(one.call["id"]),
     )
     if one.can_be_remembered and one.exact is not None:
-        request["remember"] = escaped(one.exact)
+        request["remember"] = escape_invisible(one.exact)
     return request
 
 
@@ -75,12 +75,12 @@ def _describe(deps: AgentDeps, mode: Mode, one: Judged) -> str:
         target = deps.catalog[one.args["mode_slug"]]
         return (
             f"Switch from {mode.name} to {target.name} mode? "
-            f"Reason: {plain(one.args['reason'], MAX_REASON)}\n"
+            f"Reason: {to_one_line(one.args['reason'], MAX_REASON)}\n"
             f"{describe_switch(deps, mode, target)}"
         )
     if one.effect.takes_answer:
         labels = [f"- {label}" for label in list_suggestions(one.args)]
-        return "\n".join([readable(one.args["question"]), *labels])
+        return "\n".join([make_readable(one.args["question"]), *labels])
     wish, reason = f"{mode.name} mode wants to use {one.call['name']}", one.verdict.reason
     if one.effect.runs_programs:
         rights = _describe_rights(deps, mode, reason)
@@ -122,13 +122,13 @@ def _describe_resolved(one: Judged) -> str:
 
 def _describe_unseen(one: Judged) -> str:
     """Those characters of the arguments that a client would not show, written out."""
-    places = [place for text in _texts(one.call["args"]) for place in unseen(text)]
+    places = [place for text in _texts(one.call["args"]) for place in find_invisible(text)]
     if not places:
         return ""
-    named = [f"...{plain(place)}..." for place in places[:MAX_PLACES]]
+    named = [f"...{to_one_line(place)}..." for place in places[:MAX_PLACES]]
     if (more := len(places) - MAX_PLACES) > 0:
         named.append(f"and {more} more places")
-    return f"\nSome of it does not show; written out: {', '.join(named)}"
+    return f"\nIt contains invisible characters, here escaped: {', '.join(named)}"
 
 
 def _texts(value: Any) -> Iterator[str]:

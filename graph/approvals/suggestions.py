@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from modes.effects import Effect
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 
 def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
@@ -25,6 +25,6 @@ def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
     labels: dict[str, str | None] = {}
     for suggestion in args.get("follow_up") or ():
         mode_slug = suggestion.get("mode")
-        text = plain(suggestion["text"])
+        text = to_one_line(suggestion["text"])
         labels[text + (f" (switch to {mode_slug})" if mode_slug else "")] = mode_slug
     return labels

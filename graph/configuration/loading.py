@@ -7,7 +7,7 @@ from graph.configuration.sources import Loaded, Sources
 from graph.deps import AgentDeps, StartedCalls
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 from tools.deps import Commands
 from tools.processes.process import Limits
 from tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
@@ -88,8 +88,9 @@ class AgentLoader:
             # with the last version that loaded, and each of them gets a notice.
             log.exception("the modes' files could not be read again")
             self._has_failed = True
-            problem = plain(f"{type(error).__name__}: {error}")
-            notice = f"the modes' files could not be read again, and hold as they were: {problem}"
+            problem = to_one_line(f"{type(error).__name__}: {error}")
+            unread = "the files of modes could not be read again; the modes stay as they were"
+            notice = f"{unread}: {problem}"
             return replace(self._loaded, notices=(notice,))
         self._has_failed = False
         return loaded

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from modes.errors import InvalidCallError, ToolFailedError
-from modes.plain_text import is_plain, plain
+from modes.plain_text import is_plain, to_one_line
 from tools.workspace.workspace import Workspace
 
 MODES_FILES = (".roomodes", ".kilocodemodes")
@@ -50,7 +50,9 @@ class ProjectFiles:
     def digests(self) -> dict[str, str]:
         """By path; also of unreadable files, so that trust is asked again once they can be read."""
         found = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
-        return {plain(name): sha256(text.encode()).hexdigest() for name, text in found.items()}
+        return {
+            to_one_line(name): sha256(text.encode()).hexdigest() for name, text in found.items()
+        }
 
     @property
     def modes(self) -> dict[str, str]:
@@ -154,7 +156,7 @@ def _below(
 
 def _listed(workspace: Workspace, folder: str, problems: dict[str, str]) -> list[str]:
     try:
-        return list(workspace.entries(workspace.resolve(folder), recursive=False))
+        return list(workspace.list_entries(workspace.resolve(folder), recursive=False))
     except (ToolFailedError, InvalidCallError) as error:
         problems[folder] = str(error)
         return []

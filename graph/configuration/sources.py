@@ -18,10 +18,10 @@ from graph.settings import Settings
 from modes.catalog import Catalog, layer_modes, prompts_of, with_origin, with_prompt
 from modes.errors import ConfigurationError, ModeFileError
 from modes.files.modes_file import ModesFile, parse_mode, parse_modes, parse_permissions
-from modes.mode import Level, Mode, Origin, UserRules
-from modes.plain_text import plain
+from modes.mode import Level, Mode, Origin, SourcedPermissions
+from modes.plain_text import to_one_line
 from modes.rules.matching import EVERY
-from modes.rules.permissions import Kind, Rules, check_rules
+from modes.rules.permissions import Kind, Rules, check_permissions
 from modes.toolspec import ToolSpec
 from prompts import FOLDER as PROMPTS
 from tools import GROUPS
@@ -75,8 +75,8 @@ class Sources:
         self._watch = watch
         default = self._choose_default([mode.slug for mode in modes])
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
-        self._notices += _check_rules(self._project, catalog)
-        notices = tuple(plain(notice, 1000) for notice in self._notices)
+        self._notices += _check_prompt_rules(self._project, catalog)
+        notices = tuple(to_one_line(notice, 1000) for notice in self._notices)
         return Loaded(catalog, self._project, notices)
 
     def have_changed(self) -> bool:
@@ -93,7 +93,7 @@ class Sources:
             yield self._settings.config_folder / name
         yield self._settings.trust_file
 
-    def _protect_own_files(self) -> list[UserRules]:
+    def _protect_own_files(self) -> list[SourcedPermissions]:
         """Rules that deny edits of the agent's configuration and databases inside the workspace."""
         settings, root = self._settings, self._workspace.root
         files = (
@@ -111,7 +111,11 @@ class Sources:
             inside.append(".")
         denied: dict[str, Kind] = {EVERY if name == "." else f"/{name}": "deny" for name in inside}
         edits = [spec.name for spec in self._specs if spec.effect.changes_files]
-        return [UserRules(dict.fromkeys(edits, denied), "the agent's own files")] if inside else []
+        return (
+            [SourcedPermissions(dict.fromkeys(edits, denied), "the agent's own files")]
+            if inside
+            else []
+        )
 
     def _choose_default(self, slugs: list[str]) -> str:
         wanted = self._settings.default_mode
@@ -125,19 +129,19 @@ class Sources:
         self._notices.append(f"{problem}; new threads start in {fallback!r}")
         return fallback
 
-    def _read_permissions(self) -> list[UserRules]:
+    def _read_permissions(self) -> list[SourcedPermissions]:
         file = self._settings.config_folder / PERMISSIONS
         try:
             text = read_user_file(file)
             rules = {} if text is None else parse_permissions(text, str(file))
             with _naming(str(file)):
-                check_rules(rules, self._specs)
+                check_permissions(rules, self._specs)
             self._permissions = rules
         except ModeFileError as error:
             if self._permissions is None:
                 raise
-            self._notices.append(f"{error}; the permissions from before hold")
-        return [UserRules(self._permissions, str(file))] if self._permissions else []
+            self._notices.append(f"{error}; the permissions as they were stay in effect")
+        return [SourcedPermissions(self._permissions, str(file))] if self._permissions else []
 
     def _select_trusted(self, found: ProjectFiles) -> ProjectFiles:
         """The project's files to use: as found if trusted, else as last trusted, or none."""
@@ -163,7 +167,7 @@ class Sources:
         if not changed:
             self._notices += problems
             return found
-        now = "what you trusted holds" if self._project else "they are ignored"
+        now = "what you trusted stays in effect" if self._project else "they are ignored"
         self._notices.append(
             f"modes or rules in {root} are not as you trusted them "
             f"({', '.join(changed[:10])}); {now} until you do again; {how}"
@@ -197,8 +201,10 @@ class Sources:
             check_modes(modes, self._specs)
         except ModeFileError as error:
             before = self._modes.get(key, ())
-            state = "its modes from before hold" if before else "the file is left out"
-            rules = "" if before else ", what it denies too"
+            state = (
+                "the modes it defined before stay in effect" if before else "the file is ignored"
+            )
+            rules = "" if before else ", and so is what it denies"
             self._notices.append(f"{error}; {state}{rules}")
             return before
         self._notices += parsed.warnings
@@ -214,11 +220,11 @@ def check_modes(modes: Iterable[Mode], specs: Iterable[ToolSpec]) -> None:
             if grant.group not in GROUPS:
                 raise ModeFileError(
                     f"{mode.origin.file}: mode {mode.slug!r}: groups: unknown group "
-                    f"{plain(grant.group, 100)!r}; the groups are: {', '.join(GROUPS)} "
+                    f"{to_one_line(grant.group, 100)!r}; the groups are: {', '.join(GROUPS)} "
                     "(tools/__init__.py lists them)"
                 )
         with _naming(f"{mode.origin.file}: mode {mode.slug!r}: permissions"):
-            check_rules(mode.permissions, specs)
+            check_permissions(mode.permissions, specs)
 
 
 @contextmanager
@@ -229,7 +235,7 @@ def _naming(where: str) -> Iterator[None]:
         raise ModeFileError(f"{where}: {error}") from error
 
 
-def _check_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:
+def _check_prompt_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:
     for slug in project.slugs_with_rules:
         if slug not in catalog:
             yield f"rules for mode {slug!r} in the workspace, but there is no such mode"

@@ -53,7 +53,9 @@ def _mode_check(catalog: Catalog) -> Check:
 def _check_ids(given: Any) -> list[str]:
     ids = [given] if isinstance(given, str) else given
     if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
-        raise InvalidInputError(f"forget {given!r} is no list of ids in 'remembered', nor 'all'")
+        raise InvalidInputError(
+            f"forget must be 'all' or a list of ids in 'remembered', not {given!r}"
+        )
     return ids
 
 

@@ -70,5 +70,6 @@ def _name_missing_key() -> Iterator[None]:
         yield
     except LookupError as error:
         raise InvalidInputError(
-            f"as that node the state lacks {error}; leave `as_node` out, or send a message first"
+            f"the thread has no {error} yet, so `as_node` cannot be used; "
+            "leave it out, or send a message first"
         ) from error

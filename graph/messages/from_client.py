@@ -133,6 +133,7 @@ def _image_block(url: str) -> dict[str, Any]:
         found = None
     if found is None:
         raise InvalidInputError(
-            f"an image is at http(s)://, or data:image/(png|jpeg|gif|webp);base64, not {url[:60]!r}"
+            "an image must be at http(s)://, or data:image/(png|jpeg|gif|webp);base64, "
+            f"not {url[:60]!r}"
         )
     return {"type": "image_url", "image_url": {"url": url}}

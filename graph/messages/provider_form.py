@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from graph.messages.normal_form import clean_text
-from graph.messages.repair import call_id
+from graph.messages.repair import get_call_id
 
 RESPONSES = "openai"
 """OpenAI's Responses API, with a model that reasons."""
@@ -78,9 +78,11 @@ def _translate(
     if isinstance(message.content, list):
         update["content"] = clean_text(message.text)
     calls = message.tool_calls
-    if taken is not None and (odd := [id for id in map(call_id, calls) if not taken.fullmatch(id)]):
+    if taken is not None and (
+        odd := [id for id in map(get_call_id, calls) if not taken.fullmatch(id)]
+    ):
         renamed.update({id: f"call_{sha256(id.encode()).hexdigest()[:32]}" for id in odd})
         update["tool_calls"] = [
-            ToolCall(**{**call, "id": renamed.get(call_id(call), call["id"])}) for call in calls
+            ToolCall(**{**call, "id": renamed.get(get_call_id(call), call["id"])}) for call in calls
         ]
     return message.model_copy(update=update) if update else message

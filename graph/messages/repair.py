@@ -23,29 +23,29 @@ BROKE_OFF = (
 )
 
 
-def not_run(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:
+def build_not_run_result(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:
     """The result of a call that did not run."""
-    return ToolMessage(text, tool_call_id=call_id(call), name=call["name"], status="error")
+    return ToolMessage(text, tool_call_id=get_call_id(call), name=call["name"], status="error")
 
 
-def call_id(call: ToolCall) -> str:
+def get_call_id(call: ToolCall) -> str:
     """The id of a call; in normal form each has one."""
     return str(call["id"])
 
 
-def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
+def find_open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     """The calls of the last assistant message that have no result yet, in order."""
     answered = set[str]()
     for message in reversed(messages):
         if isinstance(message, AIMessage):
-            return [call for call in message.tool_calls if call_id(call) not in answered]
+            return [call for call in message.tool_calls if get_call_id(call) not in answered]
         if not isinstance(message, ToolMessage):
             return []
         answered.add(message.tool_call_id)
     return []
 
 
-def last_answer(messages: Sequence[AnyMessage]) -> AIMessage | None:
+def find_last_answer(messages: Sequence[AnyMessage]) -> AIMessage | None:
     """The last assistant message."""
     return next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
 
@@ -66,8 +66,8 @@ def repair(
         if isinstance(message, AIMessage) and message.tool_calls:
             results = _collect_results(messages[index + 1 :])
             for call in message.tool_calls:
-                why = UNKNOWN if call_id(call) in running else text
-                repaired.append(results.get(call_id(call)) or not_run(call, why))
+                why = UNKNOWN if get_call_id(call) in running else text
+                repaired.append(results.get(get_call_id(call)) or build_not_run_result(call, why))
     return repaired
 
 

@@ -10,7 +10,7 @@ from graph.models.offline import OfflineModel
 from graph.models.providers import PROVIDERS, get_limits
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 
 class Models:
@@ -71,12 +71,12 @@ def load_model(name: str) -> BaseChatModel:
     except ImportError as error:
         raise ConfigurationError(
             f"the model {name!r} needs a package that is not installed; add it to pyproject.toml "
-            f"as an extra, and run `make lock`: {plain(str(error)).partition('. ')[0]}"
+            f"as an extra, and run `make lock`: {to_one_line(str(error)).partition('. ')[0]}"
         ) from error
     except Exception as error:  # each integration raises its own
         like = get_close_matches(provider, PROVIDERS, 1)
         hint = f" (did you mean {like[0]!r}?)" if like and like[0] != provider else ""
-        problem = plain(str(error))
+        problem = to_one_line(str(error))
         raise ConfigurationError(f"the model {name!r} cannot be loaded{hint}: {problem}") from error
     assert isinstance(chat_model, BaseChatModel)
     return chat_model

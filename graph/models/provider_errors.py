@@ -20,7 +20,7 @@ from graph.messages.repair import BROKE_OFF
 from graph.models.providers import PROVIDERS
 from graph.models.secrets import find_secrets, mask_secrets
 from modes.errors import ModeshiftError, ProviderError, describe_error
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 TRIES = 3
 LONGEST_WAIT = 60.0
@@ -66,7 +66,7 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
     for cause in _causes(error):
         if isinstance(cause, ModeshiftError):
             return ProviderError(str(cause))
-    said = plain(mask_secrets(_said(error), find_secrets()), MAX_DETAIL)
+    said = to_one_line(mask_secrets(_said(error), find_secrets()), MAX_DETAIL)
     advice = _advice(error, model, has_begun=has_begun)
     times = f" (tried {tries} times)" if tries > 1 else ""
     return ProviderError(f"the model {model!r} did not answer{times}: {advice}{said}")

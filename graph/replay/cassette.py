@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from modes.errors import ConfigurationError
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 MAX_VALUES = 1_000_000
 # libyaml's parser would overflow the stack and crash the process.
@@ -127,4 +127,6 @@ def _check_size(data: Json) -> None:
 
 
 def _not_a_cassette(path: Path, why: str) -> ConfigurationError:
-    return ConfigurationError(f"{str(path)!r} is not a cassette of this project: {plain(why)}")
+    return ConfigurationError(
+        f"{str(path)!r} is not a cassette of this project: {to_one_line(why)}"
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from modes.errors import ModeFileError
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 
 MAX_CHARACTERS = 1_000_000
 MAX_VALUES = 150_000
@@ -37,9 +37,9 @@ def parse_data(text: str, name: str) -> Any:
         data = _json(text) if text.lstrip().startswith("{") else _yaml(text)
         json.dumps(data, ensure_ascii=False).encode()  # half a character cannot be stored
     except (json.JSONDecodeError, yaml.YAMLError) as error:
-        raise ModeFileError(f"{name}: neither YAML nor JSON: {plain(str(error))}") from error
+        raise ModeFileError(f"{name}: neither YAML nor JSON: {to_one_line(str(error))}") from error
     except (_UnfitError, RecursionError, ValueError, TypeError) as error:
-        raise ModeFileError(f"{name}: {plain(str(error))}") from error
+        raise ModeFileError(f"{name}: {to_one_line(str(error))}") from error
     return data
 
 

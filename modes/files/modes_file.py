@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from modes.errors import ModeFileError
 from modes.files.bounded_yaml import parse_data
 from modes.mode import ModeText
-from modes.plain_text import plain
+from modes.plain_text import to_one_line
 from modes.rules.permissions import Kind, Rules, with_patterns
 
 # What older or other editors' files have, and has no meaning here.
@@ -46,7 +46,7 @@ def parse_modes(text: str, name: str) -> ModesFile:
         raise ModeFileError(f"{name}: the file is empty")
     if not isinstance(data, dict) or list(data) != ["customModes"]:
         found = f"the keys {_shown(list(data))}" if isinstance(data, dict) else _shown(data)
-        raise ModeFileError(f"{name}: the one top key is 'customModes' (got {found})")
+        raise ModeFileError(f"{name}: the only top-level key must be 'customModes' (got {found})")
     entries = data["customModes"]
     if not isinstance(entries, list) or len(entries) > MAX_MODES:
         raise ModeFileError(
@@ -113,14 +113,14 @@ def _current(groups: Sequence[Any], slug: str, dropped: dict[str, list[str]]) ->
 def _warnings(name: str, dropped: dict[str, list[str]]) -> tuple[str, ...]:
     """One line for each kind of thing that was dropped, not one for each mode."""
     return tuple(
-        f"{name}: {what} (in {plain(', '.join(dict.fromkeys(slugs)), MAX_SHOWN)})"
+        f"{name}: {what} (in {to_one_line(', '.join(dict.fromkeys(slugs)), MAX_SHOWN)})"
         for what, slugs in dropped.items()
     )
 
 
 def _problems(error: ValidationError) -> str:
     return "; ".join(
-        f"{plain('.'.join(map(str, problem['loc'])), MAX_SHOWN) or 'the mode'}: "
+        f"{to_one_line('.'.join(map(str, problem['loc'])), MAX_SHOWN) or 'the mode'}: "
         f"{_told(problem)} (got {_shown(problem['input'])})"
         for problem in error.errors()[:5]
     )
@@ -133,7 +133,7 @@ def _told(problem: Any) -> str:
         return f"is not {problem['ctx']['expected']}"
     if kind == "string_pattern_mismatch" and problem["loc"][-1] == "model":
         return "is neither 'offline' nor 'provider:name'"
-    return _TEXTS.get(kind) or plain(str(problem["msg"]).removeprefix("Value error, "))
+    return _TEXTS.get(kind) or to_one_line(str(problem["msg"]).removeprefix("Value error, "))
 
 
 _TEXTS = {
@@ -150,4 +150,4 @@ _TEXTS = {
 
 
 def _shown(value: Any) -> str:
-    return plain(repr(value) if not isinstance(value, str) else f"'{value}'", MAX_SHOWN)
+    return to_one_line(repr(value) if not isinstance(value, str) else f"'{value}'", MAX_SHOWN)

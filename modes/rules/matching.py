@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from modes.rules.globs import check_glob, path_matches, word_matches
 from modes.rules.shell_words import command_words, mentioned_commands
-from modes.rules.urls import Url, check_url_pattern, parse_url, url_is_covered, url_is_met
+from modes.rules.urls import Url, check_url_pattern, parse_url, url_certainly_matches, url_may_match
 from modes.toolspec import ToolSpec
 
 EVERY = "*"
@@ -76,7 +76,7 @@ class Subject:
         except ValueError:
             return None
 
-    def is_covered_by(self, pattern: str) -> bool:
+    def certainly_matches(self, pattern: str) -> bool:
         """Whether an ``allow`` for the pattern applies to this call; if in doubt, it does not."""
         if pattern == EVERY:
             return True
@@ -87,10 +87,10 @@ class Subject:
                 return False
             return _words_match(pattern, self._words)
         if self._tool.url is not None:
-            return self._url is not None and url_is_covered(pattern, self._url)
+            return self._url is not None and url_certainly_matches(pattern, self._url)
         return bool(self._paths) and all(_covers(pattern, path) for path in self._paths)
 
-    def is_met_by(self, pattern: str) -> Match:
+    def may_match(self, pattern: str) -> Match:
         """Whether an ``ask`` or a ``deny`` for the pattern applies to this call."""
         if pattern == EVERY:
             return "yes"
@@ -99,7 +99,7 @@ class Subject:
                 return "yes"
             return "maybe" if self._words is None else "no"
         if self._tool.url is not None:
-            return "maybe" if self._url is None else url_is_met(pattern, self._url)
+            return "maybe" if self._url is None else url_may_match(pattern, self._url)
         if any(_meets(pattern, path) for path in self._paths):
             return "yes"
         is_below = self._tool.reads_below and any(

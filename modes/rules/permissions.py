@@ -46,10 +46,10 @@ def find_ruling(rules: Rules, tool: ToolSpec, subject: Subject | None) -> Ruling
     found = None
     for pattern, kind in patterns.items():
         if kind == "allow":
-            if subject.is_covered_by(pattern):
+            if subject.certainly_matches(pattern):
                 found = Ruling(kind, pattern)
             continue
-        match subject.is_met_by(pattern):
+        match subject.may_match(pattern):
             case "yes":
                 found = Ruling(kind, pattern)
             case "maybe" if found is None or found.kind == "allow":
@@ -62,7 +62,7 @@ def find_denial(rules: Rules, tool: ToolSpec, subject: Subject | None) -> tuple[
     possible = ""
     for pattern, kind in rules.get(tool.name, {}).items():
         if kind == "deny":
-            match = "no" if subject is None else subject.is_met_by(pattern)
+            match = "no" if subject is None else subject.may_match(pattern)
             if match == "yes" or pattern == EVERY:
                 return "yes", pattern
             possible = possible or (pattern if match == "maybe" else "")
@@ -76,7 +76,7 @@ def with_patterns(rules: Any) -> Any:
     return {tool: {EVERY: kind} if isinstance(kind, str) else kind for tool, kind in rules.items()}
 
 
-def check_rules(rules: Rules, tools: Iterable[ToolSpec]) -> None:
+def check_permissions(rules: Rules, tools: Iterable[ToolSpec]) -> None:
     """Raise ``ValueError`` for an unknown tool, and for a rule that can never hold."""
     specs = {tool.name: tool for tool in tools}
     for name, patterns in rules.items():

@@ -162,7 +162,7 @@ def check_url_pattern(pattern: str) -> None:
         raise ValueError(f"the pattern {pattern!r} can match no URL: {error}") from error
 
 
-def url_is_covered(pattern: str, url: Url) -> bool:
+def url_certainly_matches(pattern: str, url: Url) -> bool:
     """Whether an ``allow`` for the pattern is one for the URL: in doubt it is not."""
     base = parse_url(pattern.removesuffix("*"))
     if url.origin != base.origin:
@@ -174,7 +174,7 @@ def url_is_covered(pattern: str, url: Url) -> bool:
     return url.path.startswith(base.path) and not _UNSURE.search(url.path)
 
 
-def url_is_met(pattern: str, url: Url) -> Literal["yes", "no", "maybe"]:
+def url_may_match(pattern: str, url: Url) -> Literal["yes", "no", "maybe"]:
     """Whether an ``ask`` or a ``deny`` for the pattern is one for the URL.
 
     On another scheme or port, or where the path is not certain, it may be.

@@ -72,9 +72,9 @@ BAD_INPUT: list[tuple[dict[str, Any], list[str]]] = [
     ({"messages": [{"role": "user", "content": [TEXT]}]}, ["the user's message is empty"]),
     ({"messages": "a\ud800b"}, ["half a character"]),
     ({"messages": [{"role": "assistant", "content": "a\ud800b"}]}, ["half a character"]),
-    ({"forget": 5}, ["forget 5 "]),
-    ({"forget": [5]}, ["forget [5] "]),
-    ({"forget": {"id": "x"}}, ["forget {'id': 'x'} "]),
+    ({"forget": 5}, ["forget must be", "not 5"]),
+    ({"forget": [5]}, ["not [5]"]),
+    ({"forget": {"id": "x"}}, ["not {'id': 'x'}"]),
 ]
 
 
@@ -231,7 +231,7 @@ async def test_two_commands_at_one_question(talk: Conversation) -> None:
 
 async def test_what_a_node_lacks_is_said(talk: Conversation) -> None:
     for values in ({"mode": "code"}, {"phase": "acting"}):
-        with pytest.raises(InvalidInputError, match="as that node the state lacks"):
+        with pytest.raises(InvalidInputError, match="so `as_node` cannot be used"):
             await talk.agent.aupdate_state(talk.config, values, as_node="intake")
     await talk.say("list")
     assert (await talk.messages())[-1].text

@@ -13,7 +13,7 @@ from graph.deps import AgentDeps
 from graph.settings import Settings
 from modes.effects import EFFECTS
 from modes.errors import FileRestrictionError, InvalidCallError, NotAllowedError
-from modes.mode import UserRules
+from modes.mode import SourcedPermissions
 from modes.policy import Approvals, verdict
 from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
@@ -135,7 +135,7 @@ def test_what_is_not_bound_does_not_run(
 
 def test_a_tool_that_the_user_denies_is_not_bound(specs: dict[str, ToolSpec]) -> None:
     rules: dict[str, dict[str, Kind]] = {"read_file": {"*": "deny"}, "write_file": {"a": "deny"}}
-    mode = CATALOG["code"].model_copy(update={"denials": (UserRules(rules, "mine"),)})
+    mode = CATALOG["code"].model_copy(update={"denials": (SourcedPermissions(rules, "mine"),)})
     bound = {
         name: verdict(mode, spec, None, Approvals.AUTO).kind
         for name, spec in specs.items()
@@ -147,7 +147,7 @@ def test_a_tool_that_the_user_denies_is_not_bound(specs: dict[str, ToolSpec]) ->
 def test_what_is_certainly_denied_does_not_ask() -> None:
     tree = ToolSpec("move_tree", EFFECTS["edit"], "edit", paths=("path",), reads_below=True)
     rules: dict[str, dict[str, Kind]] = {"move_tree": {".git/hooks/*": "deny"}}
-    mode = CATALOG["code"].model_copy(update={"denials": (UserRules(rules, "mine"),)})
+    mode = CATALOG["code"].model_copy(update={"denials": (SourcedPermissions(rules, "mine"),)})
     assert verdict(mode, tree, {"path": "."}, Approvals.AUTO).kind == "ask"
     assert verdict(mode, tree, {"path": ".git"}, Approvals.AUTO).kind == "deny"
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
-from modes.plain_text import readable
+from modes.plain_text import make_readable
 
 HEAD_BYTES = TAIL_BYTES = 10_000
 SHOWN_CHARACTERS = 200_000
@@ -45,7 +45,7 @@ class PlainText:
         begun = None if is_last else _BEGUN.search(text, max(len(text) - MAX_SEQUENCE - 3, 0))
         if begun is not None:
             text, self._held = text[: begun.start()], begun[0] + self._held
-        return readable(_SEQUENCE.sub("", text))
+        return make_readable(_SEQUENCE.sub("", text))
 
 
 class Output:

@@ -52,7 +52,7 @@ class Bubblewrap:
 
         The workspace can be changed where ``calling`` edits freely, but for what is protected.
         """
-        has_children = not calling.only_looks
+        has_children = not calling.is_read_only
         descriptors: list[int] = []
         with ExitStack() as stack:
 
@@ -87,7 +87,7 @@ class Bubblewrap:
             arguments += ["--args", keep(_write_file(given)), "--chdir", str(folder)]
             arguments += ["--", "/bin/sh", "-c", line if has_children else f"exec {line}"]
             git_environment = git.build_environment(
-                line, protection.root, only_looks=calling.only_looks
+                line, protection.root, is_read_only=calling.is_read_only
             )
             environment = {**git_environment, **CACHES}
             stack.pop_all()

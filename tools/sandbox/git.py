@@ -17,16 +17,16 @@ def shows_changes(line: str) -> bool:
     return len(words) > 1 and words[0] == "git" and words[1] in ("diff", "status", "show", "log")
 
 
-def build_environment(line: str, workspace: Path, *, only_looks: bool) -> dict[str, str]:
+def build_environment(line: str, workspace: Path, *, is_read_only: bool) -> dict[str, str]:
     """The environment of a line in the sandbox.
 
-    Where the line ``only_looks``, and runs unasked, git looks at no folder but the workspace's
+    Where the line ``is_read_only``, and runs unasked, git looks at no folder but the workspace's
     repository, whatever that repository calls its work tree.
     """
     settings = {}
     if shows_changes(line):
         settings["core.attributesFile"] = str(ATTRIBUTES)
-    if not only_looks:
+    if not is_read_only:
         return environment.build_environment(settings)
     # In a submodule git would start another git, to look at its files.
     settings["diff.ignoreSubmodules"] = "dirty"

@@ -63,7 +63,7 @@ class BubblewrapSandbox:
 
         def prepare() -> _Prepared:
             found = self._scan(workspace.root)
-            folder = workspace.folder(command.cwd)
+            folder = workspace.resolve_folder(command.cwd)
             if calling.edits_freely:
                 found.linked = find_few_linked_outside(found)
             protection = choose_protection(found)
@@ -125,7 +125,7 @@ def _explain_errors(line: str, output: str, found: Scan, calling: Calling) -> It
             yield f"hidden from commands, empty for git: {_name(named)}"
     elif found.secrets and any(text in output for text in HIDDEN):
         yield f"hidden from commands: {_name(found.secrets)}"
-    if calling.only_looks and NO_CHILD in output:
+    if calling.is_read_only and NO_CHILD in output:
         yield (
             "a command that runs unasked cannot start another program, such as a filter or a diff "
             "program of git's; in other words it asks, and can"

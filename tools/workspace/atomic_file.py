@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 
 @contextmanager
-def opened(name: str, folder: int) -> Iterator[BinaryIO]:
+def open_file(name: str, folder: int) -> Iterator[BinaryIO]:
     """The file, to read its bytes; raises ``OSError``, also for a link and anything but a file."""
     # O_NONBLOCK: opening a FIFO would wait for its writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -36,7 +36,7 @@ def read_writable(name: str, folder: int, size: int) -> bytes:
     """The first bytes of a file that is to be replaced; raises ``OSError``."""
     if not os.access(name, os.W_OK, dir_fd=folder):
         raise PermissionError(EACCES, "it is read-only")
-    with opened(name, folder) as file:
+    with open_file(name, folder) as file:
         return file.read(size)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from modes.errors import ToolFailedError
-from modes.plain_text import escaped
+from modes.plain_text import escape_invisible
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -89,4 +89,4 @@ def show(text: str) -> str:
 
 def show_name(name: str) -> str:
     """A file's name on one line, with what a reader would not see written out."""
-    return escaped(show(name))
+    return escape_invisible(show(name))

@@ -86,7 +86,7 @@ class Workspace:
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """The whole text of a regular file; raises ``ToolFailedError``."""
-        with self.opened(path) as file:
+        with self.open_file(path) as file:
             data = file.read(max_bytes + 1)
         if len(data) > max_bytes:
             raise ToolFailedError(f"{path!r} is larger than {max_bytes} bytes")
@@ -96,7 +96,7 @@ class Workspace:
             raise ToolFailedError(f"{path!r} {error}") from None
 
     @contextmanager
-    def opened(self, path: str) -> Iterator[BinaryIO]:
+    def open_file(self, path: str) -> Iterator[BinaryIO]:
         """A regular file, to read its bytes: the editor's, if one has its text open.
 
         It is opened on disk first, so that it is in the workspace. Raises ``ToolFailedError``.
@@ -110,11 +110,11 @@ class Workspace:
 
     @contextmanager
     def opened_on_disk(self, path: str) -> Iterator[BinaryIO]:
-        """As ``opened``, whatever an editor has open."""
+        """As ``open_file``, whatever an editor has open."""
         *folders, name = _split(path) or ["."]
         with _failing(path, "read"), opened_folder(self.root, folders) as folder:
             self._refuse_locked(path, name, folder)
-            with atomic_file.opened(name, folder) as file:
+            with atomic_file.open_file(name, folder) as file:
                 yield file
 
     def write(self, path: str, text: str, *, instead_of: str | None = None) -> Written:
@@ -149,7 +149,7 @@ class Workspace:
                 atomic_file.replace(name, folder, data, old)
         return Written(old is None, now)
 
-    def entries(
+    def list_entries(
         self,
         path: str,
         recursive: bool,
@@ -182,7 +182,7 @@ class Workspace:
             return True
 
     @contextmanager
-    def searched(self, path: str) -> Iterator[tuple[int, bool]]:
+    def open_for_search(self, path: str) -> Iterator[tuple[int, bool]]:
         """The descriptor of a folder or a regular file to search, and whether it is a folder.
 
         Raises ``ToolFailedError`` for anything else: a FIFO, say, would never end.
@@ -195,7 +195,7 @@ class Workspace:
                 found = stack.enter_context(self.opened_on_disk(path)).fileno(), False
             yield found
 
-    def folder(self, path: str) -> Path:
+    def resolve_folder(self, path: str) -> Path:
         """The real folder at any ``path``, to start a program in."""
         target = self.root / self.resolve(path)
         if not target.is_dir():

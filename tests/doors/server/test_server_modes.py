@@ -172,7 +172,9 @@ async def test_the_built_in_modes_are_away_for_a_moment(
     await thread.say("hello", mode="code")
     assert thread.nodes == ["intake", "code"]
     values: Any = await thread.values()
-    assert "could not be read again, and hold as they were: FileNotFound" in values["notices"][0]
+    assert (
+        "could not be read again; the modes stay as they were: FileNotFound" in values["notices"][0]
+    )
     link.symlink_to(target)
     await thread.say("hello")
     values = await thread.values()

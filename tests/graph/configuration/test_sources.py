@@ -80,13 +80,13 @@ def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) ->
         place.global_modes.write_text(broken)
         (notice,) = loader.deps().notices
         assert notice.startswith(f"{place.global_modes}: ")
-        assert "is left out" in notice
+        assert "is ignored" in notice
     place.global_modes.write_text(modes_file("mine"))
     assert custom(loader) == ["mine", "theirs"]
     place.global_modes.write_text(modes_file("mine", "other", groups="fly"))
     deps = loader.deps()
     assert "mine" in deps.catalog
-    assert "modes from before hold" in deps.notices[0]
+    assert "modes it defined before stay in effect" in deps.notices[0]
     place.global_modes.unlink()
     assert custom(loader) == ["theirs"]
     place.global_modes.write_text(modes_file("other", groups="fly"))
@@ -131,7 +131,7 @@ def test_permissions_stop_the_start_and_later_hold_as_they_were(place: UserFolde
     place.permissions.write_text("write_file: deni")
     deps = loader.deps()
     assert deps.catalog["code"].denials == before
-    assert "from before hold" in deps.notices[0]
+    assert "as they were stay in effect" in deps.notices[0]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_changed_file_asks_again(
     deps = loader.deps()
     assert custom(loader) == ["theirs"], "what was trusted holds in this process"
     assert "are not as you trusted them (" in deps.notices[0]
-    assert "what you trusted holds until you do again" in deps.notices[0]
+    assert "what you trusted stays in effect until you do again" in deps.notices[0]
     fresh = place.loader().deps()
     assert list(fresh.catalog) == BUILT_IN
     assert "they are ignored" in fresh.notices[0]

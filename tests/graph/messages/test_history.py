@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from graph.messages.provider_form import prepare_for_provider
-from graph.messages.repair import NOT_RUN, UNKNOWN, open_calls, repair
+from graph.messages.repair import NOT_RUN, UNKNOWN, find_open_calls, repair
 from tests.harness.conversation import problems
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
@@ -38,10 +38,10 @@ def test_any_history_becomes_valid(messages: list[AnyMessage]) -> None:
     repaired = repair(messages)
     assert problems(list(repaired)) == []
     assert repair(repaired) == repaired
-    assert open_calls(repaired) == []
+    assert find_open_calls(repaired) == []
     others = [message for message in messages if not isinstance(message, ToolMessage)]
     assert [one for one in repaired if not isinstance(one, ToolMessage)] == others
-    if not problems(list(messages)) and not open_calls(messages):
+    if not problems(list(messages)) and not find_open_calls(messages):
         assert repaired == messages, "a valid one is left alone"
 
 
@@ -56,9 +56,9 @@ def test_results_that_are_missing_late_or_doubled() -> None:
 
 
 def test_open_calls_are_those_of_the_last_message() -> None:
-    assert open_calls([]) == []
-    assert [call["id"] for call in open_calls([ai("a", "b"), result("a")])] == ["b"]
-    assert open_calls([ai("a"), HumanMessage("hello")]) == []
+    assert find_open_calls([]) == []
+    assert [call["id"] for call in find_open_calls([ai("a", "b"), result("a")])] == ["b"]
+    assert find_open_calls([ai("a"), HumanMessage("hello")]) == []
 
 
 def test_thinking_goes_to_its_own_provider_only() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from modes.effects import EFFECTS
-from modes.mode import Mode, UserRules
+from modes.mode import Mode, SourcedPermissions
 from modes.policy import Approvals, verdict
 from modes.rules.matching import Subject, check_pattern
 from modes.rules.permissions import Kind
@@ -15,7 +15,7 @@ DOCS = "https://docs.python.org/*"
 
 
 def mode(permissions: dict[str, Kind], denied: str | None = None) -> Mode:
-    denials = (UserRules({"fetch_url": {denied: "deny"}}, "mine"),) if denied else ()
+    denials = (SourcedPermissions({"fetch_url": {denied: "deny"}}, "mine"),) if denied else ()
     given = {"slug": "a", "name": "A", "roleDefinition": "x", "groups": ["web"]}
     return Mode.model_validate(
         given | {"permissions": {"fetch_url": permissions}, "denials": denials}
@@ -138,8 +138,8 @@ def test_what_could_be_read_in_two_ways_is_no_url(url: str) -> None:
 def test_patterns(pattern: str, url: str, is_covered: bool, is_met: str) -> None:
     check_pattern(FETCH, pattern)
     subject = Subject(FETCH, {"url": url})
-    assert subject.is_covered_by(pattern) is is_covered
-    assert subject.is_met_by(pattern) == is_met
+    assert subject.certainly_matches(pattern) is is_covered
+    assert subject.may_match(pattern) == is_met
 
 
 @pytest.mark.parametrize(
@@ -185,16 +185,16 @@ def test_the_network_asks_unless_it_is_allowed(policy: Approvals) -> None:
     denied = mode({"*": "allow"}, DOCS)
     assert (kind(denied, page), kind(denied, other)) == ("deny", "allow")
     assert kind(denied, "http://docs.python.org/3/") == "ask"
-    assert verdict(denied, FETCH, {"url": "http://docs.python.org/"}, policy).firm
+    assert verdict(denied, FETCH, {"url": "http://docs.python.org/"}, policy).always_asks
     without = mode({}).model_copy(update={"groups": ()})
     assert kind(without, page, "*") == "deny"
 
 
 def test_what_is_no_url_is_neither_covered_nor_free() -> None:
     subject = Subject(FETCH, {"url": "https://a@b/"})
-    assert (subject.is_covered_by(DOCS), subject.is_met_by(DOCS)) == (False, "maybe")
+    assert (subject.certainly_matches(DOCS), subject.may_match(DOCS)) == (False, "maybe")
     assert subject.exact is None
-    assert not Subject(FETCH, {"url": None}).is_covered_by(DOCS)
+    assert not Subject(FETCH, {"url": None}).certainly_matches(DOCS)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
 from modes.catalog import Catalog
-from modes.mode import Grant, UserRules
+from modes.mode import Grant, SourcedPermissions
 from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_test_catalog
@@ -25,8 +25,12 @@ REPOSITORY = "git init -q; git config user.email a@b.c; git config user.name a"
 ONLY_X = Grant.model_validate({"group": "edit", "fileRegex": "x"})
 RESTRICTED: dict[str, dict[str, Any]] = {
     "a rule of its own": {"permissions": {"write_file": {"docs/": "ask"}}},
-    "a denial of the user's": {"denials": (UserRules({"edit_file": {"x": "deny"}}, "p.yaml"),)},
-    "a default of the user's": {"defaults": (UserRules({"write_file": {"x": "ask"}}, "p.yaml"),)},
+    "a denial of the user's": {
+        "denials": (SourcedPermissions({"edit_file": {"x": "deny"}}, "p.yaml"),)
+    },
+    "a default of the user's": {
+        "defaults": (SourcedPermissions({"write_file": {"x": "ask"}}, "p.yaml"),)
+    },
     "a file restriction": {"groups": (ONLY_X, Grant(group="command"))},
     "no edit group": {"groups": (Grant(group="command"),)},
 }
@@ -34,7 +38,9 @@ FREE: dict[str, dict[str, Any]] = {
     "no rule": {},
     "a rule that allows": {"permissions": {"write_file": {"docs/": "allow"}}},
     "a rule for another tool": {"permissions": {"read_file": {"docs/": "deny"}}},
-    "a user's rule that is replaced": {"denials": (UserRules({"edit_file": {"x": "ask"}}, "p"),)},
+    "a user's rule that is replaced": {
+        "denials": (SourcedPermissions({"edit_file": {"x": "ask"}}, "p"),)
+    },
 }
 
 

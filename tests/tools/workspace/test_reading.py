@@ -93,7 +93,7 @@ async def test_a_huge_file_takes_no_memory_and_says_how_much_there_is(
     beyond = await run("read_file", path="f", offset=10**9)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert text.endswith("[f goes on behind line 3; it has 29700260 bytes]")
+    assert text.endswith("[f continues after line 3; it has 29700260 bytes]")
     assert far.startswith("55001 block 0")
     assert beyond == "f has 1650030 lines; nothing from line 1000000000."
     assert peak < 20_000_000
@@ -260,7 +260,7 @@ async def test_a_search_reads_no_link(
     place, seen = Workspace(workspace), set()
     with swapping(*pairs):
         for _ in range(20):
-            with place.searched(".") as (folder, _):
+            with place.open_for_search(".") as (folder, _):
                 query = Query("KEY", 201)
                 found = search_folder(folder, query, place.opened_on_disk, is_secret)
             seen |= {text for _, _, text in found.matches}
@@ -270,7 +270,7 @@ async def test_a_search_reads_no_link(
 def test_matches_are_bounded_in_bytes(workspace: Path) -> None:
     make(workspace, *map(str, range(40)), text=f"{'x' * 1999}\n" * 100)
     place = Workspace(workspace)
-    with place.searched(".") as (folder, _):
+    with place.open_for_search(".") as (folder, _):
         found = search_folder(folder, Query("x", 100_000), place.opened_on_disk)
     assert found.stopped == "there are many more matches"
     assert sum(len(text) for _, _, text in found.matches) < MAX_BYTES + 3000
@@ -302,6 +302,6 @@ def test_a_tree_that_is_deeper_than_python_calls_itself(workspace: Path) -> None
         folder, above = os.open("d", os.O_RDONLY, dir_fd=folder), folder
         os.close(above)
     os.close(folder)
-    assert sum(1 for _ in Workspace(workspace).entries(".", recursive=True)) > 1000
+    assert sum(1 for _ in Workspace(workspace).list_entries(".", recursive=True)) > 1000
     # Python's own way to remove a tree calls itself.
     subprocess.run(["rm", "-rf", str(workspace / "d")], check=True)

@@ -91,7 +91,7 @@ class BindResume:
         if not names and isinstance(resume, dict) and resume.keys() == {"decisions"}:
             return None  # the graph would keep it, and refuse it in every run from now on
         if self.names_questions:
-            resume = _add_question(resume, names)
+            resume = _add_question_ids(resume, names)
         return {**kept, "command": {**run["command"], "resume": resume}}
 
 
@@ -124,7 +124,7 @@ def _drop_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _add_question(resume: Any, names: dict[str, str]) -> Any:
+def _add_question_ids(resume: Any, names: dict[str, str]) -> Any:
     """The answer, or each of the answers by interrupt, with the id of its question."""
     if not isinstance(resume, dict):
         return resume
