@@ -15,7 +15,6 @@ PICTURE = {
     "follow_up": [{"text": f"Reject {n}", "mode": "code" if n == 1 else None} for n in range(9)],
 }
 STEPS: dict[str, Step] = {
-    "story": Answer(STORY, pause=0.2),
     STORY: Answer(STORY, pause=0.2),
     "think": Answer("Done.", thinking="Let me see."),
     "slowly write": Answer("I write, I write, I write, and I write.", (WRITE,), pause=0.1),

@@ -83,11 +83,12 @@ async def test_a_lock_on_the_file_holds_up_no_end(tmp_path: Path, workspace: Pat
 
 
 async def test_a_write_that_is_cancelled_or_fails_leaves_no_lock(tmp_path: Path) -> None:
-    """The cancelled one is written; wherever it was cancelled."""
+    """Wherever it is cancelled, it has ended before anything else goes on."""
     file = tmp_path / "s.sqlite"
     config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
     async with WholeWrites.from_conn_string(str(file)) as saver:
         await saver.setup()
+        tasks_before = asyncio.all_tasks()
         for ticks in range(13):
             write = asyncio.create_task(saver.aput(config, empty_checkpoint(), {}, {}))
             for _ in range(ticks):
@@ -95,6 +96,7 @@ async def test_a_write_that_is_cancelled_or_fails_leaves_no_lock(tmp_path: Path)
             write.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await write
+            assert asyncio.all_tasks() == tasks_before
             assert not saver.conn.in_transaction
         await saver.conn.execute("PRAGMA busy_timeout = 0")
         with closing(sqlite3.connect(file)) as other:
@@ -103,20 +105,6 @@ async def test_a_write_that_is_cancelled_or_fails_leaves_no_lock(tmp_path: Path)
                 await saver.aput(config, empty_checkpoint(), {}, {})
             assert not saver.conn.in_transaction
         await saver.aput(config, empty_checkpoint(), {}, {})
-
-
-async def test_clean_data_leaves_what_an_editor_has_open(tmp_path: Path, workspace: Path) -> None:
-    def clean() -> str:
-        command = ("doors.commands", "clean-data")
-        done = prefork.run(*command, env=environment(tmp_path, {}))
-        return done.stdout + done.stderr
-
-    async with editing(tmp_path) as editor:
-        talk = await editor.talk(workspace)
-        assert "an editor is at work with" in await asyncio.to_thread(clean)
-        assert await talk.say("hello") == "end_turn"
-    assert f"{tmp_path / 'sessions.sqlite'}: removed\n" in clean()
-    assert not list(tmp_path.glob("sessions*"))
 
 
 async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> None:
@@ -154,14 +142,11 @@ async def test_the_transcript_is_the_same_as_without_an_editor(
     await plain.say("write notes.txt: hello")
     await plain.approve_all()
     there = await plain.values()
-    for key in ("mode", "approvals", "first_mode", "todos", "written", "phase"):
-        assert here.get(key) == there.get(key), key
     kept = {"type", "content", "tool_calls", "tool_call_id"}
     histories = [
         [message.model_dump(include=kept) for message in values["messages"]]
         for values in (here, there)
     ]
     assert histories[0] == histories[1]
-    for values in (here, there):
-        assert [change.pop("when") for change in values["mode_changes"]]
-    assert here["mode_changes"] == there["mode_changes"]
+    for key in ("mode", "approvals", "first_mode", "todos", "written", "phase"):
+        assert here.get(key) == there.get(key), key

@@ -75,7 +75,7 @@ async def test_text_comes_in_pieces_and_thoughts_as_thoughts(
     assert "".join(one.content.text for one in talk.of("agent_thought_chunk")) == "Let me see."
     assert talk.said == "Done."
     await talk.choose("model", GPT)
-    await talk.say("story")
+    await talk.say(STORY)
     assert talk.said == f"Done.{STORY}"
     assert len(talk.of("agent_message_chunk")) > 4
 
