@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from tests.provider import binding
-from tests.provider.script import ERRORS, Answer, Asked, Failure, Ids, pieces, words
+from tests.provider.script import ERRORS, Answer, Failure, Ids, pieces, words
 
 PATH = "/v1/messages"
 ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -27,8 +27,6 @@ BLOCK_KEYS = {
 def headers(ids: Ids) -> dict[str, str]:
     """What comes with an answer, the like of which must not be in a cassette included."""
     return {
-        "anthropic-ratelimit-requests-limit": "4000",
-        "anthropic-ratelimit-requests-remaining": "3999",
         "request-id": ids.new("req_0", 23),
         "anthropic-organization-id": "00000000-modeshift-organisation",
         "cf-ray": "modeshift-ray",
@@ -50,34 +48,21 @@ def failure(failed: Failure, _: str, body: dict[str, Any], ids: Ids) -> tuple[in
     return found["status"], {"type": "error", "error": error, "request_id": ids.new("req_0", 23)}
 
 
-def asked(body: dict[str, Any]) -> Asked:
-    """The request, in LangChain's words."""
-    tools = {tool["name"]: tool["description"] for tool in body.get("tools", ())}
-    return Asked(list(_messages(body["messages"])), tools)
-
-
-def _messages(messages: list[dict[str, Any]]) -> Iterator[BaseMessage]:
-    for message in messages:
+def asked(body: dict[str, Any]) -> list[BaseMessage]:
+    """The history, in LangChain's words, without its calls."""
+    found: list[BaseMessage] = []
+    for message in body["messages"]:
         blocks = _blocks(message)
-        text = "".join(block["text"] for block in blocks if block["type"] == "text")
-        if message["role"] == "assistant":
-            calls = [block for block in blocks if block["type"] == "tool_use"]
-            yield AIMessage(
-                text,
-                tool_calls=[
-                    {"name": one["name"], "args": one["input"], "id": one["id"]} for one in calls
-                ],
-            )
-            continue
         for block in blocks:
             if block["type"] == "tool_result":
-                yield ToolMessage(
-                    _text(block.get("content", "")),
-                    tool_call_id=block["tool_use_id"],
-                    status="error" if block.get("is_error") else "success",
-                )
-        if text:
-            yield HumanMessage(text)
+                result = _text(block.get("content", ""))
+                found.append(ToolMessage(result, tool_call_id=block["tool_use_id"]))
+        text = "".join(block["text"] for block in blocks if block["type"] == "text")
+        if message["role"] == "assistant":
+            found.append(AIMessage(text))
+        elif text:
+            found.append(HumanMessage(text))
+    return found
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:

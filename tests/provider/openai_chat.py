@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-from tests.provider.script import ERRORS, Answer, Asked, Call, Failure, Ids, pieces, words
+from tests.provider.script import ERRORS, Answer, Call, Failure, Ids, pieces, words
 
 PATH = "/v1/chat/completions"
 CREATED = 1_767_225_600
@@ -25,11 +25,7 @@ def headers(ids: Ids) -> dict[str, str]:
     """What comes with an answer, the like of which must not be in a cassette included."""
     return {
         "openai-organization": "user-modeshift-organisation",
-        "openai-processing-ms": "313",
         "openai-project": "proj_modeshift",
-        "openai-version": "2020-10-01",
-        "x-ratelimit-limit-requests": "10000",
-        "x-ratelimit-remaining-requests": "9999",
         "x-request-id": ids.new("req_", 32),
         "set-cookie": "__cf_bm=modeshift-cookie; path=/; HttpOnly; Secure",
     }
@@ -49,11 +45,9 @@ def failure(
     return found["status"], {"error": {"message": message, **found["error"]}}
 
 
-def asked(body: dict[str, Any]) -> Asked:
-    """The request, in LangChain's words."""
-    functions = [tool["function"] for tool in body.get("tools", ())]
-    tools = {function["name"]: function["description"] for function in functions}
-    return Asked([_message(message) for message in body["messages"]], tools)
+def asked(body: dict[str, Any]) -> list[BaseMessage]:
+    """The history, in LangChain's words."""
+    return [_message(message) for message in body["messages"]]
 
 
 def _message(message: dict[str, Any]) -> BaseMessage:

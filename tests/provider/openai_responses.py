@@ -4,12 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-
 from tests.provider import openai_chat
 from tests.provider.openai_chat import CREATED, compact, given_key, headers
 from tests.provider.responses_input import ENCRYPTED, problem, reasons
-from tests.provider.script import ERRORS, Answer, Asked, Call, Failure, Ids, pieces, words
+from tests.provider.script import ERRORS, Answer, Call, Failure, Ids, pieces, words
 
 __all__ = ["given_key", "headers", "problem"]
 
@@ -22,42 +20,6 @@ def failure(failed: Failure, key: str, body: Json, ids: Ids) -> tuple[int, Json]
     """The status and the body of an error."""
     is_own = failed.kind in ERRORS["responses"] and not failed.message
     return openai_chat.failure(failed, key, body, ids, "responses" if is_own else "openai")
-
-
-def asked(body: Json) -> Asked:
-    """The request, in LangChain's words."""
-    tools = {tool["name"]: tool["description"] for tool in body.get("tools", ())}
-    return Asked(list(_messages(body["input"])), tools)
-
-
-def _messages(items: list[Json]) -> Iterator[BaseMessage]:
-    said: AIMessage | None = None
-    for item in items:
-        kind = item.get("type", "message")
-        if kind == "function_call" or item.get("role") == "assistant":
-            said = said or AIMessage("")
-            if kind == "function_call":
-                call = {"name": item["name"], "args": json.loads(item["arguments"])}
-                said.tool_calls.append({**call, "id": item["call_id"]})  # type: ignore[typeddict-item]  # it is one
-            else:
-                said.content = said.text + _text(item["content"])
-            continue
-        if kind == "reasoning":
-            continue
-        if said is not None:
-            yield said
-            said = None
-        if kind == "function_call_output":
-            yield ToolMessage(item["output"], tool_call_id=item["call_id"])
-        else:
-            of_user = item["role"] == "user"
-            yield (HumanMessage if of_user else SystemMessage)(_text(item["content"]))
-    if said is not None:
-        yield said
-
-
-def _text(content: str | list[Json]) -> str:
-    return content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
 
 
 def as_json(answer: Answer, body: Json, ids: Ids) -> Json:

@@ -1,6 +1,6 @@
 """What the scripted provider answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 import yaml
 from langchain_core.messages import BaseMessage
-
-from graph.models.offline import respond
 
 ERRORS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
     (Path(__file__).parent / "errors.yaml").read_text(encoding="utf-8")
@@ -72,16 +70,8 @@ class Raw:
 Step = Answer | Failure | Raw
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A request, as far as an answer may depend on it."""
-
-    messages: Sequence[BaseMessage]
-    tools: Mapping[str, str]
-    """The descriptions, by name."""
-
-
-Driver = Callable[[Asked], Step]
+Driver = Callable[[Sequence[BaseMessage]], Step]
+"""Answers by the history; for Chat Completions and Anthropic only."""
 
 
 def say(text: str) -> Answer:
@@ -92,12 +82,6 @@ def say(text: str) -> Answer:
 def call(name: str, *, text: str = "", **args: Any) -> Answer:
     """An answer that calls one tool."""
     return Answer(text, (Call(name, args),))
-
-
-def offline(asked: Asked) -> Answer:
-    """The offline model as the driver."""
-    message = respond(asked.messages, asked.tools)
-    return Answer(message.text, tuple(Call(one["name"], one["args"]) for one in message.tool_calls))
 
 
 class Ids:

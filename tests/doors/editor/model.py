@@ -1,6 +1,10 @@
 """What the provider's model says, by the user's last words and what has come since."""
 
-from tests.provider.script import Answer, Asked, Call, Failure, Step, say
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+
+from tests.provider.script import Answer, Call, Failure, Step, say
 
 GPT = "openai:gpt-5.5"
 CLAUDE = "anthropic:claude-sonnet-5-5"
@@ -36,11 +40,11 @@ STEPS: dict[str, Step] = {
 }
 
 
-def answer(asked: Asked) -> Step:
-    last = asked.messages[-1]
-    text = next(m.text for m in reversed(asked.messages) if m.type == "human")
+def answer(messages: Sequence[BaseMessage]) -> Step:
+    last = messages[-1]
+    text = next(m.text for m in reversed(messages) if m.type == "human")
     if text == "so far?":
-        return say(f"You have read: {asked.messages[-2].text}")
+        return say(f"You have read: {messages[-2].text}")
     if last.type == "tool":
         return say(f"It says: {last.text}")
     return STEPS.get(text, say("Here I am."))

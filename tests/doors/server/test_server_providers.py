@@ -2,14 +2,15 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import BaseMessage
 
 from tests.harness.server import Server, Thread, running
-from tests.provider.script import Answer, Asked, Call, Failure, Step, say
+from tests.provider.script import Answer, Call, Failure, Step, say
 from tests.provider.server import KEY, ScriptedProvider, serving
 
 MODES = """\
@@ -24,8 +25,8 @@ LOOK = Answer("", (Call("search_files", {"regex": "needle " * 9}),), pause=0.05)
 SLOW = Answer("Once upon a time there was an agent that worked in modes.", pause=0.3)
 
 
-def script(asked: Asked) -> Step:
-    last = asked.messages[-1].text
+def script(messages: Sequence[BaseMessage]) -> Step:
+    last = messages[-1].text
     if last.endswith("fail."):
         return Failure("quota", retry_after="0.01")
     if last.endswith("Look."):

@@ -35,7 +35,7 @@ from tests.provider.server import KEY
 
 CASSETTES = ROOT / "cassettes"
 FILES = sorted(path for path in CASSETTES.rglob("*") if path.is_file())
-QUIET = ("-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
+QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:unraisableexception")
 SECRET = "hush-hush-0123456789"  # noqa: S105  # for tests
 
 # Tests as a user would write them; what befalls their cassettes must not hang on ours.
@@ -140,7 +140,7 @@ def run(
 def run_pytest(*options: str) -> tuple[int, str]:
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
-        code = pytest.main([*options])
+        code = pytest.main([*options, "-W", "ignore:Module already imported"])
     return code, said.getvalue()
 
 
