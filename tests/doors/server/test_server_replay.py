@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from langgraph_sdk.client import LangGraphClient
 
 from graph.models.loading import load_model
 from graph.replay.cassette import load_cassette
@@ -38,45 +39,42 @@ def to_say(server: Server) -> str:
     return line.removeprefix("say").strip().strip("'\"")
 
 
-async def play(server: Server, thread: Thread) -> list[str]:
-    """The conversation, every question approved; the names of what was asked."""
-    asked: list[str] = []
-    await thread.say(to_say(server))
-    while waiting := await thread.waiting():
-        asked += [request["name"] for request in waiting]
-        await thread.decide(*[APPROVE] * len(waiting))
-    assert thread.error is None
-    return asked
-
-
-async def test_a_conversation_as_recorded_and_once_more(server: Server) -> None:
+async def test_a_conversation_as_recorded_and_once_more(
+    server: Server, client: LangGraphClient
+) -> None:
     """In a workspace that is new, and again in one in which the work is done."""
     (server.workspace / "add.py").write_text(ADD)
     (server.workspace / "check.py").write_text(CHECK)
     assert to_say(server).startswith(SAID)
-    async with server.client as client:
-        for _ in range(2):
-            thread = await Thread.new(client)
-            asked = await play(server, thread)
-            assert asked.count("switch_mode") == 2
-            assert await thread.mode() == "code"
-            assert (server.workspace / "add.py").read_text() == ADD.replace("-", "+")
-            messages = (await thread.values())["messages"]
-            assert messages[-1]["content"] == "add.py adds now; check.py says ok."
-
-
-async def test_what_was_not_recorded_is_refused_and_the_thread_goes_on(server: Server) -> None:
-    async with server.client as client:
+    for _ in range(2):
         thread = await Thread.new(client)
-        await thread.say("something else")
-        assert thread.error is not None
-        assert "In a new thread say 'check.py fails." in thread.error["message"]
-        thread = await Thread.new(client)
+        asked: list[str] = []
         await thread.say(to_say(server))
-        await thread.decide(REJECT)
-        assert thread.error is not None, "it was approved then"
-        assert "set the mode, or decide, as in the recording" in thread.error["message"]
-        assert await thread.mode() == "ask"
+        while waiting := await thread.waiting():
+            asked += [request["name"] for request in waiting]
+            await thread.decide(*[APPROVE] * len(waiting))
+        assert thread.error is None
+        assert asked.count("switch_mode") == 2
+        assert await thread.mode() == "code"
+        assert (server.workspace / "add.py").read_text() == ADD.replace("-", "+")
+        messages = (await thread.values())["messages"]
+        assert messages[-1]["content"] == "add.py adds now; check.py says ok."
+
+
+async def test_what_was_not_recorded_is_refused_and_the_thread_goes_on(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("something else")
+    assert thread.error is not None
+    assert "In a new thread say 'check.py fails." in thread.error["message"]
+    thread = await Thread.new(client)
+    await thread.say(to_say(server))
+    assert thread.error is None
+    await thread.decide(REJECT)
+    assert thread.error is not None, "it was approved then"
+    assert "set the mode, or decide, as in the recording" in thread.error["message"]
+    assert await thread.mode() == "ask"
 
 
 def test_a_recording_of_another_address_is_not_played(tmp_path: Path) -> None:
