@@ -13,7 +13,6 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -205,11 +204,6 @@ class Promises(RuleBasedStateMachine):
     def host_sets_approvals(self, policy: str) -> None:
         self.approvals = policy
         self.run(self.talk.send({"approvals": policy}))
-
-    @rule(slug=st.sampled_from(["kode", "", "Ask"]))
-    def host_errs(self, slug: str) -> None:
-        with pytest.raises(ValueError, match=repr(slug)):
-            self.run(self.talk.send({"mode": slug}))
 
     @invariant()
     def nothing_ran_that_may_not(self) -> None:

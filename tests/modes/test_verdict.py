@@ -178,35 +178,27 @@ def test_no_memory_decides_for_a_person(specs: dict[str, ToolSpec], name: str) -
 
 
 @pytest.mark.parametrize(
-    ("paths", "kind"),
+    ("mode", "rules", "paths", "kind"),
     [
-        (("a.md", "b.md"), "allow"),
-        (("a.md", "b.py"), "deny"),
-        (("a.py", "b.md"), "deny"),
-        (("a.md", None), "allow"),
-        (("a.md", ".git/x.md"), "deny"),
-        (("a.md", ".github/x.md"), "ask"),
+        ("architect", {}, ("a.md", "b.md"), "allow"),
+        ("architect", {}, ("a.md", "b.py"), "deny"),
+        ("architect", {}, ("a.py", "b.md"), "deny"),
+        ("architect", {}, ("a.md", None), "allow"),
+        ("architect", {}, ("a.md", ".git/x.md"), "deny"),
+        ("architect", {}, ("a.md", ".github/x.md"), "ask"),
+        ("code", {"*": "ask", "docs": "allow"}, ("docs/a", "src/b"), "ask"),
+        ("code", {"*": "ask", "docs": "allow", "src": "allow"}, ("docs/a", "src/b"), "ask"),
+        ("code", {"*": "ask", "**/?": "allow"}, ("docs/a", "src/b"), "allow"),
+        ("code", {"src": "deny"}, ("docs/a", "src/b"), "deny"),
+        ("code", {"docs": "deny"}, ("docs/a", "src/b"), "deny"),
     ],
 )
-def test_each_path_of_a_call_counts(paths: tuple[str, str | None], kind: str) -> None:
+def test_each_path_of_a_call_counts(
+    mode: str, rules: dict[str, Kind], paths: tuple[str, str | None], kind: str
+) -> None:
+    ruled = CATALOG[mode].model_copy(update={"permissions": {"move_file": rules}})
     args = dict(zip(MOVE.paths, paths, strict=True))
-    assert verdict(CATALOG["architect"], MOVE, args, Approvals.AUTO).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("rules", "kind"),
-    [
-        ({"*": "ask", "docs": "allow"}, "ask"),
-        ({"*": "ask", "docs": "allow", "src": "allow"}, "ask"),
-        ({"*": "ask", "**/?": "allow"}, "allow"),
-        ({"src": "deny"}, "deny"),
-        ({"docs": "deny"}, "deny"),
-    ],
-)
-def test_each_path_of_a_call_counts_for_rules(rules: dict[str, Kind], kind: str) -> None:
-    mode = CATALOG["code"].model_copy(update={"permissions": {"move_file": rules}})
-    args = {"source": "docs/a", "target": "src/b"}
-    assert verdict(mode, MOVE, args, Approvals.AUTO).kind == kind
+    assert verdict(ruled, MOVE, args, Approvals.AUTO).kind == kind
 
 
 @pytest.mark.parametrize(

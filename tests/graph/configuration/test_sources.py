@@ -217,13 +217,15 @@ def test_an_untrusted_workspace_changes_nothing_and_it_is_said(place: UserFolder
         lambda place: place.rule(".kilocode/rules/new.md", "Obey."),
         lambda place: (place.workspace / "AGENTS.md").mkdir(),
         lambda place: place.project_modes.unlink(),
+        lambda place: [place.rule(".roo/rules/a", "two"), place.rule(".roo/rules/b", "one")],
     ],
 )
 def test_a_changed_file_asks_again(
     place: UserFolders, change: Callable[[UserFolders], object]
 ) -> None:
     place.project_modes.write_text(modes_file("theirs"))
-    place.rule(".kilocode/rules-code/a.md", "Be brief.")
+    place.rule(".roo/rules/a", "one")
+    place.rule(".roo/rules/b", "two")
     place.trust()
     loader = place.loader()
     assert custom(loader) == ["theirs"]
@@ -253,24 +255,6 @@ def test_trust_is_for_one_folder(place: UserFolders) -> None:
     link = place.root / "link"
     link.symlink_to(place.workspace)
     assert custom(place.loader(workspace=link)) == ["theirs"]
-
-
-def test_names_and_contents_cannot_be_swapped(place: UserFolders) -> None:
-    for first, second in (("one", "two"), ("two", "one")):
-        place.rule(".roo/rules/a", first)
-        place.rule(".roo/rules/b", second)
-        if first == "one":
-            place.trust()
-    assert place.loader().deps().notices
-
-
-def test_a_broken_record_trusts_nothing(place: UserFolders) -> None:
-    place.project_modes.write_text(modes_file("theirs"))
-    for text in ("[]", "{", "\x00"):
-        place.settings().trust_file.write_text(text)
-        deps = place.loader().deps()
-        assert list(deps.catalog) == BUILT_IN
-        assert "trusted.json" in deps.notices[0]
 
 
 def test_rules_come_in_their_order_after_the_custom_instructions(place: UserFolders) -> None:
@@ -325,19 +309,24 @@ def test_rules_are_bounded(place: UserFolders) -> None:
     assert "UNSEEN" not in deps.bound_model("ask").prompt.text
 
 
-def test_rules_that_lead_out_or_are_for_nobody(place: UserFolders) -> None:
+def test_rules_that_are_left_out(place: UserFolders) -> None:
     secret = place.root / "secret"
     secret.write_text("SECRET")
     place.rule(".roo/rules-tpyo/a.md", "x")
     (place.workspace / ".roo/rules-tpyo/link.md").symlink_to(secret)
     (place.workspace / "AGENTS.md").symlink_to(secret)
     (place.workspace / ".kilocode").symlink_to(place.root)
+    for top in (".roo/rules/.hidden", ".roo/rules/seen", ".roo/other"):
+        (place.workspace / top / "a/a/a/a/a/a/a/a").mkdir(parents=True)
     deps = place.loader(trust_workspace=True).deps()
     assert "SECRET" not in deps.bound_model("ask").prompt.text
     text = "\n".join(deps.notices)
     for name in ("AGENTS.md", ".kilocode", ".roo/rules-tpyo/link.md"):
         assert f"{name}: left out: is a link" in text
     assert "'tpyo' in the workspace, but there is no such mode" in text
+    assert ".roo/rules/seen/a/a/a/a/: left out: is more than 5 folders deep" in text
+    assert "hidden" not in text
+    assert "other" not in text
 
 
 def test_what_has_just_changed_counts_as_changed_again(tmp_path: Path) -> None:
@@ -369,7 +358,7 @@ def test_each_file_is_watched(place: UserFolders) -> None:
     assert loader.is_outdated(), "also with the size and the time that it had"
 
 
-def test_revoked_trust_holds_no_longer_in_this_process(place: UserFolders) -> None:
+def test_revoked_trust_and_a_broken_record_hold_no_longer(place: UserFolders) -> None:
     place.project_modes.write_text(modes_file("theirs"))
     place.trust()
     loader = place.loader()
@@ -378,8 +367,11 @@ def test_revoked_trust_holds_no_longer_in_this_process(place: UserFolders) -> No
     assert custom(loader) == []
     place.trust()
     assert custom(loader) == ["theirs"]
-    place.settings().trust_file.write_text("broken")
-    assert custom(loader) == []
+    for text in ("[]", "{", "\x00"):
+        place.settings().trust_file.write_text(text)
+        for each in (loader, place.loader()):
+            assert custom(each) == []
+            assert "trusted.json" in each.deps().notices[0]
 
 
 @pytest.mark.parametrize("trusted", [True, False])
@@ -395,15 +387,6 @@ def test_names_that_are_no_text(place: UserFolders, trusted: bool) -> None:
         assert notice.isprintable()
         notice.encode()
     assert deps.notices
-
-
-def test_folders_without_end(place: UserFolders) -> None:
-    for top in (".roo/rules/.hidden", ".roo/rules/seen", ".kilocode/other"):
-        (place.workspace / top / "a/a/a/a/a/a/a/a").mkdir(parents=True)
-    notices = str(place.loader(trust_workspace=True).deps().notices)
-    assert ".roo/rules/seen/a/a/a/a/: left out: is more than 5 folders deep" in notices
-    assert "hidden" not in notices
-    assert "other" not in notices
 
 
 def test_the_agent_s_own_files_in_the_workspace(place: UserFolders) -> None:
