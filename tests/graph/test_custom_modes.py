@@ -13,7 +13,7 @@ from graph.configuration.loading import AgentLoader
 from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
 from modes.errors import ConfigurationError
-from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
+from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, reload
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import Call, ScriptedModel, calling
 
@@ -34,12 +34,6 @@ SUGGEST: Call = (
     "ask_followup_question",
     {"question": "May I?", "follow_up": [{"text": "Yes", "mode": "code"}]},
 )
-
-
-def reload(talk: Conversation, place: UserFolders) -> None:
-    """Go on with the thread in an agent of the files as they are now."""
-    saver = talk.agent.checkpointer
-    talk.agent = build_agent(place.loader().deps(), saver)  # type: ignore[arg-type]  # it is one
 
 
 async def test_slugs_that_collide_with_something(place: UserFolders) -> None:
@@ -115,7 +109,7 @@ async def test_a_mode_that_has_disappeared(place: UserFolders) -> None:
     talk = talk_to(place.loader())
     await talk.say("hello", mode="mine")
     place.global_modes.unlink()
-    reload(talk, place)
+    reload(talk, place.loader().deps())
     await talk.say("read x")
     values = await talk.values()
     assert values["mode"] == "ask"
@@ -140,7 +134,7 @@ async def test_a_disappeared_mode_s_question_is_void(place: UserFolders) -> None
     await talk.say("write a.txt: x", mode="mine")
     assert await talk.waiting()
     place.global_modes.write_text(modes_file("other"))
-    reload(talk, place)
+    reload(talk, place.loader().deps())
     await talk.decide(APPROVE)
     assert not (place.workspace / "a.txt").exists()
     assert await talk.mode() == "ask"
@@ -154,7 +148,7 @@ async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: User
     message = {"role": "user", "content": "write a: x & write b: y"}
     await talk.send_until("mine", {"messages": [message], "mode": "mine"})
     place.global_modes.unlink()
-    reload(talk, place)
+    reload(talk, place.loader().deps())
     await talk.send(None)
     assert not list(place.workspace.iterdir())
     assert (await talk.mode(), talk.nodes[-1]) == ("ask", "ask")
@@ -166,7 +160,7 @@ async def test_a_switch_is_to_the_mode_as_it_was_approved(place: UserFolders) ->
     talk = talk_to(place.loader())
     await talk.say("switch to mine: why")
     place.global_modes.write_text(modes_file("mine", groups="command"))
-    reload(talk, place)
+    reload(talk, place.loader().deps())
     await talk.decide(APPROVE)
     assert await talk.mode() == "ask", "asked before it changed"
     assert await talk.waiting(), "and again after"
@@ -174,7 +168,7 @@ async def test_a_switch_is_to_the_mode_as_it_was_approved(place: UserFolders) ->
         Command(resume={"decisions": [APPROVE]}), talk.config, interrupt_after=["review"]
     )
     place.global_modes.write_text(modes_file("mine", groups="command, edit"))
-    reload(talk, place)
+    reload(talk, place.loader().deps())
     await talk.send(None)
     assert await talk.mode() == "ask", "approved before it changed"
     (request,) = await talk.waiting()

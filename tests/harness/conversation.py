@@ -117,6 +117,12 @@ class Conversation:
         return list(interrupts[0].value["action_requests"]) if interrupts else []
 
 
+def reload(talk: Conversation, deps: AgentDeps) -> None:
+    """Go on with the thread in another agent, as a process does that has taken over."""
+    saver = talk.agent.checkpointer
+    talk.agent = build_agent(deps, saver)  # type: ignore[arg-type]  # it is one
+
+
 def script(workspace: Path, *steps: Sequence[Call], **options: Any) -> Conversation:
     """A conversation with a model that makes the calls of one step after the other.
 

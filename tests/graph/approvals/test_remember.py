@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from graph.agent import build_agent
 from graph.models.loading import Models
 from modes.errors import InvalidInputError
-from tests.harness.conversation import APPROVE, REJECT, Conversation, script
+from tests.harness.conversation import APPROVE, REJECT, Conversation, reload, script
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel, calling
 
@@ -53,8 +53,7 @@ async def test_a_command_is_remembered(talk: Conversation, place: UserFolders) -
         answers=[calling(("execute_command", {"command": "touch a", "cwd": "sub"}))]
     )
     (place.workspace / "sub").mkdir()
-    deps = replace(place.loader().deps(), models=Models(model))
-    talk.agent = build_agent(deps, talk.agent.checkpointer)  # type: ignore[arg-type]  # it is one
+    reload(talk, replace(place.loader().deps(), models=Models(model)))
     assert await waits(talk, "go"), "in another folder"
     (one,) = (await talk.values())["remembered"]
     assert (one["mode"], one["tool"], one["pattern"]) == ("code", "execute_command", "touch a")
@@ -157,16 +156,11 @@ async def test_what_cannot_be_remembered(
 
 
 async def test_it_cannot_lift_a_denial(place: UserFolders) -> None:
-    place.global_modes.write_text(modes_file("mine", groups="read, edit"))
-    place.permissions.write_text('write_file: {"*": ask}')
-    loader = place.loader()
-    saver = InMemorySaver()
-    talk = Conversation(build_agent(loader.deps(), saver))
-    await talk.say("write a.md: x", mode="mine")
+    place.permissions.write_text("write_file: {c.md: deny}")
+    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+    await talk.say("write a.md: x", mode="code")
     await talk.decide(always("*"))
     assert not await waits(talk, "write b.md: x")
-    place.permissions.write_text('write_file: {"*": ask, "c.md": deny}')
-    talk.agent = build_agent(loader.deps(), saver)
     await talk.say("write c.md: x")
     assert "must not do that" in str(await talk.messages())
     assert not (place.workspace / "c.md").exists()
@@ -177,24 +171,18 @@ async def test_another_mode_of_the_same_name_or_another_folder(
     place: UserFolders, change: str
 ) -> None:
     place.global_modes.write_text(modes_file("mine", groups="command"))
-    saver = InMemorySaver()
-    talk = Conversation(build_agent(place.loader().deps(), saver))
+    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
     await talk.say("run touch a", mode="mine")
     await talk.decide(ALWAYS)
-    given: dict[str, Any] = {}
-    match change:
-        case "mode":
-            place.global_modes.write_text(modes_file("mine", groups="command, read"))
-        case "workspace":
-            given["workspace"] = place.root / "other"
-            given["workspace"].mkdir()
-        case _:
-            place.global_modes.unlink()
-    talk.agent = build_agent(place.loader(**given).deps(), saver)
-    if change == "gone":
-        await talk.say("hello")
+    workspace = place.workspace
+    if change == "mode":
+        place.global_modes.write_text(modes_file("mine", groups="command, read"))
+    elif change == "workspace":
+        workspace = place.home
     else:
-        assert await waits(talk, "run touch a")
+        place.global_modes.unlink()
+    reload(talk, place.loader(workspace=workspace).deps())
+    assert await waits(talk, "run touch a")
     values = await talk.values()
     assert values["remembered"] == []
     assert "is revoked" in str(values["notices"])
