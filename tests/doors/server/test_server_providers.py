@@ -1,13 +1,15 @@
 """The dev server with real clients of providers: words as they come, and errors as they are."""
 
+import asyncio
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage
+from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.server import Server, Thread, running
 from tests.provider.script import Answer, Call, Failure, Step, say
@@ -60,49 +62,41 @@ def server(
 
 @pytest.mark.parametrize("mode", ["ask", "claude"])
 async def test_text_is_streamed_while_the_provider_sends_it(
-    server: Server, provider: ScriptedProvider, mode: str
+    provider: ScriptedProvider, client: LangGraphClient, mode: str
 ) -> None:
-    async with server.client as client:
-        thread = await Thread.new(client)
-        message = {"role": "user", "content": "Tell me a story."}
-        words, first = "", 0.0
-        given: Any = {"messages": [message], "mode": mode}
-        async for event in client.runs.stream(
-            thread.id, "agent", input=given, stream_mode="messages-tuple"
-        ):
-            if event.event == "messages" and event.data[0]["type"] == "AIMessageChunk":
-                content = event.data[0]["content"]
-                blocks = content if isinstance(content, list) else [{"text": content}]
-                words += "".join(block.get("text", "") for block in blocks)
-                first = first or (time.monotonic() if words else 0.0)
-        assert words == SLOW.text
-        assert 0 < first < provider.last_event
-        messages = (await thread.values())["messages"]
-        assert messages[-1]["content"] == SLOW.text
+    thread = await Thread.new(client)
+    words, first = "", 0.0
+    async for message in stream(thread, "Tell me a story.", mode):
+        content = message["content"]
+        blocks = content if isinstance(content, list) else [{"text": content}]
+        words += "".join(block.get("text", "") for block in blocks)
+        first = first or (time.monotonic() if words else 0.0)
+    assert words == SLOW.text
+    assert 0 < first < provider.last_event
+    assert (await thread.values())["messages"][-1]["content"] == SLOW.text
+
+
+async def stream(thread: Thread, text: str, mode: str) -> AsyncIterator[Any]:
+    """The chunks of the model's messages."""
+    given: Any = {"messages": [{"role": "user", "content": text}], "mode": mode}
+    async for event in thread.client.runs.stream(
+        thread.id, "agent", input=given, stream_mode="messages-tuple"
+    ):
+        if event.event == "messages" and event.data[0]["type"] == "AIMessageChunk":
+            yield event.data[0]
 
 
 @pytest.mark.parametrize("mode", ["ask", "claude"])
-async def test_tool_calls_are_streamed(server: Server, mode: str) -> None:
-    async with server.client as client:
-        thread = await Thread.new(client)
-        given: Any = {"messages": [{"role": "user", "content": "Look."}], "mode": mode}
-        pieces = [
-            piece["args"] or ""
-            async for event in client.runs.stream(
-                thread.id, "agent", input=given, stream_mode="messages-tuple"
-            )
-            if event.event == "messages"
-            for piece in event.data[0].get("tool_call_chunks", ())
-        ]
-        assert len(pieces) > 4
-        assert json.loads("".join(pieces)) == LOOK.calls[0].args
-
-
-@pytest.mark.parametrize("mode", ["ask", "claude"])
-async def test_a_provider_error_is_shown_and_the_thread_goes_on(
-    server: Server, provider: ScriptedProvider, mode: str
+async def test_tool_calls_are_streamed_and_an_error_is_shown(
+    provider: ScriptedProvider, client: LangGraphClient, mode: str
 ) -> None:
-    async with server.client as client:
+    async def look() -> None:
+        chunks = [chunk async for chunk in stream(await Thread.new(client), "Look.", mode)]
+        calls = [call for chunk in chunks for call in chunk.get("tool_call_chunks", ())]
+        assert len(calls) > 4
+        assert json.loads("".join(call["args"] or "" for call in calls)) == LOOK.calls[0].args
+
+    async def fail_and_go_on() -> None:
         thread = await Thread.new(client)
         await thread.say("Please fail.", mode=mode)
         assert thread.error is not None
@@ -112,7 +106,9 @@ async def test_a_provider_error_is_shown_and_the_thread_goes_on(
         await thread.say("And now?")
         assert thread.error is None
         assert (await thread.values())["messages"][-1]["content"] == "Here I am."
-        assert provider.refused == []
+
+    await asyncio.gather(look(), fail_and_go_on())
+    assert provider.refused == []
 
 
 def test_the_key_is_nowhere(server: Server) -> None:
