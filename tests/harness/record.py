@@ -20,6 +20,9 @@ from dotenv import load_dotenv
 from graph.settings import ENV_FILE
 from tests.harness.recording import KEYS, MODELS
 
+ALREADY_IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+"""What pytest would look at again is part of what this module imports."""
+
 
 def main(env_file: Path = ENV_FILE) -> int:
     """Say what is recorded, ask where it costs, run the tests; gives the exit code."""
@@ -27,7 +30,7 @@ def main(env_file: Path = ENV_FILE) -> int:
     options = options_for_pytest()
     if options is None:
         return 1
-    code = pytest.main(options)
+    code = pytest.main([*options, "-W", ALREADY_IMPORTED])
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         pattern = os.environ.get("T")
         sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")

@@ -140,7 +140,7 @@ def run(
 def run_pytest(*options: str) -> tuple[int, str]:
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
-        code = pytest.main([*options, "-W", "ignore:Module already imported"])
+        code = pytest.main([*options, "-W", record.ALREADY_IMPORTED])
     return code, said.getvalue()
 
 
@@ -467,7 +467,7 @@ def test_make_record_runs_pytest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """A single file of tests, and none of its tests: what is run is not the point."""
-    options = f"-p no:cacheprovider {ROOT}/tests/graph/replay/test_resume.py -W ignore::Warning"
+    options = f"-p no:cacheprovider {ROOT}/tests/graph/replay/test_resume.py"
     for name, value in {"PYTEST_ADDOPTS": options, "T": "no_such_test", "SCRIPTED": "1"}.items():
         monkeypatch.setenv(name, value)
     assert record.main(tmp_path / "none.env") == pytest.ExitCode.NO_TESTS_COLLECTED

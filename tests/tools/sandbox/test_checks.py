@@ -37,17 +37,10 @@ def make_program(file: Path, script: str) -> None:
     file.chmod(0o755)
 
 
-def test_without_the_program(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(fake.parent))
-    found = find_sandbox()
-    assert isinstance(found, NoSandbox)
-    assert "bubblewrap is not installed" in found.problem
-    assert "apt install bubblewrap" in found.remedies[0]
-
-
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
+        (None, "bubblewrap is not installed"),
         ("echo an old one", "an old one is too old: it has no --ro-bind-fd"),
         (  # as on a machine without user namespaces
             'case "$*" in *help*) echo --ro-bind-fd; exit;; esac\n'
@@ -56,12 +49,17 @@ def test_without_the_program(fake: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ),
     ],
 )
-def test_a_program_that_does_not_work(fake: Path, script: str, problem: str) -> None:
-    make_program(fake, script)
+def test_a_program_that_does_not_work(
+    fake: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, problem: str
+) -> None:
+    if script is None:
+        monkeypatch.setenv("PATH", str(fake.parent))
+    else:
+        make_program(fake, script)
     found = find_sandbox()
     assert isinstance(found, NoSandbox)
-    assert found.problem == problem
-    assert "AppArmor" in found.remedies[0]
+    assert problem in found.problem
+    assert ("AppArmor" if script else "apt install bubblewrap") in found.remedies[0]
 
 
 def test_what_does_not_hold_is_told(fake: Path, workspace: Path) -> None:

@@ -23,25 +23,21 @@ from tools.workspace.workspace import Workspace
 pytestmark = needs_sandbox
 REPOSITORY = "git init -q; git config user.email a@b.c; git config user.name a"
 ONLY_X = Grant.model_validate({"group": "edit", "fileRegex": "x"})
-RESTRICTED: dict[str, dict[str, Any]] = {
-    "a rule of its own": {"permissions": {"write_file": {"docs/": "ask"}}},
-    "a denial of the user's": {
-        "denials": (SourcedPermissions({"edit_file": {"x": "deny"}}, "p.yaml"),)
-    },
-    "a default of the user's": {
-        "defaults": (SourcedPermissions({"write_file": {"x": "ask"}}, "p.yaml"),)
-    },
-    "a file restriction": {"groups": (ONLY_X, Grant(group="command"))},
-    "no edit group": {"groups": (Grant(group="command"),)},
+RULES: dict[str, tuple[bool, dict[str, Any]]] = {
+    "a rule of its own": (False, {"permissions": {"write_file": {"docs/": "ask"}}}),
+    "a denial": (False, {"denials": (SourcedPermissions({"edit_file": {"x": "deny"}}, "p.yaml"),)}),
+    "a default": (
+        False,
+        {"defaults": (SourcedPermissions({"write_file": {"x": "ask"}}, "p.yaml"),)},
+    ),
+    "a file restriction": (False, {"groups": (ONLY_X, Grant(group="command"))}),
+    "no edit group": (False, {"groups": (Grant(group="command"),)}),
+    "no rule": (True, {}),
+    "a rule that allows": (True, {"permissions": {"write_file": {"docs/": "allow"}}}),
+    "a rule for another tool": (True, {"permissions": {"read_file": {"docs/": "deny"}}}),
+    "a replaced rule": (True, {"denials": (SourcedPermissions({"edit_file": {"x": "ask"}}, "p"),)}),
 }
-FREE: dict[str, dict[str, Any]] = {
-    "no rule": {},
-    "a rule that allows": {"permissions": {"write_file": {"docs/": "allow"}}},
-    "a rule for another tool": {"permissions": {"read_file": {"docs/": "deny"}}},
-    "a user's rule that is replaced": {
-        "denials": (SourcedPermissions({"edit_file": {"x": "ask"}}, "p"),)
-    },
-}
+"""Whether commands may change the workspace with it."""
 
 
 def make_deps(workspace: Path, catalog: Catalog, approvals: Approvals) -> AgentDeps:
@@ -49,15 +45,16 @@ def make_deps(workspace: Path, catalog: Catalog, approvals: Approvals) -> AgentD
     return AgentDeps(catalog, toolbox, Models(OfflineModel()), approvals)
 
 
-@pytest.mark.parametrize("rule", [*RESTRICTED, *FREE])
+@pytest.mark.parametrize("rule", RULES)
 async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
     workspace: Path, rule: str
 ) -> None:
-    mode = load_test_catalog()["code"].model_copy(update={**RESTRICTED, **FREE}[rule])
+    is_free, fields = RULES[rule]
+    mode = load_test_catalog()["code"].model_copy(update=fields)
     deps = make_deps(workspace, Catalog([mode], mode.slug), Approvals.AUTO)
     await Conversation(build_agent(deps, InMemorySaver())).say("run touch made")
-    assert (workspace / "made").exists() is (rule in FREE)
-    assert (deps.edit_restriction("code") is None) is (rule in FREE)
+    assert (workspace / "made").exists() is is_free
+    assert (deps.edit_restriction("code") is None) is is_free
 
 
 @pytest.mark.parametrize("mode", ["ask", "architect"])
