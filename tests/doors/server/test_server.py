@@ -43,19 +43,6 @@ async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> No
     assert (server.workspace / "notes.txt").read_text() == "hello"
 
 
-async def test_tokens_stream_from_the_modes_node(server: Server, client: LangGraphClient) -> None:
-    thread = await Thread.new(client)
-    nodes = set()
-    given: Any = {"messages": [{"role": "user", "content": "hello"}]}
-    async for event in thread.client.runs.stream(
-        thread.id, "agent", input=given, stream_mode="messages-tuple"
-    ):
-        if event.event == "messages":
-            message, meta = event.data
-            nodes.add((meta["langgraph_node"], message["type"]))
-    assert ("ask", "AIMessageChunk") in nodes
-
-
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({"input": {"mode": "kode"}}, ["UnknownModeError", "'kode'", "ask, architect, code"]),
     ({"input": {"mood": 1}}, ["'mood'", "messages, mode, approvals"]),

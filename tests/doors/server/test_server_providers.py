@@ -83,7 +83,9 @@ async def stream(thread: Thread, text: str, mode: str) -> AsyncIterator[Any]:
         thread.id, "agent", input=given, stream_mode="messages-tuple"
     ):
         if event.event == "messages" and event.data[0]["type"] == "AIMessageChunk":
-            yield event.data[0]
+            message, about = event.data
+            assert about["langgraph_node"] == mode
+            yield message
 
 
 @pytest.mark.parametrize("mode", ["ask", "claude"])
