@@ -33,15 +33,6 @@ async def assert_refused(talk: Conversation, given: Any, *texts: str) -> None:
     assert await snapshot(talk) == before
 
 
-async def test_an_unknown_mode_is_refused_and_what_waited_still_waits(talk: Conversation) -> None:
-    await talk.say("write a: 1")
-    for mode in ("kode", "", "Ask", "ask\n", 7, ["ask"], {"a": 1}):
-        given = {"messages": "hello", "mode": mode}
-        known = ", ".join(load_test_catalog())
-        await assert_refused(talk, given, "unknown mode", repr(mode), known)
-    assert len(await talk.waiting()) == 1
-
-
 BAD_BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"type": "x"}, "it takes text, and image_url or image with"),
     ({"type": "file", "data": "AAAA"}, "no block"),
@@ -78,8 +69,12 @@ BAD_INPUT: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-async def test_malformed_input_is_refused(talk: Conversation) -> None:
+async def test_malformed_input_is_refused_and_what_waited_still_waits(talk: Conversation) -> None:
     await talk.say("write a: 1", mode="code")
+    for mode in ("kode", "", "Ask", "ask\n", 7, ["ask"], {"a": 1}):
+        known = ", ".join(load_test_catalog())
+        given = {"messages": "hello", "mode": mode}
+        await assert_refused(talk, given, "unknown mode", repr(mode), known)
     for given, texts in BAD_INPUT:
         await assert_refused(talk, given, *texts)
     for block, text in BAD_BLOCKS:

@@ -41,24 +41,16 @@ async def test_writing_from_ask_takes_a_switch_and_an_approval(
     assert "Created notes.txt" in (await talk.messages())[-1].text
 
 
-async def test_the_person_picks_another_target(talk: Conversation, workspace: Path) -> None:
-    await talk.say("write plan.md: first")
-    assert (await talk.waiting())[0]["args"]["mode_slug"] == "architect"
-    await talk.decide(edit("switch_mode", mode_slug="code", reason="just do it"))
-    assert await talk.mode() == "code"
-    (change,) = (await talk.values())["mode_changes"]
-    assert (change["source"], change["target"], change["decided_by"]) == ("ask", "code", "human")
-    assert change["reason"] == "just do it"
-    assert change["when"].endswith("+00:00")
-
-
-async def test_the_new_modes_tools_and_prompt_come_after_the_approval_only(
+async def test_the_person_picks_another_target_and_then_its_tools_are_there(
     workspace: Path,
 ) -> None:
-    model = ScriptedModel(answers=[calling(switch_to("code"))])
+    model = ScriptedModel(answers=[calling(switch_to("architect"))])
     talk = Conversation(make_agent(workspace, model))
     await talk.say("go")
-    await talk.decide(APPROVE)
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="just do it"))
+    (change,) = (await talk.values())["mode_changes"]
+    assert change.pop("when").endswith("+00:00")
+    assert tuple(change.values()) == ("ask", "code", "just do it", "human")
     before, after = model.asked
     assert "write_file" not in before.tools
     assert "write_file" in after.tools
