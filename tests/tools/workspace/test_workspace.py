@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
-from tests.tools.racing import repeating, swapping
+from tests.tools.racing import swapping
 from tools.workspace.client_files import buffers
 from tools.workspace.openat import kernel_opens
 from tools.workspace.workspace import MAX_FILE_BYTES, Workspace
@@ -307,16 +308,21 @@ def test_a_crash_leaves_the_old_or_the_new(workspace: Path) -> None:
 
 
 def test_nobody_reads_a_private_file_while_it_is_written(place: Workspace) -> None:
+    """Looked at when all is written, before its permissions become those of the old file."""
     (place.root / "f").write_text("x")
-    (place.root / "f").chmod(0o600)
-    seen = set()
+    (place.root / "f").chmod(0o640)
+    seen: list[int] = []
+    is_on = True
 
-    def look() -> None:
-        for entry in os.scandir(place.root):
-            with suppress(FileNotFoundError):
-                seen.add(stat.S_IMODE(entry.stat().st_mode))
+    def look(event: str, args: tuple[Any, ...]) -> None:
+        if is_on and event == "os.chmod":
+            seen.append(stat.S_IMODE(os.stat(args[0]).st_mode))
 
-    with repeating(look):
-        for _ in range(30):
-            place.write("f", "y" * 1_000_000)
-    assert seen == {0o600}
+    sys.addaudithook(look)
+    before = os.umask(0)
+    try:
+        place.write("f", "y")
+    finally:
+        os.umask(before)
+        is_on = False  # a hook cannot be removed
+    assert seen == [0o600]
