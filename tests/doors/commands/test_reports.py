@@ -105,9 +105,6 @@ def test_modes_of_one_mode_and_its_prompt(place: UserFolders, run: Run) -> None:
     shown = run("modes", MODE="code", PROMPT="1", TRUST_WORKSPACE="true").stdout
     assert "  | Be brief." in shown
     assert "ask  Ask" not in shown
-
-
-def test_notices_say_why_a_mode_may_be_missing(place: UserFolders, run: Run) -> None:
     place.project_modes.write_text(modes_file("theirs"))
     failed = run("modes", MODE="theirs")
     assert failed.stdout == ""
