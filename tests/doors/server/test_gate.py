@@ -305,7 +305,7 @@ def test_no_websocket_and_no_second_host_reaches_the_server() -> None:
     ):
         pass
     assert "no WebSockets" in caught.value.reason
-    hosts = [("Host", "localhost"), ("Host", "evil.example")]
+    hosts = [("Host", "localhost:2024"), ("Host", "evil.example")]
     assert client.get("/ok", headers=hosts).status_code == 403
 
 
