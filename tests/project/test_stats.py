@@ -3,7 +3,7 @@
 from benchmarks.stats import PAGE, find_groups, find_levels, measure, with_figures
 from graph.settings import ROOT
 
-TOLERANCE = 0.3
+TOLERANCE = 0.03
 """So that not every commit has to write them."""
 
 
