@@ -34,7 +34,7 @@ diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file
 
 # With T only the files that have it in their text or name are collected; all, if none has.
 test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all
-	@$(if $(T),,echo "This takes about two minutes on two cores; make test T=pattern runs some of the tests")
+	@$(if $(T),,echo "This takes about a minute and a half on two cores; make test T=pattern runs some of the tests")
 	@$(if $(T),files=$$({ grep -rlF --include='test_*.py' -e "$$T" tests; \
 	  find tests -path "*$$T*" -name 'test_*.py'; } | sort -u); $(BIN)/pytest -k "$$T" $$files,$(PYTEST) -m "not slow")
 
