@@ -45,7 +45,7 @@ class StartedCalls:
         return True
 
 
-def no_rules(_: str) -> str:
+def no_prompt_rules(_: str) -> str:
     """The prompt rules of a workspace that has none."""
     return ""
 
@@ -59,7 +59,7 @@ class AgentDeps:
     models: Models
     approvals: Approvals = Approvals.MANUAL
     """The policy that a new thread starts with."""
-    rules: Callable[[str], str] = no_rules
+    prompt_rules: Callable[[str], str] = no_prompt_rules
     """The project's rules for a mode's prompt, by its slug."""
     notices: tuple[str, ...] = ()
     """What a person should know about the modes' files."""
@@ -84,8 +84,8 @@ class AgentDeps:
     def environment_digest(self, slug: str) -> str:
         """A digest of the mode (with the permissions for it), the workspace and the sandbox."""
         if slug not in self._environments:
-            place = f"{self.catalog[slug].digest}\0{self.toolbox.place}"
-            self._environments[slug] = sha256(place.encode()).hexdigest()
+            environment = f"{self.catalog[slug].digest}\0{self.toolbox.environment}"
+            self._environments[slug] = sha256(environment.encode()).hexdigest()
         return self._environments[slug]
 
     def edit_restriction(self, slug: str) -> str | None:
@@ -103,7 +103,7 @@ class AgentDeps:
             edit_limit=describe_edit_limit(mode),
             command_limit=self._describe_command_limit(mode),
             custom_instructions=mode.custom_instructions,
-            rules=self.rules(mode.slug),
+            rules=self.prompt_rules(mode.slug),
         )
         names = self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING))
         tools = [self.toolbox[name].runnable for name in names]

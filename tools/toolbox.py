@@ -47,7 +47,7 @@ class Toolbox:
         return self._tools[name]
 
     @property
-    def place(self) -> str:
+    def environment(self) -> str:
         """Identifies where the tools work and what their commands can reach."""
         return f"{self.workspace.root}\0{self.sandbox!r}"
 

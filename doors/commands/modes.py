@@ -36,7 +36,7 @@ def _mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
     default = ", the default" if mode.slug == deps.catalog.default else ""
     yield f"{mode.slug}  {mode.name}  ({mode.origin.level}: {mode.origin.file}{default})"
     yield f"  model {mode.model or deps.models.default}"
-    if rules := deps.rules(mode.slug):
+    if rules := deps.prompt_rules(mode.slug):
         yield f"  rules of the workspace: {len(rules)} characters"
     for tool in deps.toolbox.specs:
         found = verdict(mode, tool, None, approvals)

@@ -8,7 +8,7 @@ came in. May import ``graph``; only ``langgraph.json`` and tests name its module
 __all__ = (  # the public modules
     "app",
     "auth",
-    "bind_resume",
+    "bind_answers",
     "checkpointer",
     "gate",
     "logs",

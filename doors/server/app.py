@@ -6,7 +6,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from doors.server.bind_resume import BindResume
+from doors.server.bind_answers import BindAnswers
 from doors.server.gate import Gate
 from doors.server.start_page import StartPage
 from graph.settings import load_settings
@@ -26,7 +26,7 @@ app = Starlette(
     middleware=[
         Middleware(Gate, origins=_settings.origins, has_token=bool(_settings.tokens)),
         Middleware(StartPage),
-        Middleware(BindResume, names_questions=not _settings.bound_answers),
+        Middleware(BindAnswers, names_questions=not _settings.bound_answers),
     ],
     exception_handlers={HTTPStatusError: _pass_refusal_on},
 )

@@ -13,6 +13,8 @@ from tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 async def digest_contents(deps: AgentDeps, paths: Iterable[str]) -> dict[str, str]:
     """A digest of each file, as an editor has it where one is connected."""
     unique = list(dict.fromkeys(paths))
+    if not unique:
+        return {}
     workspace = deps.toolbox.workspace
     # Side by side: an editor may take its time for each.
     found = await asyncio.gather(

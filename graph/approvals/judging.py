@@ -64,15 +64,15 @@ class Judged:
     environment: str = ""
     """A digest of the mode and the workspace, and of the mode to which it would switch."""
 
-    def digest(self, *place: str) -> str:
+    def digest(self, *scope: str) -> str:
         """Identifies the call: changes with everything that a person's decision depends on.
 
         That is the tool, the arguments, the paths they resolve to, the mode and the workspace.
-        ``place`` is the thread and the message, where the digest must differ between threads:
+        ``scope`` is the thread and the message, where the digest must differ between threads:
         a copy of a thread has the same calls.
         """
         call = self.call
-        parts = [*place, self.environment, get_call_id(call), call["name"], call["args"], self.args]
+        parts = [*scope, self.environment, get_call_id(call), call["name"], call["args"], self.args]
         return _digest(parts)
 
     @property

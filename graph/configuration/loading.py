@@ -72,7 +72,7 @@ class AgentLoader:
             ),
             self._models,
             self._settings.approvals,
-            loaded.project.rules,
+            loaded.project.prompt_rules,
             tuple(notices),
             self._settings.bound_answers,
             self._started_calls,

@@ -59,25 +59,25 @@ class ProjectFiles:
         """The texts of the modes files, lowest precedence first."""
         return {name: self.texts[name] for name in MODES_FILES if name in self.texts}
 
-    def rules(self, slug: str) -> str:
+    def prompt_rules(self, slug: str) -> str:
         """The rules for a mode as Markdown, in order, cut at ``MAX_RULES_CHARACTERS``.
 
         The mode's own of ``.kilocode`` and ``.roo``, then ``AGENTS.md``, then the
         general ones of ``.kilocode`` and ``.roo``; within a folder by path.
         """
         text = "\n\n".join(
-            f"## {name}\n\n{self.texts[name].strip()}" for name in self.rule_files(slug)
+            f"## {name}\n\n{self.texts[name].strip()}" for name in self._list_rule_files(slug)
         )
         left_out = len(text) - MAX_RULES_CHARACTERS
         if left_out > 0:
             text = f"{text[:MAX_RULES_CHARACTERS]}\n[{left_out} more characters left out]"
         return text
 
-    def length(self, slug: str) -> int:
+    def count_rule_characters(self, slug: str) -> int:
         """How many characters the rules for a mode have, before they are cut."""
-        return sum(len(self.texts[name]) for name in self.rule_files(slug))
+        return sum(len(self.texts[name]) for name in self._list_rule_files(slug))
 
-    def rule_files(self, slug: str) -> list[str]:
+    def _list_rule_files(self, slug: str) -> list[str]:
         """The files with rules for a mode, in their order."""
         own = [f"{editor}/rules-{slug}/" for editor in EDITORS]
         general = [f"{editor}/rules/" for editor in EDITORS]

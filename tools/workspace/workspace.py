@@ -80,9 +80,10 @@ class Workspace:
         """
         _check(path, path)
         found = find_real_path(self.root, path or ".")
-        if found is None or not found.is_relative_to(self.root):
+        root = f"{self.root}/"
+        if found is None or not f"{found}/".startswith(root):
             return None  # it is not there, say, or a link leads on by an absolute path
-        return _check(path, found.relative_to(self.root).as_posix())
+        return _check(path, found[len(root) :] or ".")
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """The whole text of a regular file; raises ``ToolFailedError``."""

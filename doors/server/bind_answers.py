@@ -1,4 +1,4 @@
-"""``BindResume``: binds a decision to the question that is open when the request comes in.
+"""``BindAnswers``: binds a decision to the question that is open when the request comes in.
 
 It adds the question's id to a decision that has none. The server may run it later, even after a
 crash, and the graph refuses it if another question is open by then.
@@ -27,7 +27,7 @@ GONE_ON = (
 
 
 @dataclass(frozen=True)
-class BindResume:
+class BindAnswers:
     """ASGI middleware, behind the gate, which lets only JSON bodies through."""
 
     app: ASGIApp
