@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, NoReturn
@@ -53,10 +52,6 @@ MODELS = {
 """``chat`` is any server that speaks OpenAI's Chat Completions."""
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 MANNERS = ("whole", "streamed")
-everywhere = pytest.mark.parametrize(
-    ("provider", "is_streamed"), list(product(MODELS, MANNERS)), indirect=True
-)
-"""For a test that runs with ``chat`` as well."""
 PASSED = pytest.StashKey[bool]()
 TAPE = pytest.StashKey["Tape"]()
 WRITTEN = pytest.StashKey[list[str]]()
@@ -189,7 +184,7 @@ class Tape:
 Begin = Callable[..., Tape]
 
 
-@pytest.fixture(params=KEYS)
+@pytest.fixture(params=MODELS)
 def provider(request: pytest.FixtureRequest) -> str:
     """The provider whose wire format is used."""
     return str(request.param)

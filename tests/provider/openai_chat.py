@@ -139,6 +139,8 @@ def _call_problems(where: str, calls: list[dict[str, Any]]) -> Iterator[str]:
 def as_json(answer: Answer, body: dict[str, Any], ids: Ids) -> dict[str, Any]:
     """The answer in one piece."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
+    if answer.thinking:
+        message["reasoning_content"] = answer.thinking  # as DeepSeek and vLLM send it
     if answer.calls:
         message["tool_calls"] = [_call(one, ids) for one in answer.calls]
     message |= {"refusal": answer.refusal, "annotations": []}
@@ -234,6 +236,8 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids) -> list[str]:
 def _deltas(answer: Answer, ids: Ids) -> Iterator[dict[str, Any]]:
     calls = [_call(one, ids, is_begun=True) for one in answer.calls]
     first: dict[str, Any] = {"role": "assistant", "content": None}
+    for piece in pieces(answer.thinking):
+        yield {**first, "reasoning_content": piece}
     if answer.text or not calls:
         yield {**first, "content": None if answer.refusal is not None else "", "refusal": None}
     elif len(calls) == 1:

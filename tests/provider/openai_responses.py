@@ -80,7 +80,8 @@ def _output(answer: Answer, body: Json, ids: Ids) -> Iterator[Json]:
     """The items of the answer."""
     status = "incomplete" if answer.is_truncated else "completed"
     if reasons(body["model"]):
-        item = {"id": ids.new("rs_", 40), "type": "reasoning", "summary": []}
+        told = [{"type": "summary_text", "text": answer.thinking}] if answer.thinking else []
+        item: Json = {"id": ids.new("rs_", 40), "type": "reasoning", "summary": told}
         if "reasoning.encrypted_content" in body.get("include", ()):
             item["encrypted_content"] = ids.new(ENCRYPTED, 40)
         yield item
@@ -134,7 +135,8 @@ def _item_ends(item: Json) -> tuple[Json, Json]:
         case _:
             # What comes first of it may not be all, and is no part of the rest.
             is_encrypted = "encrypted_content" in item
-            return {**item, **({"encrypted_content": ENCRYPTED} if is_encrypted else {})}, item
+            begun = {"encrypted_content": ENCRYPTED} if is_encrypted else {}
+            return {**item, "summary": [], **begun}, item
 
 
 def _item_events(item: Json, ids: Ids) -> Iterator[Json]:
@@ -145,6 +147,17 @@ def _item_events(item: Json, ids: Ids) -> Iterator[Json]:
             padding = ids.new("", 1 + number % 12)
             yield {"type": f"{kind}.delta", "delta": piece, "obfuscation": padding}
         yield {"type": f"{kind}.done", "arguments": item["arguments"]}
+    elif item["type"] == "reasoning":
+        kind = "response.reasoning_summary"
+        for index, part in enumerate(item["summary"]):
+            place = {"summary_index": index}
+            yield {"type": f"{kind}_part.added", **place, "part": {**part, "text": ""}}
+            for number, piece in enumerate(pieces(part["text"])):
+                padding = ids.new("", 1 + number % 12)
+                delta = {"delta": piece, "obfuscation": padding}
+                yield {"type": f"{kind}_text.delta", **place, **delta}
+            yield {"type": f"{kind}_text.done", **place, "text": part["text"]}
+            yield {"type": f"{kind}_part.done", **place, "part": part}
     elif item["type"] == "message":
         (part,) = item["content"]
         name = "text" if "text" in part else "refusal"

@@ -15,7 +15,7 @@ from tests.provider import anthropic_messages, binding, openai_chat, openai_resp
 from tests.provider.script import Answer, Call, Ids
 
 Json = dict[str, Any]
-NOT_IN_TYPES = {"obfuscation", "store"}
+NOT_IN_TYPES = {"obfuscation", "store", "reasoning_content"}
 """What the services send, and some of the clients' types do not have."""
 TYPES: dict[ModuleType, tuple[Any, Any]] = {
     openai_chat: (ChatCompletion, ChatCompletionChunk),
@@ -28,6 +28,7 @@ ANSWERS = [
     Answer("", (Call("list"),), thinking="Hm."),
     Answer(refusal="No."),
     Answer("Once upon", is_truncated=True),
+    Answer(thinking="Hm, let me see", is_truncated=True),
 ]
 
 

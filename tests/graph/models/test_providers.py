@@ -34,7 +34,7 @@ DOWN = Failure("server", retry_after=AT_ONCE)
 
 Start = Callable[..., ModelThread]
 each_client = pytest.mark.parametrize(
-    ("name", "is_streamed"), [("openai", False), ("anthropic", True)]
+    ("name", "is_streamed"), [("openai", False), ("chat", True), ("anthropic", True)]
 )
 """Errors come through the same code of a client whether or not it streams."""
 everywhere = pytest.mark.parametrize(("name", "is_streamed"), list(product(MODELS, (False, True))))
@@ -94,6 +94,7 @@ async def test_text_and_calls_arrive_piece_by_piece_in_a_conversation(
     ("script", "texts", "requests"),
     [
         ([WAIT, WAIT, HERE], None, 3),
+        ([Failure("rate"), Failure("overloaded"), HERE], None, 3),
         ([Failure("rate", retry_after="nan"), Failure("rate", retry_after="-1"), HERE], None, 3),
         ([Failure("rate", retry_after="soon"), Failure("rate", retry_after=DATE), HERE], None, 3),
         ([WAIT] * 3, ["too many requests", "tried 3 times", f"wait {AT_ONCE} s", "per min"], 3),
@@ -130,7 +131,7 @@ async def test_a_failure_is_tried_again_or_explained(
 @each_client
 async def test_a_key_that_is_refused(start: Start, name: str) -> None:
     thread = start([], key="sk-wrong-0123456789")
-    said = await thread.fail(f"does not accept {KEYS[name]}; set it")
+    said = await thread.fail(f"does not accept {KEYS.get(name, 'OPENAI_API_KEY')}; set it")
     assert "sk-wrong" not in said, "OpenAI's answer repeats the key"
 
 
@@ -237,13 +238,15 @@ async def test_calls_that_did_not_come_complete_are_broken(
         (Answer("\n\n", (Call("list_files"),)), ""),
         (say("  Here I am.  "), "Here I am."),
         (Answer(""), None),
+        (Answer(thinking="Hm, let me see", is_truncated=True), None),
     ],
 )
 async def test_the_words_of_an_answer(start: Start, answer: Answer, text: str | None) -> None:
     """None for an answer with nothing in it."""
     thread = start([answer, HERE])
     if text is None:
-        await thread.fail("answered with nothing")
+        said = await thread.fail("answered with nothing")
+        assert (CUT_OFF in said) is answer.is_truncated
     else:
         assert (await thread.say()).text.strip() == text
     assert (await thread.proceed() if text == "" else await thread.say()).text == "Here I am."

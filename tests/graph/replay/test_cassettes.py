@@ -28,7 +28,7 @@ from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.harness import record
 from tests.harness.cassette_writer import SCRIPTED, dump_cassette, is_same
-from tests.harness.recording import KEYS, MODELS, said_in
+from tests.harness.recording import KEYS, MANNERS, MODELS, said_in
 from tests.harness.scrubbing import keep_headers, scrub
 from tests.harness.strict_player import StrictPlayer
 from tests.provider.server import KEY
@@ -117,8 +117,8 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the tests, and with cassettes of the two that pass."""
     folder = tmp_path_factory.mktemp("samples")
     (folder / "test_samples.py").write_text(SAMPLES.replace("SECRET", SECRET))
-    code, said = run(folder, "--record", only="(test_short[ or test_long[) and openai")
-    assert (code, "4 cassettes written" in said) == (0, True), said
+    code, said = run(folder, "--record", only="(test_short[ and openai) or test_long[")
+    assert (code, "8 cassettes written" in said) == (0, True), said
     return folder
 
 
@@ -221,19 +221,20 @@ def test_what_fails_a_test_and_says_why(samples: Path, tmp_path: Path) -> None:
 
 
 def test_recording_again_gives_the_same(samples: Path, tmp_path: Path) -> None:
-    """Another day changes nothing, and a broken file is written anew."""
-    kept, broken = "test_long-openai-whole", "test_long-openai-streamed"
-    for name in (kept, broken):
+    """In each format; another day changes nothing, and a broken file is written anew."""
+    names = [f"test_long-{name}-{manner}" for name in MODELS for manner in MANNERS]
+    broken, *kept = names
+    for name in names:
         recording = load_cassette(cassette(samples, name))
         old = replace(recording, recorded=replace(recording.recorded, date="2020-01-01"))
         cassette(tmp_path, name).write_text(dump_cassette(old, "of old"))
     file = cassette(tmp_path, broken)
     file.write_text("<<<<<<< HEAD\n" + file.read_text())
-    code, text = run(samples, "--record", into=tmp_path, only="test_long[ and openai")
+    code, text = run(samples, "--record", into=tmp_path, only="test_long[")
     assert (code, "1 cassettes written" in text) == (0, True), text
-    assert "2020-01-01" in cassette(tmp_path, kept).read_text()
+    assert all("2020-01-01" in cassette(tmp_path, name).read_text() for name in kept)
     assert is_same(load_cassette(file), load_cassette(cassette(samples, broken)))
-    assert len(list(tmp_path.rglob("*"))) == 3, "nothing else is left"
+    assert len(list(tmp_path.rglob("*"))) == 7, "nothing else is left"
 
 
 def test_what_goes_wrong_while_recording_writes_nothing(samples: Path, tmp_path: Path) -> None:
@@ -256,9 +257,9 @@ def test_nothing_secret_is_written(samples: Path, tmp_path: Path) -> None:
     code, text = run(samples, "--record", into=tmp_path, only=only, MY_SECRET=SECRET)
     assert code == 1
     streams = "answer 1 holds a secret or the test's folder, cut over several events"
-    assert text.count(streams) == 2, "the streamed answers of both providers"
+    assert text.count(streams) == 3, "the streamed answers of the three formats"
     written = {path.stem: path.read_text() for path in tmp_path.rglob("*.yaml")}
-    assert len(written) == 4
+    assert len(written) == 6
     for text in written.values():
         assert SECRET not in text
         assert "sk-or" not in text
@@ -275,7 +276,7 @@ def test_the_real_service_is_recorded_as_that(samples: Path, tmp_path: Path) -> 
     """Through the very address of the service; the key is the user's, and is not kept."""
     options = ("--record", "--real=openai", "--real=anthropic")
     keys = dict.fromkeys(KEYS.values(), "sk-the-key-of-a-person-1")
-    only = "test_real[ or (test_odd[ and openai and whole)"
+    only = "(test_real[ and not chat) or (test_odd[ and openai and whole)"
     code, text = run(samples, *options, into=tmp_path, only=only, HTTPS_PROXY="", **keys)
     assert code == 0, text
     for path in tmp_path.rglob("*.yaml"):

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from tests.harness.conversation import REJECT, Conversation, edit, make_agent, problems
-from tests.harness.recording import MODELS, Begin, Tape, everywhere
+from tests.harness.recording import MODELS, Begin, Tape
 from tests.provider.script import Answer, Call, call, say
 
 ADD = "def add(a, b):\n    return a - b\n"
@@ -123,7 +123,6 @@ async def test_thoughts_through_two_switches(begin: Begin, project: Path) -> Non
     assert all(one.content[0]["type"] == "thinking" for one in answers), "all of it is kept"  # type: ignore[index]  # a list of blocks
 
 
-@everywhere
 async def test_a_rejected_switch(begin: Begin, project: Path) -> None:
     tape = begin(
         [
@@ -181,7 +180,6 @@ async def test_debug_finds_and_mends(begin: Begin, project: Path) -> None:
     assert any("\nok" in text for text in results[1:])
 
 
-@everywhere
 async def test_parallel_reads(begin: Begin, project: Path) -> None:
     reads = (Call("read_file", {"path": "add.py"}), Call("read_file", {"path": "check.py"}))
     tape = begin([Answer("I read both.", reads), say("check.py tests add.py, which subtracts.")])

@@ -10,11 +10,10 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from tests.graph.replay.test_conversations import changes, talk_of, went_well
 from tests.harness import prefork
-from tests.harness.recording import Begin, everywhere, shown
+from tests.harness.recording import Begin, shown
 from tests.provider.script import call, say
 
 
-@everywhere
 async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path: Path) -> None:
     tape = begin(
         [
