@@ -9,6 +9,7 @@ from graph.approvals.always_allow import forget
 from graph.deps import AgentDeps
 from graph.entry.checks import drop_invalid
 from graph.messages.repair import find_open_calls, get_call_id, repair
+from graph.models.usage import NEW_TURN, Usage
 from graph.routing import Node, reconcile_mode
 from graph.state import State
 from modes.machine import Event, Phase
@@ -53,6 +54,7 @@ def intake_node(deps: AgentDeps) -> Node:
             "written": state.get("written", []),
             **forgotten,
             "notices": [*deps.notices, *notices],
+            "usage": Overwrite(Usage()) if "usage" in dropped else NEW_TURN,
             **changed,
         }
         if "mode_changes" in dropped:

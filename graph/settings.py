@@ -42,6 +42,12 @@ class Settings(BaseSettings):
 
     model: str = Field("offline", description="`provider:name`, `replay:cassette`, or `offline`")
     models: str = Field("", description="more models to choose from in an editor, with commas")
+    context_window: int | None = Field(
+        None, ge=1024, description="tokens that the models take; empty: what is known of each"
+    )
+    cache_ttl: Literal["5m", "1h"] = Field(
+        "5m", description="how long Anthropic keeps a history in its cache: `5m`, or `1h`"
+    )
     workspace: Path = Field(
         DEFAULT_WORKSPACE, description="the folder that the agent works in; it must exist"
     )

@@ -7,6 +7,7 @@ from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
 
 from graph.messages.channels import Messages, append
+from graph.models.usage import Usage, add_usage
 
 
 class Input(TypedDict, total=False):
@@ -123,6 +124,8 @@ class State(TypedDict, total=False):
     """Files changed since the thread came to this mode; the next mode is told."""
     notices: list[str]
     """What a person should know about the modes, as of the turn's start."""
+    usage: Annotated[Usage, add_usage]
+    """Tokens, in this turn and in all."""
 
 
 TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})

@@ -8,6 +8,7 @@ from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, digest_question, judge_all, plan_batches
 from graph.deps import AgentDeps
 from graph.models.bound_model import call_model
+from graph.models.usage import count_answer
 from graph.routing import Node, reconcile_mode
 from graph.state import Asked, State
 from modes.machine import Event
@@ -21,6 +22,8 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
         now, update = reconcile_mode(deps, state)
         message = await call_model(bound, state["messages"], config)
         update["messages"] = [message]
+        window = deps.models.window(deps.catalog[slug].model)
+        update["usage"] = count_answer(message, bound.name, window)
         if not message.tool_calls:
             return update | {"phase": deps.machine.send(now, Event.ANSWER).phase.value}
 

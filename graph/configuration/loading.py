@@ -47,7 +47,7 @@ class AgentLoader:
         self._settings = settings
         self._workspace = Workspace(settings.workspace, settings.databases)
         self._commands = build_commands(settings)
-        self._models = Models(settings.model)
+        self._models = Models(settings.model, settings.context_window, settings.cache_ttl)
         self._started_calls = started_calls or StartedCalls()
         self._loaded: Loaded | None = None
         self._has_failed = False

@@ -71,6 +71,7 @@ _EMPTY: dict[str, Any] = {
     "phase": Phase.IDLE.value,
     "switch": None,
     "asked": None,
+    "usage": {},
 }
 """What replaces a value that does not fit, where that is no empty list."""
 _SET_ANEW = ("mode", "first_mode")

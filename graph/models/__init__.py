@@ -1,7 +1,8 @@
 """Chat models: loading them by name, asking them, and explaining their failures.
 
 Guarantees that a model is asked a bounded number of times, for a bounded time, and that no error
-holds a key. Imports ``graph.messages`` and ``graph.replay``; ``graph.deps``, ``graph.think``,
+holds a key. Imports ``graph.messages`` and ``graph.replay``; ``graph.deps``, ``graph.state``,
+``graph.think``,
 ``graph.configuration`` and ``doors.commands`` may import it.
 """
 
@@ -13,4 +14,5 @@ __all__ = (  # the public modules
     "provider_errors",
     "providers",
     "secrets",
+    "usage",
 )

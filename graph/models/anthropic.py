@@ -39,6 +39,7 @@ _MODE = "mode"
 """The key in the metadata of an answer with thinking: the mode that it was written in."""
 
 Thinking = Literal["all", "of this mode", "none"]
+CacheTTL = Literal["5m", "1h"]
 
 
 @dataclass(frozen=True)
@@ -46,28 +47,30 @@ class OptionalFields:
     """What a request holds beside messages and tools."""
 
     caches: bool = False
+    ttl: CacheTTL = "5m"
     drops: bool = False
     """Whether the service is asked to drop thinking blocks that do not fit."""
     thinking: Thinking = "all"
     """The blocks that are sent back: all, or those written since the mode last changed."""
 
     @classmethod
-    def of(cls, name: str) -> "OptionalFields":
+    def of(cls, name: str, ttl: CacheTTL = "5m") -> "OptionalFields":
         """The fields for the model ``provider:name``, as far as is known before it is asked."""
         provider, _, model = name.partition(":")
         if provider != "anthropic":
             return cls()
         if _DATE.sub("", model) not in CHECKING:
-            return cls(caches=True)
+            return cls(caches=True, ttl=ttl)
         # If it were sent an earlier mode's blocks, the service would drop all later ones too.
-        return cls(caches=True, drops=True, thinking="of this mode")
+        return cls(caches=True, ttl=ttl, drops=True, thinking="of this mode")
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
         """The arguments for the model's client."""
         arguments: dict[str, Any] = {}
         if self.caches:
-            arguments["cache_control"] = {"type": "ephemeral"}
+            ttl = {} if self.ttl == "5m" else {"ttl": self.ttl}  # 5m is the service's own
+            arguments["cache_control"] = {"type": "ephemeral", **ttl}
         if self.drops:
             binding = {"prefix_mismatch_behavior": "drop_block"}
             arguments["thinking"] = {"type": "adaptive", "block_binding": binding}
@@ -95,9 +98,9 @@ class OptionalFields:
 class Service:
     """What the service behind one model takes, as far as is known by now."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, ttl: CacheTTL = "5m") -> None:
         """``name`` is the model's, as the user wrote it."""
-        self.fields = OptionalFields.of(name)
+        self.fields = OptionalFields.of(name, ttl)
         """For the next request."""
         self._name = name
 

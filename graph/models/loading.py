@@ -5,9 +5,10 @@ from difflib import get_close_matches
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
-from graph.models.anthropic import Service
+from graph.models.anthropic import CacheTTL, Service
 from graph.models.offline import OfflineModel
 from graph.models.providers import PROVIDERS, get_limits
+from graph.models.usage import find_window
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from modes.plain_text import to_one_line
@@ -16,8 +17,18 @@ from modes.plain_text import to_one_line
 class Models:
     """The chat models by name, each loaded once."""
 
-    def __init__(self, default: str | BaseChatModel) -> None:
-        """``default`` is for modes that name no model; raises ``ConfigurationError``."""
+    def __init__(
+        self,
+        default: str | BaseChatModel,
+        context_window: int | None = None,
+        cache_ttl: CacheTTL = "5m",
+    ) -> None:
+        """``default`` is for modes that name no model; raises ``ConfigurationError``.
+
+        ``context_window`` holds for all models; without it each model's is looked up.
+        """
+        self._context_window = context_window
+        self._cache_ttl = cache_ttl
         self.default = default if isinstance(default, str) else default._llm_type
         model = load_model(default) if isinstance(default, str) else default
         self._models: dict[str, BaseChatModel] = {self.default: model}
@@ -33,7 +44,12 @@ class Models:
 
     def service(self, name: str | None) -> Service:
         """What is known of the service behind the model; always the same object."""
-        return self._services.setdefault(name or self.default, Service(name or self.default))
+        name = name or self.default
+        return self._services.setdefault(name, Service(name, self._cache_ttl))
+
+    def window(self, name: str | None) -> int | None:
+        """How many tokens the model's window holds; None if nobody says."""
+        return self._context_window or find_window(self[name])
 
     def __getitem__(self, name: str | None) -> BaseChatModel:
         """The model of this name, or the default one; raises ``ConfigurationError``."""

@@ -8,6 +8,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from graph.models.anthropic import OptionalFields
+from graph.models.loading import Models
+from graph.models.offline import OfflineModel
 from modes.errors import ProviderError
 from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.provider.binding import BETA
@@ -97,6 +99,12 @@ async def test_what_is_on_the_wire(
         assert "cache_control" not in str(request.body["messages"])
         assert request.body.get("thinking") == thinking
         assert request.headers["anthropic-beta"] == betas
+
+
+def test_an_hour_in_the_cache_is_a_setting() -> None:
+    assert Models(OfflineModel(), cache_ttl="1h").service(SONNET).fields.arguments[
+        "cache_control"
+    ] == {"type": "ephemeral", "ttl": "1h"}
 
 
 async def test_a_model_that_checks_and_is_not_known_to(monkeypatch: pytest.MonkeyPatch) -> None:

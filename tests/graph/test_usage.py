@@ -1,0 +1,152 @@
+"""Tokens in the state: by turn, by thread and by model; unknown ones are not taken for none."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.channels import UntrackedValue
+
+from graph.models.loading import Models
+from graph.models.usage import NO_FILL, Tokens, Usage, add_usage, count_answer
+from modes.errors import InvalidInputError
+from tests.graph.models.model_thread import use
+from tests.harness.conversation import Conversation, make_agent
+from tests.harness.recording import MODELS
+from tests.harness.scripted import ScriptedModel, calling
+from tests.provider.script import call, say
+from tests.provider.server import KEY, serving
+
+
+def tokens(**given: int) -> Tokens:
+    none = Tokens(answers=1, unknown=0, input=0, output=0, cache_read=0, cache_write=0)
+    return {**none, **given}  # type: ignore[typeddict-item]  # its keys
+
+
+def answer(**details: Any) -> AIMessage:
+    taken = {"input_tokens": 100, "output_tokens": 7, "total_tokens": 107}
+    return AIMessage("x", usage_metadata={**taken, "input_token_details": details})
+
+
+UNKNOWN = tokens(answers=0, unknown=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken", "used"),
+    [
+        (answer(), tokens(input=100, output=7), 107),
+        (
+            answer(cache_read=60, cache_creation=30),
+            tokens(input=100, output=7, cache_read=60, cache_write=30),
+            107,
+        ),
+        (
+            answer(cache_creation=0, ephemeral_5m_input_tokens=10, ephemeral_1h_input_tokens=20),
+            tokens(input=100, output=7, cache_write=30),
+            107,
+        ),
+        (
+            answer(flex_cache_read=60, priority_cache_creation=5, flex=40),
+            tokens(input=100, output=7, cache_read=60, cache_write=5),
+            107,
+        ),
+        (AIMessage("no count"), UNKNOWN, None),
+        (
+            AIMessage(
+                "zeros for what is missing",
+                usage_metadata={"input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
+            ),
+            UNKNOWN,
+            None,
+        ),
+    ],
+)
+def test_what_an_answer_took(given: AIMessage, taken: Tokens, used: int | None) -> None:
+    usage = count_answer(given, "m", 1000)
+    assert usage["thread"] == usage["turn"] == {"m": taken}
+    assert usage["last"] == {"model": "m", "used": used, "window": 1000}
+
+
+def test_parts_of_one_step_add_up_in_any_order() -> None:
+    """Two tasks may write at the same time; what they say of the window comes from one of them."""
+    one, other = count_answer(answer(), "m", 9), count_answer(AIMessage("x"), "n", None)
+    del other["last"]
+    both = add_usage(add_usage(Usage(), one), other)
+    assert both == add_usage(add_usage(Usage(), other), one)
+    assert both["thread"] == {"m": tokens(input=100, output=7), "n": UNKNOWN}
+    assert both["last"] == {"model": "m", "used": 107, "window": 9}
+    assert add_usage(both, NO_FILL) == {**both, "last": None}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", ["anthropic", "openai"])
+async def test_turns_with_a_real_client(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, is_streamed: bool
+) -> None:
+    """The sums are those of the answers in the history; a resume goes on with the turn."""
+    script = [call("list_files"), call("write_file", path="a", content="b"), say("1"), say("2")]
+    with serving(script) as provider:
+        use(provider, monkeypatch, name)
+        agent = make_agent(workspace, MODELS[name])
+        talk = Conversation(agent, is_streamed=is_streamed)
+        await talk.say("go", mode="code")
+        talk.agent = make_agent(workspace, MODELS[name], saver=agent.checkpointer)  # type: ignore[arg-type]
+        await talk.approve_all()
+        first = (await talk.values())["usage"]
+        assert first["turn"] == first["thread"] == {MODELS[name]: await summed(talk)}
+        assert first["turn"][MODELS[name]]["answers"] == 3
+        await talk.say("more")
+        usage, messages = (await talk.values())["usage"], await talk.messages()
+    assert provider.refused == []
+    (taken,), (last,) = usage["thread"].values(), usage["turn"].values()
+    assert taken == await summed(talk)
+    assert (taken["answers"], last["answers"], last["unknown"]) == (4, 1, 0)
+    assert isinstance(messages[-1], AIMessage)
+    metadata = messages[-1].usage_metadata
+    assert metadata is not None
+    assert usage["last"]["used"] == metadata["total_tokens"] == last["input"] + last["output"]
+    assert usage["last"]["window"] > 100_000
+
+
+async def summed(talk: Conversation) -> Tokens:
+    answers = [one for one in await talk.messages() if isinstance(one, AIMessage)]
+    total = Usage()
+    for one in answers:
+        total = add_usage(total, count_answer(one, "m", None))
+    return total["thread"]["m"]
+
+
+async def test_older_threads_repairs_time_travel_and_the_host(workspace: Path) -> None:
+    model = ScriptedModel(answers=[AIMessage("1"), AIMessage("2"), *[answer()] * 3])
+    talk = Conversation(make_agent(workspace, model))
+    new = talk.agent
+    talk.agent = make_agent(workspace, model, saver=new.checkpointer)  # type: ignore[arg-type]
+    talk.agent.channels["usage"] = UntrackedValue(Usage)  # as an older version, which kept none
+    await talk.say("first")
+    talk.agent = new
+    assert not (await talk.values()).get("usage")
+
+    async def taken() -> Tokens:
+        (found,) = (await talk.values())["usage"]["thread"].values()
+        return cast("Tokens", found)
+
+    await talk.say("second")
+    assert await taken() == UNKNOWN
+    before = (await new.aget_state(talk.config)).config
+    left_open = calling(("list_files", {}), prefix="left_open")
+    await new.aupdate_state(talk.config, {"messages": [left_open]})
+    await talk.say("after a repair")
+    assert await taken() == tokens(input=100, output=7, unknown=1)
+    await new.aupdate_state(before, {"messages": []})
+    assert await taken() == UNKNOWN
+    await talk.say("on another branch")
+    assert await taken() == tokens(input=100, output=7, unknown=1)
+    with pytest.raises(InvalidInputError, match=r"usage .* does not fit: thread"):
+        await new.aupdate_state(talk.config, {"usage": {"thread": 5}})
+
+
+async def test_the_setting_wins_over_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for name, known in (("openai:gpt-5", 272_000), ("openai:gpt-no-such", None)):
+        assert Models(name).window(None) == known
+        assert Models(name, 32_768).window(None) == 32_768
