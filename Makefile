@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev acp doctor modes trust clean-data diagram test record snapshots renew check readme bench stats lock format clean
+.PHONY: help dev acp doctor modes trust clean-data diagram test record snapshots renew check bench stats lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -29,7 +29,7 @@ trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=p
 clean-data: $(READY) ## remove the threads of the dev server and the sessions of editors
 	@$(BIN)/python -m doors.commands clean-data
 
-diagram: $(READY) ## print the state diagram of the modes as they hold; OUT=file
+diagram: $(READY) ## print the state diagram of the modes as they are; OUT=file
 	@$(BIN)/python -m doors.commands diagram
 
 # With T only the files that have it in their text or name are collected; all, if none has.
@@ -57,9 +57,6 @@ check: $(READY) ## all that CI checks: lint, types, import rules, tests
 format: $(READY) ## mend layout and imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-readme: $(READY) ## write the generated parts of README.md and docs/: tables, state diagram
-	@$(BIN)/python -m doors.commands readme
 
 bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input with Anthropic's cache against without
 	@$(BIN)/python -m benchmarks.steps

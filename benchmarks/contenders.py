@@ -26,7 +26,7 @@ from langgraph.pregel import Pregel
 from graph.agent import build_agent
 from graph.deps import AgentDeps
 from graph.models.loading import Models
-from modes.catalog import load_catalog
+from tests.harness.modes import load_catalog
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 

@@ -21,7 +21,7 @@ from graph.agent import Agent, build_agent
 from graph.configuration.loading import AgentLoader
 from graph.settings import Settings
 from graph.state import Input
-from modes.catalog import load_catalog
+from tests.harness.modes import load_catalog
 
 MODE = """
   - slug: m-{number}

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from modes.catalog import load_catalog
+from tests.harness.modes import load_catalog
 from tools.deps import Commands
 from tools.processes.sandboxes import NoSandbox, find_sandbox
 from tools.toolbox import Toolbox, build_toolbox

@@ -1,4 +1,4 @@
-"""The state of a thread, and what a run's input may hold."""
+"""The state of a thread, and what a run's input may contain."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -30,7 +30,7 @@ class Remembered(TypedDict):
     exact: bool
     """Whether ``pattern`` is one command or file, to be taken literally."""
     digest: str
-    """Of the mode and the workspace it was given in; it holds in no other."""
+    """Of the mode and the workspace it was given in; it applies in no other."""
     when: str
 
 
@@ -145,7 +145,7 @@ class RoutingState(TypedDict):
 
 
 class ActTask(RoutingState):
-    """What one ``act`` task gets. ``plan`` holds the batches after its own."""
+    """What one ``act`` task gets. ``plan`` has the batches after its own."""
 
     planned: Planned
     is_lead: bool

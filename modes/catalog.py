@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from modes.errors import ModeFileError, UnknownModeError
-from modes.files.modes_file import ModesFile, parse_mode
-from modes.mode import Level, Mode, Origin, SourcedPermissions
+from modes.files.modes_file import ModesFile
+from modes.mode import Level, Mode, SourcedPermissions
 
 BUILT_IN = Path(__file__).parent
 
@@ -45,7 +45,7 @@ def layer_modes(
 ) -> Catalog:
     """A catalog in which a later mode replaces an earlier one of the same slug completely.
 
-    What the user denied stays denied: by ``user_rules``, which hold for every mode, and by every
+    What the user denied stays denied: by ``user_rules``, which apply to every mode, and by every
     global mode of the slug, even one that was replaced.
     """
     everywhere = tuple(user_rules)
@@ -53,8 +53,8 @@ def layer_modes(
     denials: dict[str, tuple[SourcedPermissions, ...]] = {}
     for mode in modes:
         by_slug[mode.slug] = mode
-        if mode.origin.level is Level.GLOBAL and mode.permissions:
-            own = SourcedPermissions(mode.permissions, mode.origin.file)
+        if mode.level is Level.GLOBAL and mode.permissions:
+            own = SourcedPermissions(mode.permissions, mode.file)
             denials[mode.slug] = (*denials.get(mode.slug, ()), own)
     effective = (
         mode.model_copy(
@@ -63,23 +63,6 @@ def layer_modes(
         for slug, mode in by_slug.items()
     )
     return Catalog(effective, default)
-
-
-def load_catalog(default: str = "ask", folder: Path = BUILT_IN) -> Catalog:
-    """The clone's own modes alone; raises ``ModeFileError`` and ``UnknownModeError``."""
-    return Catalog(read_built_in(folder), default)
-
-
-def read_built_in(folder: Path = BUILT_IN) -> Iterator[Mode]:
-    """Read every ``*.yaml`` in ``folder``, one mode each; raises ``ModeFileError``."""
-    for file in sorted(folder.glob("*.yaml")):
-        name = f"{folder.name}/{file.name}"
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ModeFileError(f"{name}: cannot be read: {error}") from error
-        for mode in with_origin(parse_mode(text, name), Origin(Level.BUILT_IN, name)):
-            yield with_prompt(mode, folder)
 
 
 def with_prompt(mode: Mode, folder: Path) -> Mode:
@@ -99,7 +82,6 @@ def prompts_of(folder: Path) -> Path:
     return folder.parent / "prompts"
 
 
-def with_origin(file: ModesFile, origin: Origin) -> Iterator[Mode]:
+def with_source(file: ModesFile, level: Level, name: str) -> tuple[Mode, ...]:
     """The modes of a file, with where they come from."""
-    for mode in file.modes:
-        yield Mode(**dict(mode), origin=origin)
+    return tuple(Mode(**dict(mode), level=level, file=name) for mode in file.modes)

@@ -89,4 +89,4 @@ class InvalidInputError(UserError):
 
 
 class ProviderError(UserError):
-    """The model's provider failed; the text holds what it said."""
+    """The model's provider failed; the text says what it answered."""

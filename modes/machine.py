@@ -98,7 +98,7 @@ class Machine:
         # No slug has an underscore, so a name with one is free.
         taken = {*taken, *_NODES.values()}
         self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
-        self._class = _chart(catalog)
+        self._class = _build_chart(catalog)
         # The model object on which a chart finds, and leaves, its state.
         self._seat = SimpleNamespace(state=self._raw(Configuration(catalog.default, Phase.IDLE)))
         self._chart = self._class(self._seat)
@@ -192,7 +192,7 @@ def _to(slug: str) -> str:
     return f"to_mode:{slug}"  # a blank would make two events of it
 
 
-def _chart(catalog: Catalog) -> type[StateChart[Any]]:
+def _build_chart(catalog: Catalog) -> type[StateChart[Any]]:
     # Ids are m_0, m_1, ...: a slug can collide with an attribute of the chart.
     ids = {slug: f"m_{number}" for number, slug in enumerate(catalog)}
     modes: dict[str, Any] = {

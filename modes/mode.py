@@ -141,25 +141,18 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a mode comes from."""
-
-    level: Level = Level.BUILT_IN
-    file: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SourcedPermissions:
     """Permissions, and where they come from: a modes file or the user's configuration."""
 
     rules: Rules
-    origin: str
+    source: str
 
 
 class Mode(ModeText):
     """A mode in effect: what its file says, and what a file cannot say about itself."""
 
-    origin: Origin = Origin()
+    level: Level = Level.BUILT_IN
+    file: str = ""
     how_to_work: str = Field("", exclude=True)
     """A built-in mode's part of the prompt, from its Markdown file."""
     denials: tuple[SourcedPermissions, ...] = ()
@@ -170,7 +163,7 @@ class Mode(ModeText):
     @property
     def own_rules(self) -> SourcedPermissions:
         """The mode's permissions, and the file that they are in."""
-        return SourcedPermissions(self.permissions, self.origin.file)
+        return SourcedPermissions(self.permissions, self.file)
 
     @cached_property
     def digest(self) -> str:

@@ -155,7 +155,7 @@ def _check_denials(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdi
     possible = None
     for user in mode.denials:
         match, pattern = find_denial(user.rules, tool, subject)
-        rule = f"rule {pattern!r} for {tool.name} in {user.origin}"
+        rule = f"rule {pattern!r} for {tool.name} in {user.source}"
         if match == "yes":
             return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
         if match == "maybe":
@@ -193,18 +193,18 @@ def _apply_rules(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict
     for rules in (mode.own_rules, *mode.defaults):
         found = find_ruling(rules.rules, tool, subject)
         if found is not None:
-            is_own = rules == mode.own_rules and mode.origin.level is Level.BUILT_IN
-            by_rule = _apply_ruling(mode, tool, found, rules.origin)
+            is_own = rules == mode.own_rules and mode.level is Level.BUILT_IN
+            by_rule = _apply_ruling(mode, tool, found, rules.source)
             return replace(by_rule, is_read_only=is_own and tool.effect.runs_programs)
     return None
 
 
-def _apply_ruling(mode: Mode, tool: ToolSpec, found: Ruling, origin: str) -> Verdict:
-    rule = f"rule {found.pattern!r} for {tool.name}" + (f" in {origin}" if origin else "")
+def _apply_ruling(mode: Mode, tool: ToolSpec, found: Ruling, source: str) -> Verdict:
+    rule = f"rule {found.pattern!r} for {tool.name}" + (f" in {source}" if source else "")
     if found.kind == "deny":
         return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
     if found.kind == "allow" and tool.effect.runs_programs and not tool.sandboxed:
-        return Verdict("ask", f"{NO_SANDBOX}; the {rule} holds in a sandbox only")
+        return Verdict("ask", f"{NO_SANDBOX}; the {rule} applies only in a sandbox")
     if not found.is_certain:
         return Verdict("ask", f"a part of it may fall under the {rule}")
     return Verdict(found.kind, rule)

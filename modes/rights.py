@@ -10,11 +10,11 @@ from modes.toolspec import ToolSpec
 def list_free_commands(mode: Mode, tool: ToolSpec) -> list[str]:
     """The read-only commands that a mode may run although it lacks the tool's group.
 
-    Only the clone's own modes have such rules, and they hold only in the sandbox.
+    Only the clone's own modes have such rules, and they apply only in the sandbox.
     """
     if tool.group is None or mode.grant(tool.group) is not None:
         return []
-    if not tool.sandboxed or mode.origin.level is not Level.BUILT_IN:
+    if not tool.sandboxed or mode.level is not Level.BUILT_IN:
         return []
     return [line for line, kind in mode.permissions.get(tool.name, {}).items() if kind == "allow"]
 
@@ -40,5 +40,5 @@ def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
         for tool in editing:
             for pattern, kind in rules.rules.get(tool, {}).items():
                 if kind in kinds:
-                    return f"there is the rule {pattern!r} for {tool} in {rules.origin}"
+                    return f"there is the rule {pattern!r} for {tool} in {rules.source}"
     return None

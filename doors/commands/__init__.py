@@ -1,4 +1,4 @@
-"""What ``make`` runs: dev, doctor, modes, trust, diagram, readme, clean-data.
+"""What ``make`` runs: dev, doctor, modes, trust, diagram, clean-data.
 
 Each module's ``main`` gives the lines to print; ``__main__`` has their options. Guarantees that
 a command prints all or only an error. Imports all the rest; only the Makefile and the tests
@@ -11,6 +11,5 @@ __all__ = (  # the public modules
     "diagram",
     "doctor",
     "modes",
-    "readme",
     "trust",
 )

@@ -28,7 +28,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "print what each mode may do with each tool, and who says so",
         {"mode=SLUG": "only this mode", "prompt": "the system prompt of each mode as well"},
     ),
-    "readme": ("write the generated parts of README.md and docs/", {}),
     "trust": (
         "show the modes and rules that a workspace brings, and trust them",
         {

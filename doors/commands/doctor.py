@@ -21,45 +21,45 @@ def main() -> Iterator[str]:
     yield f"workspace  {settings.workspace}"
     yield f"approvals  {settings.approvals}"
     yield ""
-    yield from _files()
-    yield from _commands(settings)
-    yield from _modes(deps)
-    yield from _door(settings)
+    yield from _check_files()
+    yield from _check_commands(settings)
+    yield from _check_modes(deps)
+    yield from _check_server(settings)
 
 
-def _row(kind: str, what: str, *more: str) -> str:
+def _say(kind: str, what: str, *more: str) -> str:
     return "\n".join([f"{kind:<7} {what}", *(f"        {line}" for line in more)])
 
 
-def _files() -> Iterator[str]:
+def _check_files() -> Iterator[str]:
     by = "by the kernel (openat2)" if kernel_opens() else "name by name; no openat2 here"
-    yield _row(YES, f"files are opened below the workspace, no link followed: {by}")
+    yield _say(YES, f"files are opened below the workspace, no link followed: {by}")
     found = find_version()
     if found:
-        yield _row(YES, f"searches take linear time: {found}")
+        yield _say(YES, f"searches take linear time: {found}")
         if can_confine():
-            yield _row(YES, "  the kernel confines rg to the folder it searches (Landlock)")
+            yield _say(YES, "  the kernel confines rg to the folder it searches (Landlock)")
         else:
-            yield _row(PART, "  slowly: there is no Landlock here, so every file is opened for rg")
+            yield _say(PART, "  slowly: there is no Landlock here, so every file is opened for rg")
     else:
-        yield _row(
+        yield _say(
             NO, "search_files: the rg program is missing; run `make clean`, then `make test`"
         )
 
 
-def _commands(settings: Settings) -> Iterator[str]:
+def _check_commands(settings: Settings) -> Iterator[str]:
     limits = f"{settings.command_memory} MiB, {settings.command_processes} processes"
-    yield _row(YES, f"commands are limited: {limits}, {MAX_SECONDS} s")
+    yield _say(YES, f"commands are limited: {limits}, {MAX_SECONDS} s")
     sandbox = choose_sandbox(settings)
     if isinstance(sandbox, NoSandbox):
         text = f"commands run without a sandbox, and every one asks: {sandbox.problem}"
-        yield _row(NO, text, *sandbox.remedies, _OPEN)
+        yield _say(NO, text, *sandbox.remedies, _OPEN)
         return
     for check in sandbox.check(settings.workspace.resolve()):
-        yield _row(check.status, check.text, *check.details)
+        yield _say(check.status, check.text, *check.details)
 
 
-def _modes(deps: AgentDeps) -> Iterator[str]:
+def _check_modes(deps: AgentDeps) -> Iterator[str]:
     """Whether commands can change the workspace in modes that may not edit every file."""
     for slug in deps.catalog:
         restriction = deps.edit_restriction(slug)
@@ -67,18 +67,18 @@ def _modes(deps: AgentDeps) -> Iterator[str]:
             continue
         if deps.toolbox.sandbox is None:
             text = f"commands in {slug} mode can change the workspace, if you approve them"
-            yield _row(NO, text, f"although {restriction}")
+            yield _say(NO, text, f"although {restriction}")
         else:
             text = f"commands in {slug} mode cannot change the workspace"
-            yield _row(YES, text, restriction)
+            yield _say(YES, text, restriction)
 
 
-def _door(settings: Settings) -> Iterator[str]:
-    yield _row(YES, "other web pages cannot use the dev server: Host, Origin and body are checked")
+def _check_server(settings: Settings) -> Iterator[str]:
+    yield _say(YES, "other web pages cannot use the dev server: Host, Origin and body are checked")
     if settings.tokens:
-        yield _row(YES, f"the server on {settings.listen} asks for a token")
+        yield _say(YES, f"the server on {settings.listen} asks for a token")
     else:
-        yield _row(
+        yield _say(
             PART,
             "any program of this machine can use the dev server, other machines cannot",
             "set AUTH_TOKEN to ask for a token",

@@ -26,27 +26,27 @@ def main(mode: str | None = None, *, prompt: bool = False) -> Iterator[str]:
     yield from (f"workspace  {settings.workspace}", f"approvals  {settings.approvals}", *notices)
     for one in chosen:
         yield ""
-        yield from _mode(deps, one, settings.approvals)
+        yield from _describe_mode(deps, one, settings.approvals)
         if prompt:
             text = deps.bound_model(one.slug).prompt.text
             yield from (f"  | {line}" for line in text.splitlines())
 
 
-def _mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
+def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
     default = ", the default" if mode.slug == deps.catalog.default else ""
-    yield f"{mode.slug}  {mode.name}  ({mode.origin.level}: {mode.origin.file}{default})"
+    yield f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
     yield f"  model {mode.model or deps.models.default}"
     if rules := deps.prompt_rules(mode.slug):
         yield f"  rules of the workspace: {len(rules)} characters"
     for tool in deps.toolbox.specs:
         found = verdict(mode, tool, None, approvals)
-        why = _source(mode, tool, found.reason) + _reach(deps, mode, tool, found.kind)
-        yield _row(tool.name, "deny" if list_free_commands(mode, tool) else found.kind, why)
+        why = _explain(mode, tool, found.reason) + _explain_reach(deps, mode, tool, found.kind)
+        yield _say(tool.name, "deny" if list_free_commands(mode, tool) else found.kind, why)
         if found.kind != "deny":
-            yield from _rules(mode, tool.name)
+            yield from _list_rules(mode, tool.name)
 
 
-def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
+def _explain(mode: Mode, tool: ToolSpec, reason: str) -> str:
     grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is not None and grant is None:
         alone = ", but for what is listed" if list_free_commands(mode, tool) else ""
@@ -55,7 +55,7 @@ def _source(mode: Mode, tool: ToolSpec, reason: str) -> str:
     return f"{reason}{limit}"
 
 
-def _reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
+def _explain_reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
     """Whether a command is held to what the mode may edit."""
     restriction = deps.edit_restriction(mode.slug)
     if not tool.effect.runs_programs or kind == "deny" or restriction is None:
@@ -64,28 +64,28 @@ def _reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
     return f"; it {changes}: {restriction}"
 
 
-def _rules(mode: Mode, tool: str) -> Iterator[str]:
+def _list_rules(mode: Mode, tool: str) -> Iterator[str]:
     """The rules for single calls; later ones win, and the user's denials over all others."""
-    denied = [(rules.origin, _select(rules.rules.get(tool, {}), "deny")) for rules in mode.denials]
+    denied = [(rules.source, _select(rules.rules.get(tool, {}), "deny")) for rules in mode.denials]
     always = {pattern for _, patterns in denied for pattern in patterns}
     for rules in mode.defaults:
-        yield from _patterns(_select(rules.rules.get(tool, {}), "allow", "ask"), rules.origin)
+        yield from _list_patterns(_select(rules.rules.get(tool, {}), "allow", "ask"), rules.source)
     own = mode.permissions.get(tool, {}).items()
     others = {pattern: kind for pattern, kind in own if kind != "deny" or pattern not in always}
-    yield from _patterns(others, mode.origin.file)
-    for origin, patterns in denied:
-        yield from _patterns(patterns, f"{origin}, always")
+    yield from _list_patterns(others, mode.file)
+    for source, patterns in denied:
+        yield from _list_patterns(patterns, f"{source}, always")
 
 
 def _select(rules: Mapping[str, Kind], *kinds: Kind) -> dict[str, Kind]:
     return {pattern: kind for pattern, kind in rules.items() if kind in kinds}
 
 
-def _patterns(rules: Mapping[str, Kind], origin: str) -> Iterator[str]:
+def _list_patterns(rules: Mapping[str, Kind], source: str) -> Iterator[str]:
     for kind, group in groupby(rules.items(), key=lambda item: item[1]):
         patterns = ", ".join(to_one_line(repr(pattern)) for pattern, _ in group)
-        yield f"    {kind:<5} {patterns}  ({origin})"
+        yield f"    {kind:<5} {patterns}  ({source})"
 
 
-def _row(name: str, kind: str, why: str) -> str:
+def _say(name: str, kind: str, why: str) -> str:
     return f"  {name:<22} {kind:<6} {why}"

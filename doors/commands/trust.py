@@ -6,9 +6,9 @@ from graph.configuration.project_files import ProjectFiles, read_project
 from graph.configuration.sources import check_modes
 from graph.configuration.trust import TrustFile, find_differences
 from graph.settings import load_settings
-from modes.catalog import with_origin
+from modes.catalog import with_source
 from modes.files.modes_file import parse_modes
-from modes.mode import Level, Mode, Origin
+from modes.mode import Level, Mode
 from modes.plain_text import escape_invisible, to_one_line
 from tools.toolbox import tool_specs
 from tools.workspace.workspace import Workspace
@@ -31,7 +31,7 @@ def main(*, show: bool = False, revoke: bool = False) -> Iterator[str]:
     else:
         before = trust.trusted(workspace.root)
         yield f"trusted in {workspace.root}, until one of them changes:"
-        yield from _contents(files, workspace)
+        yield from _list_contents(files, workspace)
         if before is not None:
             changed = find_differences(before, files.digests) or ["nothing"]
             yield f"changed since it was last trusted: {', '.join(changed)}"
@@ -43,26 +43,26 @@ def _show(files: ProjectFiles) -> Iterator[str]:
     for name, text in files.texts.items():
         yield f"{name}:"
         yield from (f"  | {escape_invisible(line.expandtabs())}" for line in text.splitlines())
-    yield from _problems(files)
+    yield from _list_problems(files)
 
 
-def _contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
+def _list_contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
     for name, text in files.texts.items():
         yield f"  {name} ({len(text)} characters)"
         if name in files.modes:
-            modes = tuple(with_origin(parse_modes(text, name), Origin(Level.PROJECT, name)))
+            modes = with_source(parse_modes(text, name), Level.PROJECT, name)
             check_modes(modes, tool_specs(workspace))
             for mode in modes:
-                yield from _mode(mode)
-    yield from _problems(files)
+                yield from _describe_mode(mode)
+    yield from _list_problems(files)
 
 
-def _problems(files: ProjectFiles) -> Iterator[str]:
+def _list_problems(files: ProjectFiles) -> Iterator[str]:
     for name, problem in files.problems.items():
         yield f"  {to_one_line(name)}: left out: {to_one_line(problem)}"
 
 
-def _mode(mode: Mode) -> Iterator[str]:
+def _describe_mode(mode: Mode) -> Iterator[str]:
     groups = ", ".join(
         grant.group + (f" on files that match '{grant.file_regex}'" if grant.file_regex else "")
         for grant in mode.groups

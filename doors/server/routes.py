@@ -67,14 +67,14 @@ _ROUTES = {
 }
 
 
-def _pattern(route: str) -> re.Pattern[str]:
+def _compile(route: str) -> re.Pattern[str]:
     parts = re.split(r"\{(\w+)\}", route)
     return re.compile(
         "".join(_FIELDS[part] if place % 2 else re.escape(part) for place, part in enumerate(parts))
     )
 
 
-_KNOWN = [(_pattern(route), frozenset(methods.split())) for route, methods in _ROUTES.items()]
+_KNOWN = [(_compile(route), frozenset(methods.split())) for route, methods in _ROUTES.items()]
 
 
 def is_known(method: str, path: str) -> bool:

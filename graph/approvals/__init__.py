@@ -1,4 +1,4 @@
-"""Whether a call may run, what a person is asked, and what their decision holds for.
+"""Whether a call may run, what a person is asked, and what their decision applies to.
 
 Guarantees that a decision answers one question, and that an approval runs these arguments in this
 thread, mode and workspace once. Imports ``graph.deps`` and ``graph.messages``; the nodes and the

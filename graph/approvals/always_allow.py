@@ -1,6 +1,6 @@
 """Remembered approvals: a person's "always allow this", for one tool and a pattern or one call.
 
-Each holds in the thread, mode and workspace in which it was given. It stops holding once the mode's
+Each applies in the thread, mode and workspace in which it was given, until the mode's
 definition or the user's rules change.
 """
 

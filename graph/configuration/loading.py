@@ -3,7 +3,7 @@
 import logging
 from dataclasses import replace
 
-from graph.configuration.sources import Loaded, Sources
+from graph.configuration.sources import LoadedFiles, Sources
 from graph.deps import AgentDeps, StartedCalls
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
@@ -49,7 +49,7 @@ class AgentLoader:
         self._commands = build_commands(settings)
         self._models = Models(settings.model, settings.context_window, settings.cache_ttl)
         self._started_calls = started_calls or StartedCalls()
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedFiles | None = None
         self._has_failed = False
         self._sources = Sources(settings, self._workspace)
 
@@ -60,10 +60,10 @@ class AgentLoader:
         for slug in loaded.catalog:
             mode = loaded.catalog[slug]
             if problem := self._models.problem(mode.model):
-                notices.append(f"{mode.origin.file}: mode {slug!r} cannot be used: {problem}")
+                notices.append(f"{mode.file}: mode {slug!r} cannot be used: {problem}")
         if ROOT.is_relative_to(self._workspace.root):
             notices.append(
-                "the workspace holds this very clone: the agent can edit its own code and gates"
+                "the workspace contains this very clone: the agent can edit its own code and gates"
             )
         return AgentDeps(
             loaded.catalog,
@@ -78,7 +78,7 @@ class AgentLoader:
             self._started_calls,
         )
 
-    def _load(self) -> Loaded:
+    def _load(self) -> LoadedFiles:
         try:
             loaded = self._sources.load()
         except Exception as error:

@@ -100,7 +100,7 @@ def read_project(workspace: Workspace) -> ProjectFiles:
     texts: dict[str, str] = {}
     problems: dict[str, str] = {}
     names = [name for name in (*MODES_FILES, AGENTS) if os.path.lexists(workspace.root / name)]
-    entries = list(islice(_rule_entries(workspace, problems), MAX_ENTRIES + 1))
+    entries = list(islice(_list_rule_entries(workspace, problems), MAX_ENTRIES + 1))
     files = [entry for entry in entries if not entry.endswith("/")]
     if len(entries) > MAX_ENTRIES:
         problems["rules"] = f"more than {MAX_ENTRIES} files and folders; all are left out"
@@ -129,32 +129,30 @@ def _read(workspace: Workspace, name: str) -> str:
     return workspace.read(workspace.resolve(name), MAX_FILE_BYTES)
 
 
-def _rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
+def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
     """The folders of rules and all that is in them, except hidden files and folders."""
     for editor in EDITORS:
         if (workspace.root / editor).is_symlink():
             problems[editor] = "is a link, which is not followed here"
         elif (workspace.root / editor).is_dir():
-            for entry in _listed(workspace, editor, problems):
+            for entry in _list(workspace, editor, problems):
                 if re.fullmatch(r"rules(-[A-Za-z0-9-]+)?/", entry.removeprefix(f"{editor}/")):
                     yield entry
-                    yield from _below(workspace, entry, problems, 1)
+                    yield from _walk(workspace, entry, problems, 1)
 
 
-def _below(
-    workspace: Workspace, folder: str, problems: dict[str, str], depth: int
-) -> Iterator[str]:
+def _walk(workspace: Workspace, folder: str, problems: dict[str, str], depth: int) -> Iterator[str]:
     if depth > MAX_DEPTH:
         problems[folder] = f"is more than {MAX_DEPTH} folders deep"
         return
-    for entry in _listed(workspace, folder, problems):
+    for entry in _list(workspace, folder, problems):
         if not entry.removeprefix(folder).startswith("."):
             yield entry
             if entry.endswith("/"):
-                yield from _below(workspace, entry, problems, depth + 1)
+                yield from _walk(workspace, entry, problems, depth + 1)
 
 
-def _listed(workspace: Workspace, folder: str, problems: dict[str, str]) -> list[str]:
+def _list(workspace: Workspace, folder: str, problems: dict[str, str]) -> list[str]:
     try:
         return list(workspace.list_entries(workspace.resolve(folder), recursive=False))
     except (ToolFailedError, InvalidCallError) as error:

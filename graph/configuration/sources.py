@@ -15,10 +15,10 @@ from graph.configuration.trust import TrustFile, find_differences
 from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
 from graph.settings import Settings
-from modes.catalog import Catalog, layer_modes, prompts_of, with_origin, with_prompt
+from modes.catalog import Catalog, layer_modes, prompts_of, with_prompt, with_source
 from modes.errors import ConfigurationError, ModeFileError
 from modes.files.modes_file import ModesFile, parse_mode, parse_modes, parse_permissions
-from modes.mode import Level, Mode, Origin, SourcedPermissions
+from modes.mode import Level, Mode, SourcedPermissions
 from modes.plain_text import to_one_line
 from modes.rules.matching import EVERY
 from modes.rules.permissions import Kind, Rules, check_permissions
@@ -34,7 +34,7 @@ PERMISSIONS = "permissions.yaml"
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedFiles:
     """What was loaded, all sources merged."""
 
     catalog: Catalog
@@ -58,7 +58,7 @@ class Sources:
         self._watch = Watch()
         self._notices: list[str] = []
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedFiles:
         """Read everything.
 
         Raises ``ConfigurationError`` where the default mode has never been among the
@@ -77,7 +77,7 @@ class Sources:
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
         self._notices += _check_prompt_rules(self._project, catalog)
         notices = tuple(to_one_line(notice, 1000) for notice in self._notices)
-        return Loaded(catalog, self._project, notices)
+        return LoadedFiles(catalog, self._project, notices)
 
     def have_changed(self) -> bool:
         """Whether a file may have changed since ``load``."""
@@ -104,8 +104,8 @@ class Sources:
         )
         real = [file.resolve() for file in files]
         inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
-        # Where the workspace is such a folder itself, or holds a link that leads to one and that a
-        # command could turn, nothing in it is for the agent to edit.
+        # Where the workspace is such a folder itself, or contains a link to one, which a command
+        # could turn, nothing in it is for the agent to edit.
         steps = (step for file in files for step in (file, *file.parents) if step.is_symlink())
         if any(step.parent.resolve().is_relative_to(root) for step in steps):
             inside.append(".")
@@ -134,7 +134,7 @@ class Sources:
         try:
             text = read_user_file(file)
             rules = {} if text is None else parse_permissions(text, str(file))
-            with _naming(str(file)):
+            with _name_source(str(file)):
                 check_permissions(rules, self._specs)
             self._permissions = rules
         except ModeFileError as error:
@@ -178,26 +178,30 @@ class Sources:
         """The modes of all files, lowest precedence first."""
         folder = self._settings.modes_folder
         for file in sorted(folder.glob("*.yaml")):
-            origin = Origin(Level.BUILT_IN, f"{folder.name}/{file.name}")
-            for mode in self._modes_of(origin, file, parse_mode):
+            name = f"{folder.name}/{file.name}"
+            for mode in self._load_modes(Level.BUILT_IN, name, file, parse_mode):
                 yield with_prompt(mode, folder)
         for name in GLOBAL_FILES:
             file = self._settings.config_folder / name
-            yield from self._modes_of(Origin(Level.GLOBAL, str(file)), file, parse_modes)
+            yield from self._load_modes(Level.GLOBAL, str(file), file, parse_modes)
         for name, text in self._project.modes.items():
-            yield from self._modes_of(Origin(Level.PROJECT, name), text, parse_modes)
+            yield from self._load_modes(Level.PROJECT, name, text, parse_modes)
 
-    def _modes_of(
-        self, origin: Origin, content: Path | str, parse: Callable[[str, str], ModesFile]
+    def _load_modes(
+        self,
+        level: Level,
+        name: str,
+        content: Path | str,
+        parse: Callable[[str, str], ModesFile],
     ) -> tuple[Mode, ...]:
-        key = f"{origin.level}: {origin.file}"
+        key = f"{level}: {name}"
         try:
             text = read_user_file(content) if isinstance(content, Path) else content
             if text is None:
                 self._modes.pop(key, None)
                 return ()
-            parsed = parse(text, origin.file)
-            modes = tuple(with_origin(parsed, origin))
+            parsed = parse(text, name)
+            modes = with_source(parsed, level, name)
             check_modes(modes, self._specs)
         except ModeFileError as error:
             before = self._modes.get(key, ())
@@ -219,16 +223,16 @@ def check_modes(modes: Iterable[Mode], specs: Iterable[ToolSpec]) -> None:
         for grant in mode.groups:
             if grant.group not in GROUPS:
                 raise ModeFileError(
-                    f"{mode.origin.file}: mode {mode.slug!r}: groups: unknown group "
+                    f"{mode.file}: mode {mode.slug!r}: groups: unknown group "
                     f"{to_one_line(grant.group, 100)!r}; the groups are: {', '.join(GROUPS)} "
                     "(tools/__init__.py lists them)"
                 )
-        with _naming(f"{mode.origin.file}: mode {mode.slug!r}: permissions"):
+        with _name_source(f"{mode.file}: mode {mode.slug!r}: permissions"):
             check_permissions(mode.permissions, specs)
 
 
 @contextmanager
-def _naming(where: str) -> Iterator[None]:
+def _name_source(where: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:

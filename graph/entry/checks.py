@@ -1,4 +1,4 @@
-"""Checks of what is written into a thread from outside, and of what an older thread holds."""
+"""Checks of what is written into a thread from outside, and of what an older thread contains."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum

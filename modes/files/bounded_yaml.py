@@ -34,7 +34,7 @@ def parse_data(text: str, name: str) -> Any:
             f"{name}: the file has {len(text)} characters; {MAX_CHARACTERS} are the limit"
         )
     try:
-        data = _json(text) if text.lstrip().startswith("{") else _yaml(text)
+        data = _parse_json(text) if text.lstrip().startswith("{") else _parse_yaml(text)
         json.dumps(data, ensure_ascii=False).encode()  # half a character cannot be stored
     except (json.JSONDecodeError, yaml.YAMLError) as error:
         raise ModeFileError(f"{name}: neither YAML nor JSON: {to_one_line(str(error))}") from error
@@ -47,19 +47,19 @@ class _UnfitError(Exception):
     """Text that parses and is refused nevertheless."""
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(
-            text, object_pairs_hook=_once, parse_int=str, parse_float=str, parse_constant=str
+            text, object_pairs_hook=_build_dict, parse_int=str, parse_float=str, parse_constant=str
         )
     except json.JSONDecodeError as error:
         try:
-            return _yaml(text)  # a flow mapping of YAML begins with a brace too
+            return _parse_yaml(text)  # a flow mapping of YAML begins with a brace too
         except yaml.YAMLError:
             raise error from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     _refuse_twice(key for key, _ in pairs)
     return dict(pairs)
 
@@ -72,14 +72,14 @@ def _refuse_twice(keys: Iterable[str]) -> None:
         seen.add(key)
 
 
-def _yaml(text: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     _refuse_size(text)
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
         if node is None:
             return None
-        _values(node, {}, 0)
+        _count_values(node, {}, 0)
         return loader.construct_document(node)
     finally:
         loader.dispose()
@@ -98,7 +98,7 @@ def _refuse_size(text: str) -> None:
             raise _UnfitError(f"more than {MAX_VALUES} values")
 
 
-def _values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
+def _count_values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
     """How many values the node stands for, every use of an alias counted; long text is several."""
     if depth > MAX_DEPTH:
         raise _UnfitError("an alias refers to itself")
@@ -109,9 +109,9 @@ def _values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
         total += len(node.value) // 10
     elif isinstance(node, yaml.MappingNode):
         _refuse_twice(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        total += sum(_values(part, seen, depth + 1) for pair in node.value for part in pair)
+        total += sum(_count_values(part, seen, depth + 1) for pair in node.value for part in pair)
     elif isinstance(node, yaml.SequenceNode):
-        total += sum(_values(part, seen, depth + 1) for part in node.value)
+        total += sum(_count_values(part, seen, depth + 1) for part in node.value)
     if total > MAX_VALUES:
         raise _UnfitError(f"more than {MAX_VALUES} values, aliases written out")
     seen[id(node)] = total

@@ -1,8 +1,8 @@
 """Reading modes files, whose text may be hostile.
 
-``.kilocodemodes``, ``.roomodes`` and the user's ``custom_modes.yaml`` hold a list of modes under
-``customModes``, as YAML or JSON; a file in the clone's ``modes/`` holds one. The user's
-``permissions.yaml`` holds rules for every mode.
+``.kilocodemodes``, ``.roomodes`` and the user's ``custom_modes.yaml`` have a list of modes under
+``customModes``, as YAML or JSON; a file in the clone's ``modes/`` has one. The user's
+``permissions.yaml`` has rules for every mode.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,23 +45,23 @@ def parse_modes(text: str, name: str) -> ModesFile:
     if data is None:
         raise ModeFileError(f"{name}: the file is empty")
     if not isinstance(data, dict) or list(data) != ["customModes"]:
-        found = f"the keys {_shown(list(data))}" if isinstance(data, dict) else _shown(data)
+        found = f"the keys {_shorten(list(data))}" if isinstance(data, dict) else _shorten(data)
         raise ModeFileError(f"{name}: the only top-level key must be 'customModes' (got {found})")
     entries = data["customModes"]
     if not isinstance(entries, list) or len(entries) > MAX_MODES:
         raise ModeFileError(
-            f"{name}: customModes is a list of at most {MAX_MODES} modes (got {_shown(entries)})"
+            f"{name}: customModes is a list of at most {MAX_MODES} modes (got {_shorten(entries)})"
         )
     dropped: dict[str, list[str]] = {}
     modes: dict[str, ModeText] = {}
     for number, entry in enumerate(entries):
-        mode = _mode(entry, name, f"customModes.{number}", dropped)
+        mode = _parse_mode(entry, name, f"customModes.{number}", dropped)
         if mode.slug in modes:
             raise ModeFileError(
                 f"{name}: two modes have the slug {mode.slug!r}; rename or remove one of them"
             )
         modes[mode.slug] = mode
-    return ModesFile(tuple(modes.values()), _warnings(name, dropped))
+    return ModesFile(tuple(modes.values()), _list_warnings(name, dropped))
 
 
 def parse_mode(text: str, name: str) -> ModesFile:
@@ -70,7 +70,7 @@ def parse_mode(text: str, name: str) -> ModesFile:
     if data is None:
         raise ModeFileError(f"{name}: the file is empty")
     dropped: dict[str, list[str]] = {}
-    return ModesFile((_mode(data, name, "", dropped),), _warnings(name, dropped))
+    return ModesFile((_parse_mode(data, name, "", dropped),), _list_warnings(name, dropped))
 
 
 def parse_permissions(text: str, name: str) -> Rules:
@@ -78,29 +78,31 @@ def parse_permissions(text: str, name: str) -> Rules:
     try:
         return _RULES.validate_python(with_patterns(parse_data(text, name) or {}))
     except ValidationError as error:
-        raise ModeFileError(f"{name}: {_problems(error)}") from error
+        raise ModeFileError(f"{name}: {_describe_problems(error)}") from error
 
 
 _RULES: TypeAdapter[dict[str, dict[str, Kind]]] = TypeAdapter(dict[str, dict[str, Kind]])
 
 
-def _mode(entry: Any, name: str, place: str, dropped: dict[str, list[str]]) -> ModeText:
+def _parse_mode(entry: Any, name: str, place: str, dropped: dict[str, list[str]]) -> ModeText:
     slug = entry.get("slug") if isinstance(entry, dict) else None
-    where = f"{name}: mode {_shown(slug)}" if slug else f"{name}: {place}".rstrip(": ")
+    where = f"{name}: mode {_shorten(slug)}" if slug else f"{name}: {place}".rstrip(": ")
     if isinstance(entry, dict):
         for key in OLD_KEYS.keys() & entry.keys():
             dropped.setdefault(f"the key {key!r} is dropped: {OLD_KEYS[key]}", []).append(str(slug))
         known = (*IGNORED_KEYS, *OLD_KEYS)
         entry = {key: value for key, value in entry.items() if key not in known}
         if isinstance(entry.get("groups"), list):
-            entry["groups"] = list(_current(entry["groups"], str(slug), dropped))
+            entry["groups"] = list(_drop_old_groups(entry["groups"], str(slug), dropped))
     try:
         return ModeText.model_validate(entry)
     except ValidationError as error:
-        raise ModeFileError(f"{where}: {_problems(error)}") from error
+        raise ModeFileError(f"{where}: {_describe_problems(error)}") from error
 
 
-def _current(groups: Sequence[Any], slug: str, dropped: dict[str, list[str]]) -> Iterator[Any]:
+def _drop_old_groups(
+    groups: Sequence[Any], slug: str, dropped: dict[str, list[str]]
+) -> Iterator[Any]:
     for group in groups:
         name = group[0] if isinstance(group, list) and group else group
         if isinstance(name, str) and name in OLD_GROUPS:
@@ -110,7 +112,7 @@ def _current(groups: Sequence[Any], slug: str, dropped: dict[str, list[str]]) ->
             yield group
 
 
-def _warnings(name: str, dropped: dict[str, list[str]]) -> tuple[str, ...]:
+def _list_warnings(name: str, dropped: dict[str, list[str]]) -> tuple[str, ...]:
     """One line for each kind of thing that was dropped, not one for each mode."""
     return tuple(
         f"{name}: {what} (in {to_one_line(', '.join(dict.fromkeys(slugs)), MAX_SHOWN)})"
@@ -118,15 +120,15 @@ def _warnings(name: str, dropped: dict[str, list[str]]) -> tuple[str, ...]:
     )
 
 
-def _problems(error: ValidationError) -> str:
+def _describe_problems(error: ValidationError) -> str:
     return "; ".join(
         f"{to_one_line('.'.join(map(str, problem['loc'])), MAX_SHOWN) or 'the mode'}: "
-        f"{_told(problem)} (got {_shown(problem['input'])})"
+        f"{_describe_problem(problem)} (got {_shorten(problem['input'])})"
         for problem in error.errors()[:5]
     )
 
 
-def _told(problem: Any) -> str:
+def _describe_problem(problem: Any) -> str:
     """A problem that pydantic found, in words for somebody who writes a modes file."""
     kind = problem["type"]
     if kind in ("enum", "literal_error"):
@@ -149,5 +151,5 @@ _TEXTS = {
 }
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return to_one_line(repr(value) if not isinstance(value, str) else f"'{value}'", MAX_SHOWN)

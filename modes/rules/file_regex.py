@@ -29,12 +29,12 @@ def check_file_regex(pattern: str) -> None:
             f"the pattern has {len(pattern)} characters; {MAX_CHARACTERS} are the limit"
         )
     if found := _REFUSED.search(pattern):
-        raise ValueError(f"'{pattern[:60]}' may not hold {found[0]!r}")
+        raise ValueError(f"'{pattern[:60]}' may not have {found[0]!r}")
     counts = [int(count) for count in regex.findall(r"\{(\d+)", pattern)]
     if len(pattern) * prod(max(count, 1) for count in counts) > MAX_UNROLLED:
         raise ValueError(f"'{pattern[:60]}' repeats too much: {' x '.join(map(str, counts))} times")
     try:
-        _compiled(pattern)
+        _compile(pattern)
     except (regex.error, RecursionError, MemoryError) as error:
         raise ValueError(f"'{pattern[:60]}' is no regular expression: {error}") from error
 
@@ -47,12 +47,12 @@ def is_found(pattern: str, text: str) -> bool:
     if any(ord(character) < 32 for character in text):
         return False
     try:
-        return _compiled(pattern).search(text, timeout=SECONDS, concurrent=True) is not None
+        return _compile(pattern).search(text, timeout=SECONDS, concurrent=True) is not None
     except (TimeoutError, MemoryError) as error:
         raise SlowPatternError(pattern) from error
 
 
 @lru_cache(maxsize=1000)
-def _compiled(pattern: str) -> regex.Pattern[str]:
+def _compile(pattern: str) -> regex.Pattern[str]:
     # ASCII as in JavaScript, for which these patterns were written.
     return regex.compile(pattern, regex.ASCII)

@@ -15,16 +15,16 @@ def check_glob(pattern: str) -> None:
     if not pattern.strip() or not pattern.isprintable():
         raise ValueError(f"the pattern {pattern!r} is blank or not printable")
     if any(character in pattern for character in "[]\\"):
-        raise ValueError(f"the pattern {pattern!r} may hold '*' and '?', and no '[', ']' or '\\'")
+        raise ValueError(f"the pattern {pattern!r} may have '*' and '?', and no '[', ']' or '\\'")
 
 
 def word_matches(pattern: str, word: str) -> bool:
     """Whether the pattern matches the whole word."""
-    return _compiled(pattern).fullmatch(word) is not None
+    return _compile(pattern).fullmatch(word) is not None
 
 
 @lru_cache(maxsize=5000)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(translate(pattern))  # atomic between its stars: no backtracking
 
 

@@ -1,7 +1,7 @@
 """Permissions: rules for single calls of a tool, by a mode or by the user.
 
     execute_command:            # a tool
-      "git *": ask              # a pattern, and what holds for the calls that match
+      "git *": ask              # a pattern, and what applies to the calls that match
       "git status": allow       # the last match wins
     write_file: deny            # short for {"*": deny}
 
@@ -37,12 +37,12 @@ class Ruling:
 def find_ruling(rules: Rules, tool: ToolSpec, subject: Subject | None) -> Ruling | None:
     """What the last matching rule says; None if none matches.
 
-    Without a subject, what holds for every call of the tool. Where a match is not certain, an
+    Without a subject, what applies to every call of the tool. Where a match is not certain, an
     ``allow`` does not count and anything else asks.
     """
     patterns = rules.get(tool.name, {})
     if subject is None:
-        return _for_every_call(patterns)
+        return _rule_every_call(patterns)
     found = None
     for pattern, kind in patterns.items():
         if kind == "allow":
@@ -77,7 +77,7 @@ def with_patterns(rules: Any) -> Any:
 
 
 def check_permissions(rules: Rules, tools: Iterable[ToolSpec]) -> None:
-    """Raise ``ValueError`` for an unknown tool, and for a rule that can never hold."""
+    """Raise ``ValueError`` for an unknown tool, and for a rule that can never apply."""
     specs = {tool.name: tool for tool in tools}
     for name, patterns in rules.items():
         if name not in specs:
@@ -91,7 +91,7 @@ def check_permissions(rules: Rules, tools: Iterable[ToolSpec]) -> None:
             check_pattern(tool, pattern)
 
 
-def _for_every_call(patterns: Mapping[str, Kind]) -> Ruling | None:
+def _rule_every_call(patterns: Mapping[str, Kind]) -> Ruling | None:
     found = None
     for pattern, kind in patterns.items():
         if pattern == EVERY:

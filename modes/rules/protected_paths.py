@@ -95,9 +95,9 @@ def _looks_secret(name: str) -> bool:
     return _SECRET.search(name) is not None and name not in NO_SECRETS
 
 
-def _pattern(name: str) -> str:
+def _translate(name: str) -> str:
     return re.escape(name).replace(r"\*", "[^/]*")
 
 
 _BELOW = frozenset(name.partition("/")[2] for name in ASK if "/" in name)
-_SECRET = re.compile(rf"(?:^|/)(?:{'|'.join(map(_pattern, SECRETS))})(?:/|$)")
+_SECRET = re.compile(rf"(?:^|/)(?:{'|'.join(map(_translate, SECRETS))})(?:/|$)")

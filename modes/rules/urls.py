@@ -73,12 +73,12 @@ def parse_url(text: str) -> Url:
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"a URL of {len(text)} characters; {MAX_CHARACTERS} are the limit")
     if not text.isprintable() or any(c in text for c in " \\"):
-        raise ValueError("the URL holds a blank, a backslash or a control character")
+        raise ValueError("the URL has a blank, a backslash or a control character")
     parts = urlsplit(text)
     if parts.scheme not in PORTS:
         raise ValueError("the URL does not begin with https:// or http://")
     if "@" in parts.netloc:
-        raise ValueError("the URL holds a user name ('@' before its path)")
+        raise ValueError("the URL has a user name ('@' before its path)")
     port = parts.port  # raises ValueError for one that is no number, or too large
     if parts.netloc.endswith(":") or port == 0:
         raise ValueError("the URL has a ':' with no port behind it, or port 0")
@@ -87,7 +87,7 @@ def parse_url(text: str) -> Url:
         parts.scheme,
         _parse_host(parts.hostname or "", is_ipv6="[" in parts.netloc),
         PORTS[parts.scheme] if port is None else port,
-        _without_dots(_escape(parts.path) or "/"),
+        _resolve_dots(_escape(parts.path) or "/"),
         query,
     )
 
@@ -129,11 +129,11 @@ def _escape(text: str) -> str:
         return character if character in _UNRESERVED else found[0].upper()
 
     if re.search(r"%(?![0-9A-Fa-f]{2})", text):
-        raise ValueError("the URL holds a '%' that begins no escape such as %20")
+        raise ValueError("the URL has a '%' that begins no escape such as %20")
     return quote(_ESCAPE.sub(decode, text), safe="%/:?#[]@!$&'()*+,;=~")
 
 
-def _without_dots(path: str) -> str:
+def _resolve_dots(path: str) -> str:
     """The path with ``.`` and ``..`` resolved; it never leads above the root."""
     names: list[str] = []
     *folders, last = path.split("/")[1:]
@@ -182,12 +182,12 @@ def url_may_match(pattern: str, url: Url) -> Literal["yes", "no", "maybe"]:
     base = parse_url(pattern.removesuffix("*"))
     if url.host != base.host:
         return "no"
-    wanted, given = _folded(base.path), _folded(url.path)
+    wanted, given = _fold(base.path), _fold(url.path)
     is_below = given.startswith(wanted) if pattern.endswith("*") else given == wanted
     if is_below and url.origin == base.origin:
         return "yes"
     return "maybe" if is_below or _UNSURE.search(url.path) else "no"
 
 
-def _folded(path: str) -> str:
+def _fold(path: str) -> str:
     return re.sub("/+", "/", unquote(path)).casefold()

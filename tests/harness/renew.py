@@ -14,7 +14,7 @@ from pathlib import Path
 from graph.settings import ROOT
 
 STEPS = {
-    "tables and diagrams": ("doors.commands", "readme"),
+    "tables and diagrams": ("tests.harness.readme",),
     "figures": ("benchmarks.stats",),
     "snapshots": ("pytest", "-q", "tests/project/test_snapshots.py", "--update-snapshots"),
     "recordings": ("pytest", "-q", "-m", "cassette", "--record"),

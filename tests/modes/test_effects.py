@@ -11,8 +11,8 @@ from graph.settings import ROOT
 from modes.effects import EFFECTS, EffectName, ToolKind
 
 FOLDERS = ("modes", "prompts", "tools", "graph", "doors")
-MAY_NAME_EFFECTS = {"modes/effects.py", "tools/tool.py", "doors/commands/readme.py"}
-"""The table, where tools declare theirs, and the table in README.md."""
+MAY_NAME_EFFECTS = {"modes/effects.py", "tools/tool.py"}
+"""The table, and where tools declare theirs."""
 
 
 def questions(tree: ast.AST) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pytest
 
 from graph.settings import ROOT, Settings
-from modes.catalog import load_catalog
+from tests.harness.modes import load_catalog
 
 NAME = r"[A-Z][\w-]*(?: [A-Z][\w-]*)*"
 IN_MODE = re.compile(rf"({NAME}) mode\b|`([\w-]+)` mode\b|\bmode `([\w-]+)`|\bmode_slug\W+([\w-]+)")

@@ -9,14 +9,14 @@ from typing import Any, get_args
 
 import pytest
 
-from doors.commands.readme import PARTS, main, with_parts
 from graph.approvals.decisions import Decision
 from graph.models.loading import load_model
 from graph.settings import ROOT, Settings, load_settings
-from modes.catalog import load_catalog
 from modes.policy import Approvals, verdict
 from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox
+from tests.harness.readme import PARTS, with_parts
 
 PAGES = {
     str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
@@ -36,21 +36,6 @@ def part(name: str) -> str:
 def test_the_generated_parts_are_up_to_date() -> None:
     for name in PARTS:
         assert with_parts(name, PAGES[name], load_catalog()) == PAGES[name], "run `make renew`"
-
-
-def test_the_generated_parts_are_written(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    for name in PARTS:
-        (tmp_path / name).write_text(PAGES[name])
-    list(main(tmp_path))
-    pages = [(tmp_path / name).read_text() for name in PARTS]
-    assert list(main(tmp_path)) == [f"{name}: up to date" for name in PARTS]
-    empty = re.sub("(<!-- modes -->\n).*?(<!-- /modes -->)", r"\1\2", pages[0], flags=re.S)
-    (tmp_path / "README.md").write_text(empty)
-    assert next(iter(main(tmp_path))) == "README.md: written"
-    assert [(tmp_path / name).read_text() for name in PARTS] == pages
-    with pytest.raises(ValueError, match="0 places for 'modes'"):
-        with_parts("README.md", "", load_catalog())
 
 
 def test_the_readme_is_short() -> None:

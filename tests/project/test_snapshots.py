@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from modes.catalog import load_catalog
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import Conversation, make_agent
+from tests.harness.modes import load_catalog
 from tests.harness.place import JudgedSandbox
 from tests.harness.recording import MODELS
 from tests.provider.script import say

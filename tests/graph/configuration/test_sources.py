@@ -55,7 +55,7 @@ def test_project_over_global_over_built_in(place: UserFolders) -> None:
     deps = place.loader(trust_workspace=True).deps()
     catalog = deps.catalog
     assert set(catalog) == {*BUILT_IN, "mine", "json", "roo", "both"}
-    levels = {slug: catalog[slug].origin.level for slug in catalog}
+    levels = {slug: catalog[slug].level for slug in catalog}
     assert levels["ask"] is Level.BUILT_IN
     assert levels["mine"] is levels["json"] is Level.GLOBAL
     assert levels["code"] is levels["both"] is levels["roo"] is Level.PROJECT
@@ -443,7 +443,7 @@ def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
     loader = place.loader(modes_folder=modes, **given)
     deps = loader.deps()
     mode = deps.catalog["mine"]
-    assert (list(deps.catalog), mode.origin.level) == (["mine"], Level.BUILT_IN)
+    assert (list(deps.catalog), mode.level) == (["mine"], Level.BUILT_IN)
     assert "Help well." in deps.bound_model("mine").prompt.text
     spec = deps.toolbox["write_file"].spec
     for path in ("own/modes/mine.yaml", "own/prompts/mine.md"):

@@ -1,20 +1,20 @@
-"""``make readme``: write the generated parts of README.md and docs/ from catalog and chart.
+"""The generated parts of README.md and docs/, from catalog and chart; run by ``make renew``.
 
-A part stands between ``<!-- name -->`` and ``<!-- /name -->``. The tests run the
-same functions and compare.
+A part stands between ``<!-- name -->`` and ``<!-- /name -->``. The tests run the same functions
+and compare.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 from graph.settings import ROOT
-from modes.catalog import Catalog, load_catalog
+from modes.catalog import Catalog
 from modes.effects import EFFECTS
 from modes.machine import Machine
 from modes.mode import Mode
 from modes.policy import Approvals, verdict
 from modes.toolspec import ToolSpec
+from tests.harness.modes import load_catalog
 
 
 def modes_table(catalog: Catalog) -> str:
@@ -71,15 +71,8 @@ def effects_table(_: Catalog) -> str:
         f"| {_yes(effect.result_is_data)} | {_yes(effect.runs_beside_others)} |"
         for effect in EFFECTS.values()
     ]
-    heads = [
-        "effect",
-        "a call",
-        "asks",
-        "can be remembered",
-        "result is data",
-        "runs beside others",
-    ]
-    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+    head = "| effect | a call | asks | can be remembered | result is data | runs beside others |"
+    return "\n".join([head, "|---" * 6 + "|", *rows])
 
 
 def _yes(value: bool) -> str:
@@ -87,16 +80,12 @@ def _yes(value: bool) -> str:
 
 
 def with_parts(name: str, text: str, catalog: Catalog) -> str:
-    """The page ``name`` with its generated parts made anew.
-
-    Raises ``ValueError`` where one is missing.
-    """
+    """The page ``name`` with its generated parts made anew."""
     for part, make in PARTS[name].items():
         pattern = re.compile(f"(<!-- {part} -->\n).*?(<!-- /{part} -->)", re.DOTALL)
         new = f"\\g<1>{make(catalog).replace(chr(92), chr(92) * 2)}\n\\g<2>"
         text, count = pattern.subn(new, text)
-        if count != 1:
-            raise ValueError(f"{name} has {count} places for {part!r}; it needs one")
+        assert count == 1, f"{name} has {count} places for {part!r}; it needs one"
     return text
 
 
@@ -107,12 +96,7 @@ PARTS: Mapping[str, Mapping[str, Callable[[Catalog], str]]] = {
 """What is generated, by page."""
 
 
-def main(root: Path = ROOT) -> Iterator[str]:
-    """Write the pages that change, and say so."""
+if __name__ == "__main__":
     for name in PARTS:
-        page = root / name
-        before = page.read_text(encoding="utf-8")
-        after = with_parts(name, before, load_catalog())
-        if after != before:
-            page.write_text(after, encoding="utf-8")
-        yield f"{name}: {'written' if after != before else 'up to date'}"
+        page = ROOT / name
+        page.write_text(with_parts(name, page.read_text(), load_catalog()))
