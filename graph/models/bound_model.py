@@ -23,7 +23,7 @@ from graph.models.provider_errors import (
     provider_error,
     read_retry_after,
 )
-from graph.models.providers import TIME_LIMIT
+from graph.models.providers import TIME_LIMIT, get_cache_key
 from modes.errors import ProviderError
 
 
@@ -60,8 +60,9 @@ async def call_model(
     for number in range(1, TRIES + 1):
         listener = _Listener(bound.time_limit)
         sent = _prepare(bound, messages, fields)
+        arguments = {**fields.arguments, **get_cache_key(bound.origin, config)}
         try:
-            answer = await _ask(bound, sent, fields.arguments, listener, config)
+            answer = await _ask(bound, sent, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
             wait = bound.first_wait * number if (said := read_retry_after(error)) is None else said
             if less := bound.service.without(error, fields):

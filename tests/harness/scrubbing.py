@@ -9,6 +9,8 @@ from typing import Any
 from graph.models.secrets import mask_secrets
 
 KEPT_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta", "retry-after"})
+NAMES_A_THREAD = frozenset({"prompt_cache_key"})
+"""Keys in a request's body that are left out: they are other ones in each run."""
 Replaced = tuple[tuple[str, str], ...]
 """Texts and what is written instead of them, such as the folder of a test."""
 
@@ -26,6 +28,7 @@ def scrub(value: Any, replaced: Replaced = (), secrets: tuple[str, ...] = ()) ->
             return {
                 scrub(key, replaced, secrets): scrub(one, replaced, secrets)
                 for key, one in value.items()
+                if key not in NAMES_A_THREAD
             }
         case _:
             return value

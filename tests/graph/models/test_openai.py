@@ -91,6 +91,19 @@ async def test_two_calls_a_switch_and_a_resume(
     for request in provider.requests:
         assert (request.body["store"], request.body["include"]) == (False, ENCRYPTED)
         assert all(tool["strict"] is False for tool in request.body["tools"])
+    (key,) = {request.body["prompt_cache_key"] for request in provider.requests}
+    assert re.fullmatch("[0-9a-f]{32}", key)
+    assert asked.config["configurable"]["thread_id"] not in str(provider.requests[-1].body)
+
+
+@pytest.mark.parametrize("name", ["chat", "anthropic"])
+async def test_others_are_sent_no_cache_key(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with serving([HERE]) as provider:
+        use(provider, monkeypatch, name)
+        await talk_of(MODELS[name], workspace, InMemorySaver(), None).say("go")
+    assert "prompt_cache_key" not in provider.requests[0].body
 
 
 async def test_a_thread_that_changes_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
