@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -14,7 +15,7 @@ from langchain_core.runnables.config import merge_configs
 from typing_extensions import override
 
 from graph.messages.from_model import check_answer
-from graph.messages.provider_form import prepare_for_provider
+from graph.messages.provider_form import RESPONSES, RESPONSES_UNREASONED, prepare_for_provider
 from graph.models.anthropic import OptionalFields, Service, record_mode, select_thinking
 from graph.models.provider_errors import (
     LONGEST_WAIT,
@@ -23,7 +24,7 @@ from graph.models.provider_errors import (
     provider_error,
     read_retry_after,
 )
-from graph.models.providers import TIME_LIMIT, get_cache_key
+from graph.models.providers import TIME_LIMIT
 from modes.errors import ProviderError
 
 
@@ -60,7 +61,7 @@ async def call_model(
     for number in range(1, TRIES + 1):
         listener = _Listener(bound.time_limit)
         sent = _prepare(bound, messages, fields)
-        arguments = {**fields.arguments, **get_cache_key(bound.origin, config)}
+        arguments = {**fields.arguments, **_get_cache_key(bound.origin, config)}
         try:
             answer = await _ask(bound, sent, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
@@ -88,6 +89,18 @@ def _prepare(
     """The prompt, and the history in the form that this model takes."""
     history = prepare_for_provider(messages, bound.origin)
     return [bound.prompt, *select_thinking(history, fields.thinking, bound.mode)]
+
+
+def _get_cache_key(origin: str, config: RunnableConfig) -> dict[str, str]:
+    """The argument that sends all requests of a thread to the same cache of OpenAI's.
+
+    A digest, for a thread's id may say whose it is. At other addresses there is none: they may
+    refuse a field that they do not know.
+    """
+    id = config.get("configurable", {}).get("thread_id")
+    if id is None or origin not in (RESPONSES, RESPONSES_UNREASONED):
+        return {}
+    return {"prompt_cache_key": sha256(f"thread {id}".encode()).hexdigest()[:32]}
 
 
 class _Listener(BaseCallbackHandler):

@@ -4,15 +4,11 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableConfig
-
-from graph.messages.provider_form import RESPONSES, RESPONSES_UNREASONED
 
 TIME_LIMIT = 600.0
 """Seconds without a byte before a request is given up, with every provider."""
@@ -125,18 +121,6 @@ def choose_openai_api(model: str, address: str | None) -> dict[str, Any]:
     if not _NO_REASONING.match(model):  # these refuse to include it
         given["include"] = ["reasoning.encrypted_content"]
     return given
-
-
-def get_cache_key(origin: str, config: RunnableConfig) -> dict[str, str]:
-    """The argument that sends all requests of a thread to the same cache of OpenAI's.
-
-    A digest, for a thread's id may say whose it is. At other addresses there is none: they may
-    refuse a field that they do not know.
-    """
-    id = config.get("configurable", {}).get("thread_id")
-    if id is None or origin not in (RESPONSES, RESPONSES_UNREASONED):
-        return {}
-    return {"prompt_cache_key": sha256(f"thread {id}".encode()).hexdigest()[:32]}
 
 
 PROVIDERS: Mapping[str, Provider] = {
