@@ -11,9 +11,9 @@ from acp import PROTOCOL_VERSION, RequestError, schema
 from acp.interfaces import Client
 
 from doors.editor.content import PromptBlock
-from doors.editor.request_validation import INVALID_PARAMS
 from doors.editor.session import Session
 from doors.editor.store import Record, Sessions
+from doors.editor.transport import INVALID_PARAMS
 from graph.configuration.cache import AgentCache
 from modes.errors import InvalidInputError, UserError
 

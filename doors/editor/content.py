@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-from acp import schema
+from acp import image_block, schema, text_block, tool_content
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from doors.editor.files import Folder
@@ -103,11 +103,6 @@ def _name_resource(uri: str, name: str, folder: Folder) -> str:
     return escape_invisible(f"{folder.relative(Path(unquote(parts.path)))}{lines}")
 
 
-def text_block(text: str) -> schema.TextContentBlock:
-    """A block of text."""
-    return schema.TextContentBlock(type="text", text=text)
-
-
 def content_blocks(
     message: BaseMessage,
 ) -> Iterator[schema.TextContentBlock | schema.ImageContentBlock]:
@@ -119,15 +114,12 @@ def content_blocks(
                 yield text_block(remove_marks(text))
             case {"type": "image_url", "image_url": {"url": str(url)}}:
                 found = _DATA_URL.fullmatch(url)
-                if found is None:
-                    yield text_block(url)
-                else:
-                    yield schema.ImageContentBlock(type="image", mime_type=found[1], data=found[2])
+                yield text_block(url) if found is None else image_block(found[2], found[1])
 
 
 def as_text(text: str) -> schema.ContentToolCallContent:
     """Our own text on a tool call; the editor reads it as Markdown."""
-    return schema.ContentToolCallContent(type="content", content=text_block(text))
+    return tool_content(text_block(text))
 
 
 def as_output(text: str) -> schema.ContentToolCallContent:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from acp import tool_diff_content
 from acp.schema import ContentToolCallContent, FileEditToolCallContent
 
 from doors.editor.content import as_output, as_text
@@ -49,12 +50,9 @@ def show_diff(file: Path, old: str | None, new: str) -> tuple[ShownContent, ...]
     """A diff, or only the new text if they are long."""
     if len(new) + len(old or "") > MAX_DIFF:
         return (as_text(f"{len(new)} characters, too many for a diff:"), as_output(new))
-    texts = {
-        "old_text": None if old is None else make_readable(old),
-        "new_text": make_readable(new),
-    }
-    shown = FileEditToolCallContent(type="diff", path=str(file), **texts)
-    if texts == {"old_text": old, "new_text": new}:
+    texts = make_readable(new), None if old is None else make_readable(old)
+    shown = tool_diff_content(str(file), *texts)
+    if texts == (new, old):
         return (shown,)
     return (shown, as_text("Invisible characters are written out here; the file has them as is."))
 

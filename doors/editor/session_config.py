@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from acp.schema import AvailableCommandsUpdate, ConfigOptionUpdate, CurrentModeUpdate
+from acp.helpers import update_available_commands, update_current_mode
+from acp.schema import ConfigOptionUpdate
 from langgraph.types import Interrupt
 
 from doors.editor.loaded_agent import LoadedAgent, load_agent
@@ -199,8 +200,7 @@ class SessionConfig:
         now, before = self.options, self._shown
         self._shown = now
         if before is None or now.mode != before.mode:
-            mode = CurrentModeUpdate(session_update="current_mode_update", current_mode_id=now.mode)
-            await self._updates.send(mode)
+            await self._updates.send(update_current_mode(now.mode))
         if now != before:
             options = ConfigOptionUpdate(
                 session_update="config_option_update", config_options=now.config_options()
@@ -208,7 +208,4 @@ class SessionConfig:
             await self._updates.send(options)
         if now.modes != self._shown_commands:
             self._shown_commands = now.modes
-            commands = AvailableCommandsUpdate(
-                session_update="available_commands_update", available_commands=now.commands()
-            )
-            await self._updates.send(commands)
+            await self._updates.send(update_available_commands(now.commands()))

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from acp import schema
+from acp import schema, start_tool_call, update_tool_call
 from langchain_core.messages import ToolCall, ToolMessage
 
 from doors.editor.content import as_output, as_text
@@ -82,11 +82,11 @@ class ToolCallView:
 
     def start(self) -> schema.ToolCallStart:
         """The first update about it."""
-        return schema.ToolCallStart(session_update="tool_call", **self._describe())
+        return start_tool_call(**self._describe())
 
     def progress(self) -> schema.ToolCallProgress:
         """All that is known of it, again."""
-        return schema.ToolCallProgress(session_update="tool_call_update", **self._describe())
+        return update_tool_call(**self._describe())
 
     def question(self, content: list[ShownContent]) -> schema.ToolCallUpdate:
         """What a permission request carries."""
@@ -94,21 +94,13 @@ class ToolCallView:
 
     def ended(self, message: ToolMessage) -> schema.ToolCallProgress:
         """The update with its result."""
-        return schema.ToolCallProgress(
-            session_update="tool_call_update",
-            tool_call_id=self.id,
-            status=_status_of(message),
-            content=self._show_result(message),
-        )
+        content = self._show_result(message)
+        return update_tool_call(self.id, status=_status_of(message), content=content)
 
     def failed(self, why: str, output: str = "") -> schema.ToolCallProgress:
         """The update for a call that does not run, or not to its end."""
-        return schema.ToolCallProgress(
-            session_update="tool_call_update",
-            tool_call_id=self.id,
-            status="failed",
-            content=[*([as_output(output)] if output else []), as_text(why)],
-        )
+        content = [*([as_output(output)] if output else []), as_text(why)]
+        return update_tool_call(self.id, status="failed", content=content)
 
     def replayed(self, message: ToolMessage) -> schema.ToolCallStart:
         """The one update about a call of the past."""

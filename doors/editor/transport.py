@@ -9,12 +9,13 @@ from typing import Any, BinaryIO
 
 from acp import RequestError
 
-from doors.editor.request_validation import find_fault, is_response, normalize
+from modes.plain_text import to_one_line
 
-MAX_BYTES = 64 * 1024 * 1024
-"""Of one message; a longer one is refused, and the connection goes on."""
 FLUSH_SECONDS = 1
-PARSE_ERROR = -32700
+NO_LIMIT = sys.maxsize >> 2
+"""Of a message's bytes: the editor is the user's own process."""
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
+_OPENING = ("session/new", "session/load", "session/resume")
 
 log = logging.getLogger("modeshift")
 
@@ -31,32 +32,24 @@ class PipeTransport:
         self._writer = writer
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next valid message; None at the end. Invalid ones are answered with an error."""
+        """The next message; None at the end. What is none, or is refused, gets an error."""
         while True:
             try:
                 line = await self._reader.readuntil(b"\n")
             except asyncio.IncompleteReadError:
                 return None
-            except asyncio.LimitOverrunError as error:
-                await self._skip_line(error.consumed)
-                problem = f"a message has more than {MAX_BYTES} bytes"
-                await self._refuse(RequestError(PARSE_ERROR, problem))
-                continue
             if not line.strip():
                 continue
+            message: Any = None
             try:
-                message = json.loads(line, parse_constant=_reject_constant)
+                message = json.loads(line)
+                if prepared := prepare(message):
+                    return prepared
             except (ValueError, RecursionError) as error:
-                await self._refuse(RequestError(PARSE_ERROR, f"a line is not JSON: {error}"))
-                continue
-            fault = find_fault(message, line)
-            if fault is None:
-                if "id" in message or not message["method"].startswith("$/"):
-                    return normalize(message)
-            elif not is_response(message):
+                fault = RequestError(PARSE_ERROR, f"a line is not JSON: {error}")
                 await self._refuse(fault, message)
-            elif isinstance(message["id"], int):  # the request that it answers has failed
-                return {"jsonrpc": "2.0", "id": message["id"], "error": fault.to_error_obj()}
+            except RequestError as error:
+                await self._refuse(error, message)
 
     async def send(self, message: dict[str, Any]) -> None:
         """Send a message; raises ``ConnectionError`` when the editor no longer reads."""
@@ -84,23 +77,48 @@ class PipeTransport:
         except (TimeoutError, ConnectionError):
             self._writer.transport.abort()
 
-    async def _skip_line(self, consumed: int) -> None:
-        while True:
-            await self._reader.readexactly(consumed)
-            try:
-                await self._reader.readuntil(b"\n")
-            except asyncio.LimitOverrunError as error:
-                consumed = error.consumed
-            except asyncio.IncompleteReadError:
-                return
-            else:
-                return
-
-    async def _refuse(self, error: RequestError, message: Any = None) -> None:
+    async def _refuse(self, error: RequestError, message: Any) -> None:
         log.warning("refused a message: %s", error)
         id = message.get("id") if isinstance(message, dict) else None
         id = id if isinstance(id, str | int) else None
         await self.send({"jsonrpc": "2.0", "id": id, "error": error.to_error_obj()})
+
+
+def prepare(message: Any) -> dict[str, Any] | None:
+    """The message without what would mislead the SDK; None for one to ignore.
+
+    The SDK spreads ``_meta`` over the checked parameters, by name. In a response it looks for a
+    result first, also beside an error. It leaves out of lists what it cannot parse, MCP servers
+    for example. Raises ``RequestError`` for what is refused.
+    """
+    if not isinstance(message, dict):
+        raise RequestError(INVALID_REQUEST, "a message must be an object")
+    method, params = message.get("method"), message.get("params")
+    if "method" not in message and message.keys() & {"result", "error"}:
+        if not isinstance(message.get("id"), int):
+            return None  # no request of ours
+        if (error := message.pop("error", None)) is None:
+            return message
+        refusal = error if isinstance(error, dict) else {"message": to_one_line(str(error))}
+        return {"id": message["id"], "error": refusal}
+    if not (isinstance(method, str) and isinstance(params, dict | None)):
+        raise RequestError(INVALID_REQUEST, "a method must be a string, and params an object")
+    for name in ("_meta", "field_meta"):  # the SDK accepts its Python names as well
+        (params or {}).pop(name, None)
+    if method in _OPENING and (problem := _find_unsupported(params or {})):
+        raise RequestError(INVALID_PARAMS, problem)
+    return None if method.startswith("$/") and "id" not in message else message
+
+
+def _find_unsupported(params: dict[str, Any]) -> str | None:
+    if servers := params.get("mcpServers") or params.get("mcp_servers"):
+        given = [*servers] if isinstance(servers, list | dict) else [servers]
+        names = [one.get("name") if isinstance(one, dict) else one for one in given]
+        shown = to_one_line(", ".join(map(repr, names)))
+        return f"MCP servers are not supported yet ({shown}); open the session without them"
+    if params.get("additionalDirectories") or params.get("additional_directories"):
+        return "additional directories are not supported; cwd is the workspace"
+    return None
 
 
 def _dump(message: Any, *, allow_nan: bool = False) -> str:
@@ -109,14 +127,10 @@ def _dump(message: Any, *, allow_nan: bool = False) -> str:
     )
 
 
-def _reject_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
 async def connect_pipes(incoming: BinaryIO, outgoing: BinaryIO) -> PipeTransport:
     """A transport over two pipes or sockets; raises ``ValueError`` for anything else."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=MAX_BYTES)
+    reader = asyncio.StreamReader(limit=NO_LIMIT)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), incoming)
     # A reader's protocol, though nothing is read: it notices when the other end is gone.
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from acp import schema
+from acp import (
+    plan_entry,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_plan,
+    update_tool_call,
+    update_user_message,
+)
 from acp.interfaces import Client
 from langchain_core.messages import (
     AIMessage,
@@ -18,7 +25,7 @@ from langchain_core.messages import (
 )
 from langgraph.types import Overwrite
 
-from doors.editor.content import as_output, as_text, content_blocks, text_block
+from doors.editor.content import as_output, as_text, content_blocks
 from doors.editor.files import Folder
 from doors.editor.tool_calls import ToolCallView
 from graph.deps import AgentDeps
@@ -66,10 +73,7 @@ class SessionUpdates:
 
     async def say(self, text: str) -> None:
         """Send text of the agent's."""
-        chunk = schema.AgentMessageChunk(
-            session_update="agent_message_chunk", content=text_block(text)
-        )
-        await self.send(chunk)
+        await self.send(update_agent_message_text(text))
 
     async def show_notice(self, text: str) -> None:
         """Show what a person should know about the modes, once."""
@@ -77,13 +81,10 @@ class SessionUpdates:
             self._notices.add(text)
             await self.say(f"> Notice: {text}\n\n")
 
-    async def show_todos(self, todos: Sequence[Mapping[str, str]]) -> None:
+    async def show_todos(self, todos: Sequence[Mapping[str, Any]]) -> None:
         """Show the todo list."""
-        entries = [
-            schema.PlanEntry(content=todo["content"], priority="medium", status=todo["status"])
-            for todo in todos
-        ]
-        await self.send(schema.AgentPlanUpdate(session_update="plan", entries=entries))
+        entries = [plan_entry(todo["content"], status=todo["status"]) for todo in todos]
+        await self.send(update_plan(entries))
 
     # While the graph runs.
 
@@ -163,14 +164,8 @@ class SessionUpdates:
         if now - self._output_shown_at < OUTPUT_SECONDS:
             return
         self._output_shown_at = now
-        await self.send(
-            schema.ToolCallProgress(
-                session_update="tool_call_update",
-                tool_call_id=id,
-                status="in_progress",
-                content=[as_output(self._output[id])],
-            )
-        )
+        shown = [as_output(self._output[id])]
+        await self.send(update_tool_call(id, status="in_progress", content=shown))
 
     async def _end_calls(self, messages: Sequence[AnyMessage]) -> None:
         for message in messages:
@@ -213,9 +208,7 @@ class SessionUpdates:
         for message in messages:
             if isinstance(message, HumanMessage):
                 for block in content_blocks(message):
-                    await self.send(
-                        schema.UserMessageChunk(session_update="user_message_chunk", content=block)
-                    )
+                    await self.send(update_user_message(block))
             elif isinstance(message, AIMessage):
                 await self._show_text(message)
                 for call in message.tool_calls:
@@ -243,9 +236,6 @@ class SessionUpdates:
     async def _show_text(self, message: AIMessage) -> None:
         for block in message.content_blocks:
             if block["type"] == "reasoning" and (thought := block.get("reasoning")):
-                content = text_block(thought)
-                await self.send(
-                    schema.AgentThoughtChunk(session_update="agent_thought_chunk", content=content)
-                )
+                await self.send(update_agent_thought_text(thought))
             elif block["type"] == "text" and (text := block["text"]):
                 await self.say(text)
