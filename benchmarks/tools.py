@@ -88,7 +88,7 @@ async def listing(rounds: int, count: int) -> None:
             subprocess.run(command, cwd=folder, capture_output=True, check=True)  # noqa: ASYNC221, S603
 
         async def whole() -> None:
-            found = sum(1 for _ in workspace.list_entries(".", recursive=True))
+            found = sum(1 for _ in workspace.list_entries(".", 2))
             if found < count:
                 raise RuntimeError(f"{found} of {count} files")
 
@@ -96,7 +96,7 @@ async def listing(rounds: int, count: int) -> None:
             f"a listing of {count} files",
             {
                 "rg --files": plain,
-                "list_files": _call(toolbox, "list_files", path=".", recursive=True),
+                "list_files": _call(toolbox, "list_files", path=".", depth=2),
                 "all that the workspace has": whole,
             },
             rounds,

@@ -1,19 +1,25 @@
 """The ``read`` group: read, list and search files in the workspace."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated
+
+from pydantic import Field
 
 from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
 from tools.deps import ToolDeps
 from tools.tool import Tool
 from tools.workspace.encoding import show_name
+from tools.workspace.glob import EVERY_FILE, Glob
 from tools.workspace.line_range import LineRange
-from tools.workspace.search import Query, find_files, search_file, search_folder
+from tools.workspace.search import Found, Line, Query, find_files, search_file, search_folder
 from tools.workspace.workspace import Workspace
 
 MAX_LINES = 2000
 MAX_ENTRIES = 1000
+MAX_DEPTH = 10_000
 MAX_MATCHES = 200
+MAX_CONTEXT = 20
 MAX_CHARACTERS = 80_000
 LIST_SECONDS = 10
 
@@ -23,7 +29,9 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
     workspace = deps.workspace
 
     def read_file(path: str, offset: int | None = None, limit: int | None = None) -> str:
-        """Read a text file; lines come numbered from 1.
+        """Read a text file. Each line comes with its number, counted from 1, and a tab.
+
+        Read or search several files in one message where no result depends on another.
 
         Args:
             path: The file, relative to the workspace.
@@ -37,28 +45,41 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
                 found = LineRange.of(file, start, count)
             except ToolFailedError as error:
                 raise ToolFailedError(f"{path!r} {error}") from None
-        lines = [f"{number:>5} {line}" for number, line in enumerate(found.lines, start)]
-        return "\n".join([*lines, *_notices(path, found)])
+        return found.show(path)
 
-    def list_files(path: str = ".", recursive: bool = False) -> str:
+    def list_files(
+        path: str = ".",
+        depth: Annotated[int, Field(ge=1)] | None = None,
+        glob: str | None = None,
+    ) -> str:
         """List a folder; the names of folders end in "/". What .gitignore names is left out.
 
         Args:
             path: The folder, relative to the workspace.
-            recursive: Whether to list the folders below it too.
+            depth: How many levels of folders to list; 1 by default, with a glob all.
+            glob: Only what matches, such as "*.py" or, in path, "src/**/*.{ts,tsx}".
         """
+        wanted = EVERY_FILE if glob is None else Glob.of(glob)
+        start = 0 if path == "." else len(path) + 1
         with workspace.open_for_search(path) as (target, is_folder):
             if not is_folder:
                 raise ToolFailedError(f"{path!r} is not a folder; read it with read_file")
             entries = workspace.list_entries(
                 path,
-                recursive,
+                depth or (1 if glob is None else MAX_DEPTH),
                 is_left_out=_left_out(workspace, path, target),
                 seconds=LIST_SECONDS,
             )
-            return "\n".join(_bounded(entries)) or f"{path} is empty."
+            matching = (name for name in entries if wanted.matches(name[start:].rstrip("/")))
+            nothing = f"{path} is empty." if glob is None else f"Nothing in {path!r} is {glob!r}."
+            return "\n".join(_bounded(matching)) or nothing
 
-    def search_files(regex: str, path: str = ".", file_pattern: str | None = None) -> str:
+    def search_files(
+        regex: str,
+        path: str = ".",
+        glob: str | None = None,
+        context: Annotated[int, Field(ge=0, le=MAX_CONTEXT)] = 0,
+    ) -> str:
         """Search files for a regular expression (Rust syntax). What .gitignore names is left out.
 
         Files that look as if they held a secret are left out too, unless path names one.
@@ -66,30 +87,25 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
         Args:
             regex: What to look for, line by line.
             path: The folder or file to search, relative to the workspace.
-            file_pattern: Only files whose name matches this glob, such as "*.py".
+            glob: Only files that match, such as "*.py" or, in path, "src/**/*.{ts,tsx}".
+            context: How many lines to show before and after each match.
         """
         prefix = "" if path == "." else f"{path}/"
-        query = Query(regex, MAX_MATCHES + 1, file_pattern)
+        wanted = EVERY_FILE if glob is None else Glob.of(glob)
+        query = Query(regex, MAX_MATCHES + 1, wanted, context)
         with workspace.open_for_search(path) as (target, is_folder):
             if is_folder:
                 found = search_folder(
                     target,
                     query,
                     lambda name: workspace.opened_on_disk(f"{prefix}{name}"),
-                    is_left_out=(lambda _: False) if is_secret(path) else is_secret,
+                    is_secret=(lambda _: False) if is_secret(path) else is_secret,
                 )
             else:
                 found = search_file(target, query)
-        matches = [
-            f"{show_name(f'{prefix}{name}' if is_folder else path)}:{number}:{line}"
-            for name, number, line in found.matches
-        ]
-        lines = _fitting(matches, MAX_MATCHES)
-        if len(lines) < len(matches):
-            lines.append(f"[more than {len(lines)} matches: search more narrowly]")
-        elif found.stopped:
-            lines.append(f"[{found.stopped}: search more narrowly]")
-        return "\n".join(lines) or f"No match for {regex!r} in {path!r}."
+        among = "" if glob is None else f" among {glob!r}"
+        nothing = f"No match for {regex!r} in {path!r}{among}."
+        return "\n".join(_show_found(found, path, prefix)) or nothing
 
     return [
         Tool.of(read_file, "read", paths=("path",)),
@@ -98,19 +114,26 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
     ]
 
 
-def _notices(path: str, found: LineRange) -> Iterator[str]:
-    """What is not shown, and why."""
-    end = found.start + len(found.lines) - 1
-    if found.last == 0:
-        yield f"{path} is empty."
-    elif found.last is None and not found.lines:
-        yield f"[{path}: line {found.start} was not reached in {found.read} of {found.size} bytes]"
-    elif found.last is None:
-        yield f"[{path} continues after line {end}; it has {found.size} bytes]"
-    elif not found.lines:
-        yield f"{path} has {found.last} lines; nothing from line {found.start}."
-    elif end < found.last:
-        yield f"[{path} goes on to line {found.last}]"
+def _show_found(found: Found, path: str, prefix: str) -> Iterator[str]:
+    """The lines as ``grep -n`` prints them, as many as fit, and a notice if there are more."""
+    room, shown = MAX_CHARACTERS, 0
+    before: Line | None = None
+    has_context = any(not line.is_match for line in found.lines)
+    for line in found.lines:
+        mark = ":" if line.is_match else "-"
+        name = show_name(f"{prefix}{line.path}" if line.path else path)
+        text = f"{name}{mark}{line.number}{mark}{line.text}"
+        room -= len(text) + 1
+        if room < 0 or shown + line.is_match > MAX_MATCHES:
+            yield f"[more than {shown} matches: search more narrowly, with path, glob or regex]"
+            return
+        follows = before is None or (before.path, before.number + 1) == (line.path, line.number)
+        if has_context and not follows:
+            yield "--"
+        yield text
+        shown, before = shown + line.is_match, line
+    if found.stopped:
+        yield f"[{found.stopped}: search more narrowly, with path, glob or regex]"
 
 
 def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:
@@ -143,19 +166,8 @@ def _bounded(entries: Iterable[str]) -> Iterator[str]:
         for count, entry in enumerate(entries):
             room -= len(entry) + 1
             if count == MAX_ENTRIES or room < 0:
-                yield f"[more than {count} entries: list a folder below]"
+                yield f"[more than {count} entries: list a folder below, or give a glob]"
                 return
             yield show_name(entry)
     except TimeoutError:
-        yield f"[not all: it took more than {LIST_SECONDS} s; list a folder below]"
-
-
-def _fitting(lines: list[str], count: int) -> list[str]:
-    room = MAX_CHARACTERS
-    fitting = []
-    for line in lines[:count]:
-        room -= len(line) + 1
-        if room < 0:
-            break
-        fitting.append(line)
-    return fitting
+        yield f"[not all: it took more than {LIST_SECONDS} s; list a folder below, or give a glob]"

@@ -154,7 +154,7 @@ def _walk(workspace: Workspace, folder: str, problems: dict[str, str], depth: in
 
 def _list(workspace: Workspace, folder: str, problems: dict[str, str]) -> list[str]:
     try:
-        return list(workspace.list_entries(workspace.resolve(folder), recursive=False))
+        return list(workspace.list_entries(workspace.resolve(folder), 1))
     except (ToolFailedError, InvalidCallError) as error:
         problems[folder] = str(error)
         return []

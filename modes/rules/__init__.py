@@ -6,6 +6,7 @@ Guarantees that what cannot be told counts as no ``allow`` and as a possible ``d
 
 __all__ = (  # the public modules
     "file_regex",
+    "globs",
     "matching",
     "permissions",
     "protected_paths",

@@ -47,7 +47,7 @@ async def test_list_files(run: Run, workspace: Path) -> None:
     (workspace / "a.txt").write_text("")
     (workspace / "loop").symlink_to(workspace)
     assert await run("list_files") == "a.txt\nb/\nloop"
-    assert await run("list_files", recursive=True) == "a.txt\nb/\nb/c.txt\nloop"
+    assert await run("list_files", depth=9) == "a.txt\nb/\nb/c.txt\nloop"
     assert await run("list_files", path="b") == "b/c.txt"
     with pytest.raises(ToolFailedError, match="'nothing'"):
         await run("list_files", path="nothing")
@@ -60,7 +60,7 @@ async def test_search_files(run: Run, workspace: Path) -> None:
     (workspace / ".gitignore").write_text("ignored.py\n")
     (workspace / ".git").mkdir()
     assert await run("search_files", regex=r"\bos$") == "a.py:1:import os\nb.txt:1:os"
-    assert await run("search_files", regex="os", file_pattern="*.txt") == "b.txt:1:os"
+    assert await run("search_files", regex="os", glob="*.txt") == "b.txt:1:os"
     assert (
         await run("search_files", regex="os", path="a.py") == "a.py:1:import os\na.py:2:print(os)"
     )
@@ -73,7 +73,7 @@ async def test_search_files(run: Run, workspace: Path) -> None:
 async def test_search_takes_no_options(run: Run, workspace: Path, text: str) -> None:
     (workspace / "a").write_text(f"{text}\n")
     assert await run("search_files", regex=text) == f"a:1:{text}"
-    await run("search_files", regex="x", file_pattern=text)
+    await run("search_files", regex="x", glob=text)
     with pytest.raises(ToolFailedError, match="cannot be read: No such file"):
         await run("search_files", regex="x", path=text)
 

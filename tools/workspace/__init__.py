@@ -8,6 +8,7 @@ import it.
 __all__ = (  # the public modules
     "client_files",
     "encoding",
+    "glob",
     "line_range",
     "openat",
     "ripgrep",

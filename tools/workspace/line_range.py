@@ -55,6 +55,24 @@ class LineRange:
             found._take(iter([text.encode("utf-8", "surrogatepass")] if text else []))
         return found
 
+    def show(self, name: str) -> str:
+        """The lines with their numbers, and what of ``name`` is not shown, and why."""
+        lines = [f"{number}\t{line}" for number, line in enumerate(self.lines, self.start)]
+        return "\n".join([*lines, *self._notices(name)])
+
+    def _notices(self, name: str) -> Iterator[str]:
+        end = self.start + len(self.lines) - 1
+        if self.last == 0:
+            yield f"{name} is empty."
+        elif self.last is None and not self.lines:
+            yield f"[{name}: line {self.start} was not reached in {self.read} of {self.size} bytes]"
+        elif self.last is None:
+            yield f"[{name} has {self.size} bytes; it goes on with offset={end + 1}]"
+        elif not self.lines:
+            yield f"{name} has {self.last} lines; nothing from line {self.start}."
+        elif end < self.last:
+            yield f"[{name} has {self.last} lines; it goes on with offset={end + 1}]"
+
     def _take(self, blocks: Iterator[bytes]) -> None:
         """Fill in the lines. ``number``, ``line`` and ``left_out`` are of the unfinished line."""
         number = 1

@@ -6,16 +6,18 @@ were opened here.
 """
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from errno import EMFILE
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, NamedTuple
 
 from modes.errors import ToolFailedError
 from tools.workspace import ripgrep
+from tools.workspace.glob import EVERY_FILE, Glob
 
 MAX_MATCHING = 5000
 """How many files with matches are named; they come in any order, since rg searches in parallel."""
@@ -45,16 +47,28 @@ _SHOW_MATCHES = (
     "--max-columns-preview",
 )
 _READ = ("--crlf", "--no-mmap")
+_NUMBERED = re.compile(rb"(\d+)([:-])")
 _OPEN_FILES = "/dev/fd" if sys.platform == "darwin" else "/proc/self/fd"
 Opened = Callable[[str], AbstractContextManager[BinaryIO]]
 
 
+class Line(NamedTuple):
+    """A line with a match, or one around it."""
+
+    path: str
+    """Empty if a single file was searched."""
+    number: int
+    text: str
+    is_match: bool = True
+
+
 @dataclass
 class Found:
-    """The matches, in order, and why they are not all."""
+    """The lines, in order, and why they are not all."""
 
-    matches: list[tuple[str, int, str]] = field(default_factory=list)
-    """Path, line number and text. The path is empty if a single file was searched."""
+    lines: list[Line] = field(default_factory=list)
+    count: int = 0
+    """How many of them match."""
     stopped: str = ""
 
 
@@ -64,7 +78,9 @@ class Query:
 
     regex: str
     max_count: int
-    file_pattern: str | None = None
+    glob: Glob = EVERY_FILE
+    context: int = 0
+    """How many lines to show before and after each match."""
 
     @property
     def regex_options(self) -> list[str]:
@@ -73,16 +89,16 @@ class Query:
 
     @property
     def type_options(self) -> list[str]:
-        """A type, not a glob, which would bring back what ``.gitignore`` leaves out."""
-        pattern = self.file_pattern
-        return [f"--type-add=asked:{pattern}", "--type=asked"] if pattern else []
+        """Spare rg most files. A type: its globs would bring back what ``.gitignore`` names."""
+        names = self.glob.plain_names
+        return [*(f"--type-add=asked:{name}" for name in names), "--type=asked"] if names else []
 
 
 def search_file(file: int, query: Query) -> Found:
     """Search an open file; raises ``ToolFailedError`` with rg's own words where it cannot."""
     found = Found()
     _show_matches({file: ""}, query, found, ripgrep.SECONDS)
-    found.matches.sort()
+    found.lines.sort()
     return found
 
 
@@ -90,13 +106,17 @@ def search_folder(
     folder: int,
     query: Query,
     opened: Opened,
-    is_left_out: Callable[[str], bool] = lambda _: False,
+    is_secret: Callable[[str], bool] = lambda _: False,
 ) -> Found:
     """Search an open folder as ``search_file`` does, until there are ``max_count`` matches.
 
     ``opened`` opens a file by its path in the folder, or raises ``ToolFailedError``; it decides
     what is read. Where rg cannot be confined to the folder, every file is opened for it.
     """
+
+    def is_left_out(name: str) -> bool:
+        return not query.glob.matches(name) or is_secret(name)
+
     if ripgrep.can_confine():
         options = [*_READ, *query.regex_options, *query.type_options, "--files-with-matches"]
         names, stopped = _name_files(folder, options, MAX_MATCHING, is_left_out)
@@ -106,12 +126,12 @@ def search_folder(
     found = Found()
     ends = time.monotonic() + ripgrep.SECONDS
     waiting = sorted(names, reverse=True)
-    while waiting and len(found.matches) < query.max_count and not found.stopped:
+    while waiting and found.count < query.max_count and not found.stopped:
         next_ones, waiting = waiting[-MAX_OPEN:], waiting[:-MAX_OPEN]
         with ExitStack() as stack:
             files = {file: name for name in next_ones for file in _open(opened, name, stack)}
             _show_matches(files, query, found, ends - time.monotonic())
-    found.matches.sort()
+    found.lines.sort()
     found.stopped = found.stopped or stopped
     return found
 
@@ -152,7 +172,7 @@ def _name_files(
 
 
 def _show_matches(files: Mapping[int, str], query: Query, found: Found, seconds: float) -> None:
-    """Add the matches in open files, given with their names."""
+    """Add what is found in open files, given with their names."""
     if not files:  # rg would search the folder that it is in
         return
     paths = {f"{_OPEN_FILES}/{file}": name for file, name in files.items()}
@@ -162,18 +182,21 @@ def _show_matches(files: Mapping[int, str], query: Query, found: Found, seconds:
         for line in stdout:
             path, _, rest = line.rstrip(b"\r\n").partition(b"\0")
             name = paths.get(os.fsdecode(path))
-            if name is None:  # a word about a binary file
-                continue
-            number, _, text = rest.partition(b":")
-            found.matches.append((name, int(number), text.decode("utf-8", "backslashreplace")))
+            if name is None or not (parts := _NUMBERED.match(rest)):
+                continue  # a word about a binary file, or the mark between two places
+            text = rest[parts.end() :].decode("utf-8", "backslashreplace")
+            is_match = parts[2] == b":"
+            found.lines.append(Line(name, int(parts[1]), text, is_match))
+            found.count += is_match
             room -= len(rest)
             if room < 0:
                 return "there are many more matches"
         return ""
 
-    options = [*_SHOW_MATCHES, *_READ, *query.regex_options, "--", *paths]
+    shown = [*_SHOW_MATCHES, f"--context={query.context}"]
+    options = [*shown, *_READ, *query.regex_options, "--", *paths]
     problem, found.stopped = ripgrep.run(options, collect, seconds, passed=tuple(files))
-    if problem and not found.matches and not found.stopped:
+    if problem and not found.lines and not found.stopped:
         raise ToolFailedError(problem)
 
 

@@ -153,24 +153,26 @@ class Workspace:
     def list_entries(
         self,
         path: str,
-        recursive: bool,
+        depth: int,
         *,
         is_left_out: Callable[[str], bool] = lambda _: False,
         seconds: float = 60,
     ) -> Iterator[str]:
         """Names below a folder, sorted, relative to the workspace; folders end in ``/``.
 
+        With a ``depth`` of 1 the names in the folder itself, with 2 also those in its folders.
         Links are named, not followed. Raises ``TimeoutError``, and ``ToolFailedError`` for a folder
         that cannot be read, but not for one below it.
         """
         deadline = time.monotonic() + seconds
-        waiting = self._list(_split(path), is_left_out)
+        names = _split(path)
+        waiting = self._list(names, is_left_out)
         while waiting:
             if time.monotonic() > deadline:
                 raise TimeoutError
             name = waiting.pop()
             yield name
-            if recursive and name.endswith("/"):
+            if name.endswith("/") and name.count("/") - len(names) < depth:
                 with suppress(ToolFailedError):  # it is named
                     waiting += self._list(name[:-1].split("/"), is_left_out)
 

@@ -36,18 +36,18 @@ def make(folder: Path, *names: str, text: str = "KEY\n") -> None:
 @pytest.mark.parametrize(
     ("data", "offset", "limit", "shown"),
     [
-        (b"a\nb\nc", None, None, "    1 a\n    2 b\n    3 c"),
-        (b"a\nb\nc", 2, 1, "    2 b\n[f goes on to line 3]"),
+        (b"a\nb\nc", None, None, "1\ta\n2\tb\n3\tc"),
+        (b"a\nb\nc", 2, 1, "2\tb\n[f has 3 lines; it goes on with offset=3]"),
         (b"a\nb\nc\n", 4, None, "f has 3 lines; nothing from line 4."),
-        (b"a\nb\nc", -5, 0, "    1 a\n[f goes on to line 3]"),
+        (b"a\nb\nc", -5, 0, "1\ta\n[f has 3 lines; it goes on with offset=2]"),
         (b"a\nb\nc", 10**18, 10**18, "f has 3 lines; nothing from line 1000000000000000000."),
         (b"", None, None, "f is empty."),
-        (b"caf\xe9\n", None, None, "    1 caf\\xe9"),
-        ("\ufeffa\n".encode(), None, None, "    1 a"),
-        ("a\nb\n".encode("utf-16"), None, None, "    1 a\n    2 b"),
-        ("a\fstill a\u2028still\nb\n".encode(), 2, None, "    2 b"),
-        (b"x" * 30_000_000, None, None, f"    1 {'x' * 2000}[29998000 more bytes]"),
-        (b"0123456789\n" * 1_000_000, 1_000_000, 1, "1000000 0123456789"),
+        (b"caf\xe9\n", None, None, "1\tcaf\\xe9"),
+        ("\ufeffa\n".encode(), None, None, "1\ta"),
+        ("a\nb\n".encode("utf-16"), None, None, "1\ta\n2\tb"),
+        ("a\fstill a\u2028still\nb\n".encode(), 2, None, "2\tb"),
+        (b"x" * 30_000_000, None, None, f"1\t{'x' * 2000}[29998000 more bytes]"),
+        (b"0123456789\n" * 1_000_000, 1_000_000, 1, "1000000\t0123456789"),
     ],
 )
 async def test_ranges(
@@ -78,7 +78,7 @@ async def test_lines_across_blocks(run: Run, workspace: Path) -> None:
     for start in (1, 700, 1400, 2990):
         shown = (await run("read_file", path="f", offset=start, limit=9)).splitlines()[:9]
         for number, line in enumerate(shown, start):
-            assert line.startswith(f"{number:>5} line {number} "), number
+            assert line.startswith(f"{number}\tline {number} "), number
 
 
 async def test_a_huge_file_takes_no_memory_and_says_how_much_there_is(
@@ -93,8 +93,8 @@ async def test_a_huge_file_takes_no_memory_and_says_how_much_there_is(
     beyond = await run("read_file", path="f", offset=10**9)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert text.endswith("[f continues after line 3; it has 29700260 bytes]")
-    assert far.startswith("55001 block 0")
+    assert text.endswith("[f has 29700260 bytes; it goes on with offset=4]")
+    assert far.startswith("55001\tblock 0")
     assert beyond == "f has 1650030 lines; nothing from line 1000000000."
     assert peak < 20_000_000
 
@@ -106,14 +106,14 @@ async def test_lines_are_left_out_and_it_says_so(
     (workspace / "f").write_text("\n".join(["y" * width] * 5000))
     lines = (await run("read_file", path="f", limit=9999)).splitlines()
     assert len(lines) == most + 1
-    assert lines[-1] == "[f goes on to line 5000]"
+    assert lines[-1] == f"[f has 5000 lines; it goes on with offset={most + 1}]"
 
 
 async def test_a_growing_file_ends(run: Run, workspace: Path) -> None:
     (workspace / "f").write_text("begun\n")
     with (workspace / "f").open("a") as file, repeating(lambda: file.write("more\n" * 9999)):
         text = await asyncio.wait_for(run("read_file", path="f"), 20)
-    assert text.startswith("    1 begun")
+    assert text.startswith("1\tbegun")
 
 
 async def test_a_listing_respects_gitignore(run: Run, workspace: Path) -> None:
@@ -123,9 +123,9 @@ async def test_a_listing_respects_gitignore(run: Run, workspace: Path) -> None:
     (workspace / "src/.gitignore").write_text("gen/*\n!gen/keep\n!c.log\n")
     assert await run("list_files") == ".gitignore\nkeep.log\nsrc/"
     below = "src/.gitignore\nsrc/a.py\nsrc/build\nsrc/c.log\nsrc/gen/\nsrc/gen/keep"
-    assert await run("list_files", path="src", recursive=True) == below
-    assert await run("list_files", recursive=True) == f".gitignore\nkeep.log\nsrc/\n{below}"
-    assert await run("list_files", path="node_modules", recursive=True) == (
+    assert await run("list_files", path="src", depth=999) == below
+    assert await run("list_files", depth=999) == f".gitignore\nkeep.log\nsrc/\n{below}"
+    assert await run("list_files", path="node_modules", depth=999) == (
         "node_modules/m/\nnode_modules/m/i.js"
     )
     (workspace.parent / ".gitignore").write_text("build\n")
@@ -133,7 +133,7 @@ async def test_a_listing_respects_gitignore(run: Run, workspace: Path) -> None:
     assert shown == "src/a.py:1:KEY\nsrc/c.log:1:KEY\nsrc/gen/keep:1:KEY", "also of those above"
     (workspace / ".gitignore").write_text("*\n!*/\n!*.py\n")
     (workspace / "src/.gitignore").unlink()
-    assert await run("list_files", recursive=True) == "src/\nsrc/a.py", "the last match wins"
+    assert await run("list_files", depth=99) == "src/\nsrc/a.py", "the last match wins"
 
 
 async def test_ignore_files_of_other_tools_count_for_nothing(run: Run, workspace: Path) -> None:
@@ -141,7 +141,7 @@ async def test_ignore_files_of_other_tools_count_for_nothing(run: Run, workspace
     with (workspace / ".rgignore").open("wb") as file:
         file.truncate(1 << 40)
     make(workspace, "a")
-    assert await run("search_files", regex="KEY", file_pattern="a") == "a:1:KEY"
+    assert await run("search_files", regex="KEY", glob="a") == "a:1:KEY"
 
 
 @pytest.mark.parametrize("text", [None, b"\xff\xfe\n\0\n", b"[\n\\\n!\n**/**/**/x\n*a*a*a*a*a*b\n"])
@@ -156,18 +156,18 @@ async def test_an_odd_gitignore(run: Run, workspace: Path, text: bytes | None) -
 
 async def test_a_deep_and_a_wide_tree(run: Run, workspace: Path) -> None:
     make(workspace, "d/" * 200 + "bottom")
-    assert len((await run("list_files", recursive=True)).splitlines()) == 201
+    assert len((await run("list_files", depth=999)).splitlines()) == 201
     for number in range(3000):
         (workspace / f"f{number}").touch()
-    lines = (await run("list_files", recursive=True)).splitlines()
+    lines = (await run("list_files", depth=999)).splitlines()
     assert len(lines) == 1001
-    assert lines[-1] == "[more than 1000 entries: list a folder below]"
+    assert lines[-1] == "[more than 1000 entries: list a folder below, or give a glob]"
 
 
 async def test_a_folder_that_may_not_be_read_is_named(run: Run, workspace: Path) -> None:
     (workspace / "b").mkdir(mode=0o000 if os.geteuid() else 0o755)
     (workspace / "c").touch()
-    assert await run("list_files", recursive=True) == "b/\nc"
+    assert await run("list_files", depth=999) == "b/\nc"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ async def test_a_search_leaves_secrets_out(run: Run, workspace: Path) -> None:
     make(workspace, ".env.example")
     make(workspace, *(f"{number}.pem" for number in range(60)), text="KEY\n" * 150)
     assert await run("search_files", regex="KEY") == ".env.example:1:KEY\nsub/a.py:1:KEY"
-    assert (await run("search_files", regex="KEY", file_pattern=".env")).startswith("No match")
+    assert (await run("search_files", regex="KEY", glob=".env")).startswith("No match")
     assert await run("search_files", regex="KEY", path="sub") == "sub/a.py:1:KEY"
     # A person was asked about these.
     assert await run("search_files", regex="KEY", path=".env") == ".env:1:KEY"
@@ -196,7 +196,7 @@ async def test_a_search_leaves_secrets_out(run: Run, workspace: Path) -> None:
 async def test_a_search_is_bounded_and_says_so(run: Run, workspace: Path) -> None:
     make(workspace, *(f"{number:03}" for number in range(40)), text="match me\n" * 100)
     lines = (await run("search_files", regex="match")).splitlines()
-    assert lines[-1] == "[more than 200 matches: search more narrowly]"
+    assert lines[-1] == "[more than 200 matches: search more narrowly, with path, glob or regex]"
     assert lines[0] == "000:1:match me"
     make(workspace, "long", text=("z" * 5000 + "\n") * 150)
     assert "more than" in await run("search_files", regex="z+")
@@ -206,10 +206,10 @@ async def test_a_pattern_for_names_brings_nothing_back(run: Run, workspace: Path
     make(workspace, ".git/config", "ignored.py", "a.py")
     (workspace / ".gitignore").write_text("ignored.py\n")
     for pattern in ("*", "*.py", "{a,ignored}.py", "**"):
-        assert await run("search_files", regex="KEY", file_pattern=pattern) == "a.py:1:KEY"
+        assert await run("search_files", regex="KEY", glob=pattern) == "a.py:1:KEY"
     for pattern in ("../*", "/etc/*", "include:all", "!a.py", "[", "a:b"):
         try:
-            shown = await run("search_files", regex="KEY", file_pattern=pattern)
+            shown = await run("search_files", regex="KEY", glob=pattern)
         except ToolFailedError:
             continue
         assert "config" not in shown
@@ -263,7 +263,7 @@ async def test_a_search_reads_no_link(
             with place.open_for_search(".") as (folder, _):
                 query = Query("KEY", 201)
                 found = search_folder(folder, query, place.opened_on_disk, is_secret)
-            seen |= {text for _, _, text in found.matches}
+            seen |= {line.text for line in found.lines}
     assert seen == {"KEY=plain"}
 
 
@@ -273,7 +273,7 @@ def test_matches_are_bounded_in_bytes(workspace: Path) -> None:
     with place.open_for_search(".") as (folder, _):
         found = search_folder(folder, Query("x", 100_000), place.opened_on_disk)
     assert found.stopped == "there are many more matches"
-    assert sum(len(text) for _, _, text in found.matches) < MAX_BYTES + 3000
+    assert sum(len(line.text) for line in found.lines) < MAX_BYTES + 3000
 
 
 @on_linux
@@ -302,6 +302,6 @@ def test_a_tree_that_is_deeper_than_python_calls_itself(workspace: Path) -> None
         folder, above = os.open("d", os.O_RDONLY, dir_fd=folder), folder
         os.close(above)
     os.close(folder)
-    assert sum(1 for _ in Workspace(workspace).list_entries(".", recursive=True)) > 1000
+    assert sum(1 for _ in Workspace(workspace).list_entries(".", 9999)) > 1000
     # Python's own way to remove a tree calls itself.
     subprocess.run(["rm", "-rf", str(workspace / "d")], check=True)
