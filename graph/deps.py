@@ -107,7 +107,7 @@ class AgentDeps:
         )
         names = self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING))
         tools = [self.toolbox[name].runnable for name in names]
-        model, name = self.models[mode.model], mode.model or self.models.default
+        model, name = self.models[mode], mode.model or self.models.default
         # Over the Responses API a model would else have to give every argument there is.
         is_lenient = getattr(model, "use_responses_api", False)
         bound = model.bind_tools(tools, strict=False) if is_lenient else model.bind_tools(tools)

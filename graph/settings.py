@@ -1,10 +1,11 @@
 """Settings, from the environment and ``.env``; the names are those in ``.env.example``."""
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values, load_dotenv
@@ -18,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from modes.catalog import BUILT_IN, prompts_of
 from modes.errors import ConfigurationError
@@ -47,6 +48,9 @@ class Settings(BaseSettings):
     )
     cache_ttl: Literal["5m", "1h"] = Field(
         "5m", description="how long Anthropic keeps a history in its cache: `5m`, or `1h`"
+    )
+    model_parameters: Annotated[Mapping[str, Any], NoDecode] = Field(
+        {}, description="a JSON object of parameters for models of `MODEL`'s provider"
     )
     workspace: Path = Field(
         DEFAULT_WORKSPACE, description="the folder that the agent works in; it must exist"
@@ -126,6 +130,17 @@ class Settings(BaseSettings):
                 )
         return given
 
+    @field_validator("model_parameters", mode="before")
+    @classmethod
+    def _read_parameters(cls, given: Any) -> Any:
+        try:
+            read = json.loads(given) if isinstance(given, str) else given
+        except ValueError:
+            read = None
+        if not isinstance(read, dict):
+            raise ValueError('is no JSON object such as {"temperature": 0}')
+        return read
+
     @field_validator("allowed_origins")
     @classmethod
     def _check_origins(cls, given: str) -> str:
@@ -150,6 +165,12 @@ class Settings(BaseSettings):
     def choices(self) -> tuple[str, ...]:
         """The models that an editor's user may choose from; ``model`` is the first."""
         return tuple(dict.fromkeys((self.model, *_split(self.models))))
+
+    def with_model(self, model: str) -> Self:
+        """The settings with another model, and the parameters if its provider is the same."""
+        is_same = model.partition(":")[0] == self.model.partition(":")[0]
+        parameters = self.model_parameters if is_same else {}
+        return self.model_copy(update={"model": model, "model_parameters": parameters})
 
     @property
     def origins(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
         now, update = reconcile_mode(deps, state)
         message = await call_model(bound, state["messages"], config)
         update["messages"] = [message]
-        window = deps.models.window(deps.catalog[slug].model)
+        window = deps.models.window(deps.catalog[slug])
         update["usage"] = count_answer(message, bound.name, window)
         if not message.tool_calls:
             return update | {"phase": deps.machine.send(now, Event.ANSWER).phase.value}

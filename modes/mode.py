@@ -85,6 +85,8 @@ class ModeText(_Data):
     permissions: Mapping[str, Mapping[_Pattern, Kind]] = Field(default_factory=dict)
     model: Annotated[str, Field(pattern=r"^(offline|[^:\s]+:\S+)$")] | None = None
     """``provider:name`` or ``offline``; None for the model in the settings."""
+    model_parameters: Mapping[str, Any] = Field(default_factory=dict)
+    """For the model's client, such as ``reasoning_effort``; they win over the settings'."""
 
     @field_validator("slug")
     @classmethod

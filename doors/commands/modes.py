@@ -35,7 +35,8 @@ def main(mode: str | None = None, *, prompt: bool = False) -> Iterator[str]:
 def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
     default = ", the default" if mode.slug == deps.catalog.default else ""
     yield f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
-    yield f"  model {mode.model or deps.models.default}"
+    parameters = f" with {dict(mode.model_parameters)}" if mode.model_parameters else ""
+    yield f"  model {mode.model or deps.models.default}{parameters}"
     if rules := deps.prompt_rules(mode.slug):
         yield f"  rules of the workspace: {len(rules)} characters"
     for tool in deps.toolbox.specs:

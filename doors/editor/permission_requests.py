@@ -116,7 +116,7 @@ def _offer_modes(deps: AgentDeps, action: ActionRequest, mode: str) -> Iterator[
     others = [slug for slug in deps.catalog if slug not in (mode, action["args"].get("mode_slug"))]
     for slug in others[:MAX_TARGETS]:
         target = deps.catalog[slug]
-        if deps.models.problem(target.model) is None:
+        if deps.models.problem(target) is None:
             args: dict[str, Any] = {**action["args"], "mode_slug": slug}
             edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
             yield Option(f"to-{slug}", f"Yes, but to {target.name} mode", "allow_once", edited)

@@ -160,7 +160,7 @@ class SessionConfig:
 
     async def _check_model_of(self, mode: str) -> None:
         deps = self.loaded.deps
-        if problem := await asyncio.to_thread(deps.models.problem, deps.catalog[mode].model):
+        if problem := await asyncio.to_thread(deps.models.problem, deps.catalog[mode]):
             raise InvalidInputError(problem)
 
     async def apply_pending(self) -> None:

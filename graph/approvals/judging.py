@@ -220,7 +220,7 @@ def _find_switch_problem(
         return None
     if target in context.refused:
         return f"The user has refused a switch to {target!r} in this turn; go on without it."
-    if problem := deps.models.problem(deps.catalog[target].model):
+    if problem := deps.models.problem(deps.catalog[target]):
         return f"No switch to {target!r} is possible: {problem}"
     if tool.spec.effect.takes_answer:
         for spec in deps.toolbox.specs:

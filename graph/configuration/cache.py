@@ -44,8 +44,8 @@ class AgentCache:
             if cached is not None and not cached.loader.is_outdated():
                 return cached
             if cached is None:
-                chosen = {"workspace": workspace, "model": model}
-                loader = AgentLoader(self.settings.model_copy(update=chosen), self._started_calls)
+                settings = self.settings.model_copy(update={"workspace": workspace})
+                loader = AgentLoader(settings.with_model(model), self._started_calls)
             else:
                 loader = cached.loader
             deps = loader.deps()

@@ -47,7 +47,12 @@ class AgentLoader:
         self._settings = settings
         self._workspace = Workspace(settings.workspace, settings.databases)
         self._commands = build_commands(settings)
-        self._models = Models(settings.model, settings.context_window, settings.cache_ttl)
+        self._models = Models(
+            settings.model,
+            settings.context_window,
+            settings.cache_ttl,
+            settings.model_parameters,
+        )
         self._started_calls = started_calls or StartedCalls()
         self._loaded: LoadedFiles | None = None
         self._has_failed = False
@@ -59,7 +64,7 @@ class AgentLoader:
         notices = [*loaded.notices]
         for slug in loaded.catalog:
             mode = loaded.catalog[slug]
-            if problem := self._models.problem(mode.model):
+            if problem := self._models.problem(mode):
                 notices.append(f"{mode.file}: mode {slug!r} cannot be used: {problem}")
         if ROOT.is_relative_to(self._workspace.root):
             notices.append(

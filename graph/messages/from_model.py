@@ -14,6 +14,7 @@ from langchain_core.messages import (
     AnyMessage,
     ToolCall,
     ToolCallChunk,
+    ToolMessage,
 )
 from langchain_core.messages.ai import add_ai_message_chunks
 
@@ -22,6 +23,7 @@ from graph.messages.repair import BROKE_OFF
 from modes.errors import ProviderError
 
 REFUSED = "The model declined to answer."
+ENDED = "[The model ended its turn without a word.]"
 CUT_OFF = "[Cut off: the model's limit of tokens for an answer was reached.]"
 TOO_LONG = (
     "the answer was cut off at the model's limit of tokens, perhaps in the middle of this call; "
@@ -57,7 +59,9 @@ def check_answer(
     Raises:
         ProviderError: If the answer is empty or broke off.
     """
-    checked = _check_end(_reread_calls(answer, chunks))
+    last = earlier[-1] if earlier else None
+    is_behind_result = isinstance(last, ToolMessage) and last.status != "error"
+    checked = _check_end(_reread_calls(answer, chunks), may_be_empty=is_behind_result)
     if checked.id in {message.id for message in earlier}:
         # The reducer would replace the earlier message.
         checked = checked.model_copy(update={"id": str(uuid4())})
@@ -98,7 +102,7 @@ def _read_call(piece: ToolCallChunk, *, is_sure: bool) -> ToolCall:
     return {**call, "args": args}
 
 
-def _check_end(answer: AIMessage) -> AIMessage:
+def _check_end(answer: AIMessage, *, may_be_empty: bool) -> AIMessage:
     """The answer as the reason for its end allows."""
     reason = _stop_reason(answer)
     if not reason and answer.response_metadata.get("model_provider") in GIVES_A_REASON:
@@ -109,6 +113,8 @@ def _check_end(answer: AIMessage) -> AIMessage:
     is_truncated = _TRUNCATED.search(reason) is not None
     calls: list[AnyCall] = [*answer.tool_calls, *answer.invalid_tool_calls]
     if not calls and not answer.text.strip():
+        if may_be_empty and reason == "end_turn":  # Anthropic's, which has nothing to add
+            return _with_text(answer, ENDED)
         raise ProviderError(f"{EMPTY} ({CUT_OFF})" if is_truncated else EMPTY)
     if is_truncated and not calls:
         return _with_text(answer, f"{answer.text}\n\n{CUT_OFF}")

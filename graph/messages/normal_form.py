@@ -6,6 +6,7 @@ Any provider can be sent that form, whoever wrote the message.
 import json
 import re
 from collections.abc import Collection, Sequence
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -40,8 +41,10 @@ def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessa
     """The calls, each with the id that it came with."""
     for call in (*message.tool_calls, *unread):
         id: str | None = call["id"]
-        if not id or id in seen or not is_sound_id(id):
+        if not id or not is_sound_id(id):
             id = f"call_{uuid4().hex}"
+        elif id in seen:
+            id = _renumber(id, seen)
         seen.add(id)
         found = find_unserializable(call["args"])
         args = {BROKEN: f"its arguments hold {found}"} if found else call["args"]
@@ -57,6 +60,14 @@ def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessa
         metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
         update |= {"content": clean_text(message.text), "response_metadata": metadata}
     return message.model_copy(update=update)
+
+
+def _renumber(id: str, seen: Collection[str | None]) -> str:
+    """Another id; one that ends in a number gets the next, for Kimi's models read theirs."""
+    text, colon, number = id.rpartition(":")
+    if not (colon and number.isdecimal()):
+        return f"call_{uuid4().hex}"
+    return next(new for n in count(int(number) + 1) if (new := f"{text}:{n}") not in seen)
 
 
 def is_sound_id(id: str) -> bool:
@@ -149,14 +160,17 @@ def _type_of(block: Block) -> object:
     return block.get("type") if isinstance(block, dict) else None
 
 
+_WANTED_BACK = ("citations", "phase", "extras", "signature", "thought_signature")
+
+
 def _is_text(block: Block) -> bool:
     """Whether it is text, without anything beside it that its provider wants back."""
     if isinstance(block, str):
         return True
-    return block.get("type") == "text" and not block.get("citations") and not block.get("phase")
+    return block.get("type") == "text" and not any(map(block.get, _WANTED_BACK))
 
 
 def _clean_block(block: Block) -> Block:
-    if isinstance(block, str):
-        return _join_halves(block)
+    if isinstance(block, str):  # Mistral's; no provider takes it back as such
+        block = {"type": "text", "text": block}
     return {key: _join_halves(one) if isinstance(one, str) else one for key, one in block.items()}

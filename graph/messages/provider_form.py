@@ -50,8 +50,8 @@ def prepare_for_provider(messages: Sequence[AnyMessage], origin: str) -> list[An
     renamed: dict[str, str] = {}
     for index, message in enumerate(messages):
         if isinstance(message, AIMessage):
-            may_differ = taken is not None or type(message.content) is list
-            if may_differ and _get_origin(message) != origin:
+            has_more = type(message.content) is list or message.additional_kwargs
+            if (has_more or taken is not None) and _get_origin(message) != origin:
                 sent[index] = _translate(message, taken, renamed)
         elif renamed and isinstance(message, ToolMessage) and message.tool_call_id in renamed:
             id = renamed[message.tool_call_id]
@@ -74,7 +74,7 @@ def _translate(
     message: AIMessage, taken: re.Pattern[str] | None, renamed: dict[str, str]
 ) -> AIMessage:
     """An answer of another origin; adds to ``renamed`` the call ids that are not taken."""
-    update: dict[str, Any] = {}
+    update: dict[str, Any] = {"additional_kwargs": {}} if message.additional_kwargs else {}
     if isinstance(message.content, list):
         update["content"] = clean_text(message.text)
     calls = message.tool_calls

@@ -22,6 +22,7 @@ from graph.models.provider_errors import (
     TRIES,
     is_worth_another_try,
     provider_error,
+    read_refused_call,
     read_retry_after,
 )
 from graph.models.providers import TIME_LIMIT
@@ -65,6 +66,8 @@ async def call_model(
         try:
             answer = await _ask(bound, sent, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
+            if refused := read_refused_call(error):
+                return check_answer(refused, (), messages)
             wait = bound.first_wait * number if (said := read_retry_after(error)) is None else said
             if less := bound.service.without(error, fields):
                 fields, wait = less, 0

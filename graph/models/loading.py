@@ -1,43 +1,54 @@
 """``load_model``: a chat model from its name; ``Models``: those of all modes."""
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from json import dumps
+from typing import Any
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
 from graph.models.anthropic import CacheTTL, Service
 from graph.models.offline import OfflineModel
+from graph.models.parameters import check_parameters
 from graph.models.providers import PROVIDERS, get_limits
 from graph.models.usage import find_window
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
+from modes.mode import Level, Mode
 from modes.plain_text import to_one_line
+
+_CHAT_COMPLETIONS = "BaseChatOpenAI"
+"""The class of LangChain's that integrations are made from whose servers speak it."""
 
 
 class Models:
-    """The chat models by name, each loaded once."""
+    """The chat models of modes, by name and parameters; each loaded once."""
 
     def __init__(
         self,
         default: str | BaseChatModel,
         context_window: int | None = None,
         cache_ttl: CacheTTL = "5m",
+        parameters: Mapping[str, Any] | None = None,
     ) -> None:
         """``default`` is for modes that name no model; raises ``ConfigurationError``.
 
         ``context_window`` holds for all models; without it each model's is looked up.
+        ``parameters`` are the user's, for all models of the default one's provider.
         """
         self._context_window = context_window
         self._cache_ttl = cache_ttl
         self.default = default if isinstance(default, str) else default._llm_type
-        model = load_model(default) if isinstance(default, str) else default
-        self._models: dict[str, BaseChatModel] = {self.default: model}
+        self._parameters = dict(parameters or {})
+        model = load_model(default, self._parameters) if isinstance(default, str) else default
+        self._models: dict[tuple[str, str], BaseChatModel] = {(self.default, "{}"): model}
         self._services: dict[str, Service] = {}
 
-    def problem(self, name: str | None) -> str | None:
-        """Why the model cannot be loaded; None if it can."""
+    def problem(self, mode: Mode) -> str | None:
+        """Why the mode's model cannot be loaded; None if it can."""
         try:
-            self[name]
+            self[mode]
         except ConfigurationError as error:
             return str(error)
         return None
@@ -47,27 +58,49 @@ class Models:
         name = name or self.default
         return self._services.setdefault(name, Service(name, self._cache_ttl))
 
-    def window(self, name: str | None) -> int | None:
-        """How many tokens the model's window holds; None if nobody says."""
-        return self._context_window or find_window(self[name])
+    def window(self, mode: Mode) -> int | None:
+        """How many tokens the window of the mode's model holds; None if nobody says."""
+        return self._context_window or find_window(self[mode])
 
-    def __getitem__(self, name: str | None) -> BaseChatModel:
-        """The model of this name, or the default one; raises ``ConfigurationError``."""
-        name = name or self.default
-        if name not in self._models:
-            self._models[name] = load_model(name)
-        return self._models[name]
+    def __getitem__(self, mode: Mode) -> BaseChatModel:
+        """The mode's model with its parameters, before which the user's are set.
+
+        Raises ``ConfigurationError``.
+        """
+        name = mode.model or self.default
+        key = (name, dumps(mode.model_parameters, sort_keys=True, default=str))
+        if key not in self._models:
+            shared = self._parameters if _get_provider(name) == _get_provider(self.default) else {}
+            is_trusted = mode.level is not Level.PROJECT
+            self._models[key] = load_model(
+                name, shared, mode.model_parameters, is_trusted=is_trusted
+            )
+        return self._models[key]
 
 
-def load_model(name: str) -> BaseChatModel:
+def _get_provider(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def load_model(
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    of_mode: Mapping[str, Any] | None = None,
+    *,
+    is_trusted: bool = True,
+) -> BaseChatModel:
     """The model called ``offline``, ``replay:cassette`` or ``provider:name``.
 
-    Raises ``ConfigurationError`` for any other name, for a provider that is
-    unknown or not installed, and for a key that is missing.
+    ``of_mode`` are parameters that win over the others; ``is_trusted``: the user set them, and
+    not the workspace. Raises ``ConfigurationError`` for any other name, for a provider that is
+    unknown or not installed, for a key that is missing, and for parameters it does not take.
     """
+    provider, _, model = name.partition(":")
+    given = {**(parameters or {}), **(of_mode or {})}
+    if given and provider in ("offline", "replay"):
+        raise ConfigurationError(f"the model {name!r} takes no parameters (got {sorted(given)})")
     if name == "offline":
         return OfflineModel()
-    provider, _, model = name.partition(":")
     if not provider or not model:
         raise ConfigurationError(
             f"the model {name!r} is neither 'offline' nor 'replay:cassette' nor 'provider:name', "
@@ -79,11 +112,16 @@ def load_model(name: str) -> BaseChatModel:
     if known is not None and (problems := known.list_problems()):
         raise ConfigurationError(f"the model {name!r} needs {'; and '.join(problems)}")
     try:
-        arguments = known.get_arguments(model) if known is not None else {}
+        wanted = given.get("use_responses_api")
+        arguments = known.get_arguments(model, wanted) if known is not None else {}
+        # Only then it is known which class it is, and how that calls its limits.
         chat_model = init_chat_model(model, model_provider=provider, **arguments)
-        # Only now it is known which class it is, and how that calls its limits.
-        if limits := get_limits(type(chat_model)):
-            chat_model = init_chat_model(model, model_provider=provider, **arguments, **limits)
+        checked = check_parameters(name, type(chat_model), parameters or {})
+        checked |= check_parameters(name, type(chat_model), of_mode or {}, is_trusted=is_trusted)
+        more = {**get_limits(type(chat_model)), **arguments, **checked}
+        chat_model = _build(chat_model, provider, model, more)
+    except ConfigurationError:
+        raise
     except ImportError as error:
         raise ConfigurationError(
             f"the model {name!r} needs a package that is not installed; add it to pyproject.toml "
@@ -94,8 +132,20 @@ def load_model(name: str) -> BaseChatModel:
         hint = f" (did you mean {like[0]!r}?)" if like and like[0] != provider else ""
         problem = to_one_line(str(error))
         raise ConfigurationError(f"the model {name!r} cannot be loaded{hint}: {problem}") from error
-    assert isinstance(chat_model, BaseChatModel)
     return chat_model
+
+
+def _build(
+    found: BaseChatModel, provider: str, model: str, arguments: dict[str, Any]
+) -> BaseChatModel:
+    """The model again, with these arguments."""
+    if _CHAT_COMPLETIONS in {one.__qualname__ for one in type(found).__mro__}:
+        from graph.models.openai_chat import extend  # noqa: PLC0415  # langchain-openai is an extra
+
+        return extend(type(found))(model=model, **arguments)
+    built = init_chat_model(model, model_provider=provider, **arguments)
+    assert isinstance(built, BaseChatModel)
+    return built
 
 
 def _load_replay(name: str, path: str) -> BaseChatModel:

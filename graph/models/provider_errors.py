@@ -15,7 +15,9 @@ from langchain_core.exceptions import (
     ModelRateLimitError,
     ModelTimeoutError,
 )
+from langchain_core.messages import AIMessage, ToolCall
 
+from graph.messages.normal_form import explain_bad_json, mark_broken
 from graph.messages.repair import BROKE_OFF
 from graph.models.providers import PROVIDERS
 from graph.models.secrets import find_secrets, mask_secrets
@@ -27,10 +29,21 @@ LONGEST_WAIT = 60.0
 """Seconds; a provider that asks to wait longer is not asked again."""
 MAX_DETAIL = 600
 _TOO_LONG = re.compile(
-    r"context.?(?:length|window|size)|prompt is too long|too many tokens|request_too_large"
-    r"|exceeds the maximum (?:size|allowed)|maximum number of tokens",
+    "|".join(
+        (
+            r"context.?(?:length|window|size|limit)",
+            r"(?:prompt|input|request|conversation) (?:is )?too (?:long|large)",
+            r"too many (?:input )?tokens",
+            r"request_too_large|too large for model|model token limit",
+            r"exceeds the maximum (?:size|allowed)|exceeds? max(?:imum)? (?:length|prompt)",
+            r"maximum (?:number of tokens|prompt length)|range of input length",
+            r"reduce the length of the",
+        )
+    ),
     re.I,
 )
+_REFUSED_CALL = "tool_use_failed"
+"""Groq's code for a call that it could not read."""
 _UNCLASSIFIED: dict[str, type[ModelError]] = {
     **dict.fromkeys(
         ("ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"),
@@ -39,20 +52,49 @@ _UNCLASSIFIED: dict[str, type[ModelError]] = {
     **dict.fromkeys(("ReadTimeout", "TimeoutError"), ModelTimeoutError),
 }
 """Errors of clients that do not use LangChain's classes, such as Ollama's, by class name."""
+_PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
+"""The HTTP status of what may pass."""
 
 
 def is_worth_another_try(error: Exception) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(error, ModelError):
         return error.is_retryable and getattr(error, "code", None) != "insufficient_quota"
-    return type(error).__name__ in _UNCLASSIFIED
+    return type(error).__name__ in _UNCLASSIFIED or _get_status(error) in _PASSING
+
+
+def _get_status(error: Exception) -> object:
+    """The HTTP status, or the one that some services put in the error of a whole answer."""
+    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    body = getattr(error, "body", None)
+    return status or (body.get("code") if isinstance(body, dict) else None)
+
+
+def read_refused_call(error: Exception) -> AIMessage | None:
+    """The call that the service refused because it could not read it; None for other errors.
+
+    It counts as the model's answer: the call does not run, and the model is told why.
+    """
+    body = getattr(error, "body", None)
+    if not isinstance(body, dict) or body.get("code") != _REFUSED_CALL:
+        return None
+    said = str(body.get("failed_generation") or body.get("message") or "")
+    name = _CALLED.search(said)
+    call = ToolCall(name=name[1] if name else "unknown", args={}, id=None)
+    return AIMessage("", tool_calls=[mark_broken(call, explain_bad_json(said))])
+
+
+_CALLED = re.compile(r'(?:function=|"name":\s*")([\w-]+)')
 
 
 def read_retry_after(error: Exception) -> float | None:
     """The seconds in ``retry-after``; None if it does not hold a number."""
     headers = getattr(getattr(error, "response", None), "headers", {})
+    after, unit = headers.get("retry-after-ms"), 1000
+    if after is None:
+        after, unit = headers.get("retry-after", ""), 1
     try:
-        found = float(headers.get("retry-after", ""))
+        found = float(after) / unit
     except ValueError:
         return None
     return max(found, 0) if found == found else None  # noqa: PLR0124  # nan
@@ -81,6 +123,11 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
         )
     if has_begun:
         return f"{BROKE_OFF}: "
+    if getattr(error, "code", None) == "content_filter":
+        return (
+            "the provider's content filter stopped the conversation; go on from an earlier "
+            "message, or say it in other words: "
+        )
     provider = PROVIDERS.get(model.partition(":")[0])
     address = provider.address() if provider is not None else None
     key = (provider and provider.key) or "the key"
@@ -118,7 +165,7 @@ def _is_too_long(error: Exception) -> bool:
     if getattr(error, "code", None) == "context_length_exceeded":
         return True
     # An error in the middle of a stream has the stream's status.
-    may_be = getattr(error, "status_code", 400) in (200, 400, 413)
+    may_be = getattr(error, "status_code", 400) in (200, 400, 413, 422)
     return may_be and _TOO_LONG.search(str(error)) is not None
 
 
@@ -133,10 +180,29 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _said(error: Exception) -> str:
     """The provider's own words, without what its client puts around them if that is possible."""
-    body: Any = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, dict) else None
-    message = inner.get("message") if isinstance(inner, dict) else None
+    words = " ".join(_read_words(getattr(error, "body", None)))
     status = getattr(error, "status_code", None)
-    if not isinstance(message, str) or not message:
+    if not words:
         return describe_error(error)
-    return f"{message} ({status})" if status else message
+    return f"{words} ({status})" if status else words
+
+
+def _read_words(body: Any) -> Iterator[str]:
+    """The words of an error's body, in the forms that services give it."""
+    match body:
+        case str():
+            yield body
+        case [*several]:
+            for one in several:
+                yield from _read_words(one)
+        case {"error": {"message": _} | str() as inner}:
+            yield from _read_words(inner)
+        case {"message": str(message), **more}:
+            yield message
+            match more:
+                case {"metadata": {"raw": str(raw)}}:  # OpenRouter's, of the service behind it
+                    yield raw
+        case {"detail": detail}:
+            yield from _read_words(detail)
+        case {"msg": str(message)}:
+            yield message

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,6 +43,8 @@ class Provider:
     default_address: str = ""
     needs_key_elsewhere: bool = True
     """Whether a server at another address needs a key too."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What its client is given beside the model's name."""
 
     @property
     def example(self) -> str:
@@ -83,9 +85,14 @@ class Provider:
                 found.append(f"{name} to be a URL such as {self.example}, not {value!r}")
         return found
 
-    def get_arguments(self, model: str) -> dict[str, Any]:
-        """The arguments for ``init_chat_model``, beside the model's name."""
-        given = choose_openai_api(model, self.address()) if self.extra == "openai" else {}
+    def get_arguments(self, model: str, responses: bool | None = None) -> dict[str, Any]:
+        """The arguments for ``init_chat_model``, beside the model's name.
+
+        ``responses``: whether the user wants OpenAI's Responses API; None to go by the address.
+        """
+        given = dict(self.arguments)
+        if self.extra == "openai":
+            given |= choose_openai_api(model, self.address(), responses)
         if self.key and not os.environ.get(self.key):
             given["api_key"] = "none"  # the client insists on one, the server does not
         return given
@@ -106,16 +113,19 @@ def _is_address(value: str, *, bare: bool) -> bool:
 _NO_REASONING = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-)|.*-chat\b")
 
 
-def choose_openai_api(model: str, address: str | None) -> dict[str, Any]:
+def choose_openai_api(
+    model: str, address: str | None, responses: bool | None = None
+) -> dict[str, Any]:
     """The arguments that choose which of OpenAI's two APIs ``model`` is asked through.
 
     At OpenAI it is the Responses API: the newest models take no tools through Chat Completions.
     Nothing is stored there, so reasoning comes encrypted and goes back with the history. At any
     other address it is Chat Completions, which every server speaks; LangChain would decide by the
-    model's name.
+    model's name. ``responses`` decides against the address.
     """
     host = urlsplit(address or "https://api.openai.com").hostname or ""
-    if host != "api.openai.com" and not host.endswith(".api.openai.com"):
+    is_openais = host == "api.openai.com" or host.endswith(".api.openai.com")
+    if not (is_openais if responses is None else responses):
         return {"use_responses_api": False}
     given: dict[str, Any] = {"use_responses_api": True, "store": False}
     if not _NO_REASONING.match(model):  # these refuse to include it
@@ -137,5 +147,12 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "ollama": Provider(
         "ollama", addresses=("OLLAMA_HOST",), default_address="http://127.0.0.1:11434"
+    ),
+    # Its client takes 0 retries for "as many as usual", and counts the first request as one.
+    "google_genai": Provider(
+        "google-genai",
+        "GOOGLE_API_KEY",
+        ("GOOGLE_GEMINI_BASE_URL",),
+        arguments={"retries": 1},
     ),
 }

@@ -58,10 +58,11 @@ async def test_a_mode_s_model_is_shown_and_used(
     place.global_modes.write_text(modes_file("planner", groups="read", rest=rest))
     loader = place.loader()
     deps = loader.deps()
-    assert deps.models["openai:some-model"] is deps.models["openai:some-model"]
+    planner = deps.catalog["planner"]
+    assert deps.models[planner] is deps.models[planner]
     bound: Any = deps.bound_model("planner").model
     assert bound.bound.model_name == "some-model"
-    assert deps.bound_model("ask").model.bound is deps.models[None]  # type: ignore[attr-defined]
+    assert deps.bound_model("ask").model.bound is deps.models[deps.catalog["ask"]]  # type: ignore[attr-defined]
     talk = talk_to(loader)
     await talk.say("switch to planner: why")
     (request,) = await talk.waiting()

@@ -12,6 +12,7 @@ from graph.models.usage import NO_FILL, Tokens, Usage, add_usage, count_answer
 from modes.errors import InvalidInputError
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import Conversation, make_agent
+from tests.harness.modes import load_test_catalog
 from tests.harness.recording import MODELS
 from tests.harness.scripted import ScriptedModel, calling
 from tests.provider.script import call, say
@@ -147,6 +148,7 @@ async def test_older_threads_repairs_time_travel_and_the_host(workspace: Path) -
 
 async def test_the_setting_wins_over_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    mode = load_test_catalog()["ask"]
     for name, known in (("openai:gpt-5", 272_000), ("openai:gpt-no-such", None)):
-        assert Models(name).window(None) == known
-        assert Models(name, 32_768).window(None) == 32_768
+        assert Models(name).window(mode) == known
+        assert Models(name, 32_768).window(mode) == 32_768

@@ -114,8 +114,8 @@ def test_the_cassettes_and_models_named_are_there(monkeypatch: pytest.MonkeyPatc
     assert named
     for name in named:
         assert (ROOT / name).is_file(), name
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    for provider in ("ANTHROPIC", "OPENAI", "GOOGLE"):
+        monkeypatch.setenv(f"{provider}_API_KEY", "a-key")
     models = set(re.findall(r"(?:MODEL=|^\| `)(\w+:[\w.-]+)`?", TEXT + example, re.M))
     models = {model for model in models if not model.startswith("replay:")}
     assert len(models) >= 4
