@@ -8,11 +8,16 @@ BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
+# An option that a variable turns on, unless it is 0; one that takes the variable's value.
+flag = $(if $(filter-out 0,$($(2))),--$(1))
+option = $(if $($(2)),--$(1) "$$$(2)")
+
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1 VERBOSE=1
-	@exec $(BIN)/python -m doors.commands dev
+	@exec $(BIN)/python -m doors.commands dev $(call option,port,PORT) $(if $(filter 1,$(BROWSER)),--browser) \
+	  $(call flag,reload,RELOAD) $(call flag,verbose,VERBOSE)
 
 acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
 	@$(BIN)/python -m doors.editor.main --print-settings
@@ -20,17 +25,17 @@ acp: $(READY) ## print the command line that makes it an agent in an editor (Zed
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
 	@$(BIN)/python -m doors.commands doctor
 
-modes: $(READY) ## print the modes as they hold: mode x tool -> verdict, and why; MODE=slug PROMPT=1
-	@$(BIN)/python -m doors.commands modes
+modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why; MODE=slug PROMPT=1
+	@$(BIN)/python -m doors.commands modes $(call option,mode,MODE) $(call flag,prompt,PROMPT)
 
 trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path SHOW=1 REVOKE=1
-	@$(BIN)/python -m doors.commands trust
+	@$(BIN)/python -m doors.commands trust $(call flag,show,SHOW) $(call flag,revoke,REVOKE)
 
 clean-data: $(READY) ## remove the threads of the dev server and the sessions of editors
 	@$(BIN)/python -m doors.commands clean-data
 
 diagram: $(READY) ## print the state diagram of the modes as they are; OUT=file
-	@$(BIN)/python -m doors.commands diagram
+	@$(BIN)/python -m doors.commands diagram $(call option,out,OUT)
 
 # With T only the files that have it in their text or name are collected; all, if none has.
 test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all

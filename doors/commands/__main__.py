@@ -36,12 +36,13 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
 }
-"""What each command does, and its options with their help."""
+"""What each command does, and its options with their help; the Makefile passes them on."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command: print all of its lines, or only the message of a ``UserError``."""
-    name, options = _parse(arguments)
+    options = vars(_build_parser().parse_args(arguments))
+    name = options.pop("command")
     try:
         module = import_module(f"doors.commands.{name.replace('-', '_')}")
         lines = list(module.main(**options))
@@ -53,39 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parse(arguments: Sequence[str] | None) -> tuple[str, dict[str, str | bool | None]]:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m doors.commands")
-    parser.add_argument("--workspace", metavar="PATH", help="use this WORKSPACE")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (summary, options) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)
-        for option, what in options.items():
+        for option, text in options.items():
             flag, _, value = option.partition("=")
-            text = f"{what}; with make: {flag.upper()}={value or 1}"
             if value:
                 command.add_argument(f"--{flag}", metavar=value, help=text)
             else:
                 command.add_argument(f"--{flag}", action="store_true", help=text)
-    given = vars(parser.parse_args(arguments))
-    if workspace := given.pop("workspace"):
-        os.environ["WORKSPACE"] = workspace
-    return given.pop("command"), _add_variables(parser, given)
-
-
-def _add_variables(
-    parser: argparse.ArgumentParser, given: dict[str, str | bool | None]
-) -> dict[str, str | bool | None]:
-    """Adds what was given to ``make``, which passes its variables on in the environment."""
-    for name, value in given.items():
-        variable = os.environ.get(name.upper(), "")
-        if value is None:
-            given[name] = variable or None
-        elif value is False and variable not in ("", "0"):
-            # Another program's BROWSER names a browser.
-            if variable != "1" and name != "browser":
-                parser.error(f"{name.upper()}={variable!r}: set it to 1, or leave it out")
-            given[name] = variable == "1"
-    return given
+    return parser
 
 
 if __name__ == "__main__":

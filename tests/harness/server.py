@@ -56,14 +56,13 @@ class Server:
             "CHECKPOINTS": str(self.folder / "checkpoints.sqlite"),
             "CONFIG_FOLDER": str(self.home),
             "TRUST_FILE": str(self.folder / "trusted.json"),
-            "PORT": str(self.port),
             "SANDBOX": "off",
             **settings,
         }
 
     def command(self, *command: str, **settings: str) -> Process:
         """Start a process, by default the one that ``make dev`` starts."""
-        command = command or ("doors.commands", "dev")
+        command = command or ("doors.commands", "dev", "--port", str(self.port))
         environment = self.environment(**settings)
         with self.log.open("ab") as log, Path(os.devnull).open() as no:
             if self.is_forked:

@@ -59,10 +59,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def get_refusal(server: Server, **settings: str) -> str:
+def get_refusal(server: Server, *options: str, **settings: str) -> str:
     """What ``make dev`` prints when it does not start."""
     before = server.log.read_text() if server.log.exists() else ""
-    process = server.command(**settings)
+    process = server.command("doors.commands", "dev", *options, **settings)
     try:
         assert process.wait(60) == 1
     finally:
@@ -91,7 +91,7 @@ def test_a_second_server_of_one_clone_is_refused(server: Server) -> None:
     assert server.process is not None
     running = f"{server.url}, process {server.process.pid}"
     assert running in get_refusal(server)
-    assert running in get_refusal(server, PORT="0")
+    assert running in get_refusal(server, "--port", "0")
     assert ask(server, "GET", "/ok")[0] == 200
 
 
@@ -106,6 +106,6 @@ def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> N
 def test_verbose_shows_what_the_server_logs(tmp_path: Path) -> None:
     """Started as a person does; the other tests fork a process that has its imports behind it."""
     server = Server(tmp_path, is_forked=False)
-    server.start(VERBOSE="1")
+    server.start("doors.commands", "dev", "--port", str(server.port), "--verbose")
     server.kill()
     assert "Using custom authentication" in server.log.read_text()

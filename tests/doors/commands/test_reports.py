@@ -1,6 +1,7 @@
 """``make modes``, ``trust``, ``diagram``, ``clean-data``: what they print, and what they refuse."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -59,19 +60,6 @@ def run(
     return run
 
 
-def test_make_passes_its_variables_on(place: UserFolders) -> None:
-    place.project_modes.write_text(modes_file("theirs"))
-    done = subprocess.run(
-        ["make", "trust", f"WORKSPACE={place.workspace}", "SHOW=1"],
-        cwd=ROOT,
-        env={**os.environ, **environment(place), "WORKSPACE": "/nowhere"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "  |   - slug: 'theirs'" in done.stdout
-
-
 def test_modes_says_what_holds_and_why(place: UserFolders, run: Run) -> None:
     place.permissions.write_text("execute_command: {'git push *': deny}\n")
     place.global_modes.write_text(
@@ -102,11 +90,11 @@ def test_modes_says_what_holds_and_why(place: UserFolders, run: Run) -> None:
 
 def test_modes_of_one_mode_and_its_prompt(place: UserFolders, run: Run) -> None:
     place.rule("AGENTS.md", "Be brief.")
-    shown = run("modes", MODE="code", PROMPT="1", TRUST_WORKSPACE="true").stdout
+    shown = run("modes", "--mode", "code", "--prompt", TRUST_WORKSPACE="true").stdout
     assert "  | Be brief." in shown
     assert "ask  Ask" not in shown
     place.project_modes.write_text(modes_file("theirs"))
-    failed = run("modes", MODE="theirs")
+    failed = run("modes", "--mode", "theirs")
     assert failed.stdout == ""
     notice, error = failed.stderr.splitlines()
     assert notice.startswith("notice     ")
@@ -126,14 +114,21 @@ def test_trust_shows_and_records(place: UserFolders, run: Run) -> None:
     assert "theirs  N Theirs  (project: .kilocodemodes)" in after
     assert "notice" not in after
     assert "rules of the workspace: " in after
-    assert "is no longer trusted" in run("trust", REVOKE="1").stdout
+    assert "is no longer trusted" in run("trust", "--revoke").stdout
     assert "N Theirs" not in run("modes").stdout
-    assert "was not trusted" in run("trust", REVOKE="1").stdout
+    assert "was not trusted" in run("trust", "--revoke").stdout
+
+
+def test_trust_shows_the_texts_and_records_nothing(place: UserFolders, run: Run) -> None:
+    place.rule("AGENTS.md", "One.\n\t\x1b[2JTwo.")
+    shown = "AGENTS.md:\n  | One.\n  |         \\u001b[2JTwo.\n"
+    assert run("trust", "--show").stdout == shown
+    assert not (place.root / "trusted.json").exists()
 
 
 def test_trust_of_nothing(place: UserFolders, run: Run) -> None:
-    for show in ("0", "1"):
-        assert "there is nothing to trust" in run("trust", SHOW=show).stdout
+    for show in ((), ("--show",)):
+        assert "there is nothing to trust" in run("trust", *show).stdout
     assert not (place.root / "trusted.json").exists()
     failed = run("trust", WORKSPACE=str(place.root / "none"))
     assert "is not a folder" in failed.stderr
@@ -180,47 +175,18 @@ def test_trust_says_what_has_changed(place: UserFolders, run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_they_explain_themselves_and_do_nothing_else(
-    place: UserFolders, run: Run, command: str
-) -> None:
-    place.rule("AGENTS.md", "One.")
-    shown = run(command, "--help").stdout
-    summary, options = COMMANDS[command]
-    assert summary in " ".join(shown.split())
-    for option in options:
-        name, _, value = option.partition("=")
-        assert f"--{name}" in shown
-        assert f"{name.upper()}={value or 1}" in shown
-    assert not (place.root / "trusted.json").exists()
+def test_make_passes_every_option_on(command: str) -> None:
+    _, options = COMMANDS[command]
+    names = [option.partition("=")[0] for option in options]
 
+    def show(value: str) -> str:
+        given = [f"{name.upper()}={value}" for name in names]
+        run = subprocess.run(["make", "-n", command, *given], cwd=ROOT, stdout=-1, check=True)
+        return run.stdout.decode()
 
-@pytest.mark.parametrize(
-    ("arguments", "variables", "says"),
-    [
-        ([], {}, "the following arguments are required: COMMAND"),
-        (["trust", "--shown"], {}, "unrecognized arguments: --shown"),
-        (["trust"], {"SHOW": "true"}, "SHOW='true': set it to 1, or leave it out"),
-    ],
-)
-def test_wrong_options_are_refused(
-    place: UserFolders, run: Run, arguments: list[str], variables: dict[str, str], says: str
-) -> None:
-    place.rule("AGENTS.md", "One.")
-    failed = run(*arguments, **variables)
-    assert says in failed.stderr
-    assert failed.stderr.endswith("\n2")
-    assert not (place.root / "trusted.json").exists()
-
-
-def test_options_are_given_as_such_or_as_variables(place: UserFolders, run: Run) -> None:
-    place.rule("AGENTS.md", "One.\n\t\x1b[2JTwo.")
-    other = place.root / "other"
-    other.mkdir()
-    shown = "AGENTS.md:\n  | One.\n  |         \\u001b[2JTwo.\n"
-    assert run("trust", "--show").stdout == run("trust", SHOW="1").stdout == shown
-    assert not (place.root / "trusted.json").exists()
-    assert "AGENTS.md (14 characters)" in run("trust", SHOW="0").stdout
-    assert f"{other} was not" in run("--workspace", str(other), "trust", "--revoke").stdout
+    assert re.findall(r" --(\w+)", show("1")) == names
+    flags = {option for option in options if "=" not in option}
+    assert not flags & {*re.findall(r" --(\w+)", show("0"))}
 
 
 def test_a_closed_pipe(place: UserFolders) -> None:
@@ -244,9 +210,9 @@ def test_diagram_has_the_custom_modes(place: UserFolders, run: Run, tmp_path: Pa
     assert "Theirs" not in shown.stdout
     assert "ignored until you trust" in shown.stderr
     out = tmp_path / "modes.mmd"
-    assert run("diagram", OUT=str(out)).stdout == f"{out}: written\n"
+    assert run("diagram", "--out", str(out)).stdout == f"{out}: written\n"
     assert out.read_text() == shown.stdout
-    failed = run("diagram", OUT=str(tmp_path))
+    failed = run("diagram", "--out", str(tmp_path))
     assert "cannot be written" in failed.stderr
 
 
