@@ -11,7 +11,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Durability, Interrupt, StreamMode
 from pydantic import ValidationError
 
-from doors.editor.loaded_agent import config_of
 from doors.editor.permission_requests import Question, show_plans
 from doors.editor.session_config import SessionConfig
 from doors.editor.updates import SessionUpdates
@@ -83,7 +82,7 @@ class GraphRun:
         """
         config, interrupt = self._config, None
         can_pause = given is None
-        options = RunnableConfig(**config_of(self._id), max_concurrency=MAX_CONCURRENCY)
+        options = RunnableConfig(**config.run_config, max_concurrency=MAX_CONCURRENCY)
         stream = config.loaded.agent.astream(
             given, options, stream_mode=STREAMS, durability=DURABILITY
         )
@@ -126,7 +125,7 @@ class GraphRun:
         """Ask for each call; None to wait for an answer in the chat, or if a mode is chosen."""
         request: Request = interrupt.value
         loaded = self._config.loaded
-        values = (await loaded.read(self._id)).values
+        values = (await self._config.read_state()).values
         plans = await asyncio.to_thread(show_plans, loaded.deps, values.get("written", []))
         decisions = list[dict[str, Any]]()
         for action in request["action_requests"]:

@@ -55,7 +55,6 @@ class PromptTurn:
         self._config = config
         self._updates = updates
         self._files = files
-        self._id = config.record.id
         self._foreign_changes = config.foreign_changes
 
     async def run(self) -> StopReason:
@@ -112,7 +111,7 @@ class PromptTurn:
             return "end_turn" if question is None else await self.graph_run.run(None, question)
         if question is not None and (answer := _answer_in_chat(question, prompt.content)):
             return await self.graph_run.run(answer)
-        await config.loaded.drop_open_question(self._id)
+        await config.drop_open_question()
         given: Any = {"messages": [HumanMessage(prompt.content)], **config.pending}
         return await self.graph_run.run(cast(Input, given))
 
@@ -122,13 +121,13 @@ class PromptTurn:
             return
         config, words = self._config, self._updates.streamed
         try:
-            await config.loaded.drop_open_question(self._id)
+            await config.drop_open_question()
             await config.refresh()
-            messages = (await config.loaded.read(self._id)).values.get("messages", [])
-            if words.strip() and not _is_stored(words, messages):
+            state = await config.read_state()
+            if words.strip() and not _is_stored(words, state.values.get("messages", [])):
                 message = AIMessage(f"{words}\n\n{STOPPED_HERE}")
                 update = {"messages": [message], "phase": Phase.IDLE.value}
-                await config.loaded.write(self._id, update)
+                await config.write_state(update)
             await config.show()
         except (UserError, sqlite3.Error) as error:  # the turn ends all the same
             log.warning("after a cancel: %s", error)

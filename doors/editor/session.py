@@ -80,7 +80,7 @@ class Session:
     async def replay(self) -> None:
         """Send the whole history."""
         loaded = self._config.loaded
-        values = (await loaded.read(self.id)).values
+        values = (await self._config.read_state()).values
         await self._updates.replay(loaded.deps, values.get("messages", []))
         if todos := values.get("todos"):
             await self._updates.show_todos(todos)

@@ -15,16 +15,19 @@ from typing import Any
 
 from acp.helpers import update_available_commands, update_current_mode
 from acp.schema import ConfigOptionUpdate
-from langgraph.types import Interrupt
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
+from langgraph.types import Interrupt, StateSnapshot
 
-from doors.editor.loaded_agent import LoadedAgent, load_agent
-from doors.editor.options import Modes, Options
+from doors.editor.options import Modes, Options, list_modes
 from doors.editor.store import Record, Sessions
 from doors.editor.updates import SessionUpdates
-from graph.configuration.cache import AgentCache
+from graph.configuration.cache import AgentCache, CachedAgent
 from graph.state import Switch
 from graph.switch import void_switch
 from modes.errors import InvalidInputError
+from modes.machine import Phase
+from tools.workspace.client_files import buffers
 
 WITHDRAWN = "Withdrawn: you have chosen another mode."
 
@@ -32,7 +35,7 @@ WITHDRAWN = "Withdrawn: you have chosen another mode."
 class SessionConfig:
     """The options of one session; mutable."""
 
-    loaded: LoadedAgent
+    loaded: CachedAgent
     """The agent for the folder and the chosen model."""
 
     def __init__(
@@ -57,10 +60,35 @@ class SessionConfig:
         self._shown_commands: Modes | None = None
 
     @property
+    def run_config(self) -> RunnableConfig:
+        """The LangGraph config for a run in the session's thread."""
+        return {"configurable": {"thread_id": self.record.id}}
+
+    async def read_state(self) -> StateSnapshot:
+        """The state of the session's thread."""
+        return await self.loaded.agent.aget_state(self.run_config)
+
+    async def write_state(self, values: dict[str, Any]) -> None:
+        """Write between two steps; the state machine then decides anew what comes next."""
+        await self.loaded.agent.aupdate_state(self.run_config, values, as_node="intake")
+
+    async def drop_open_question(self) -> None:
+        """Drop an open question; keep what a run had finished when it was cut off.
+
+        LangGraph stores the results of finished tasks beside the checkpoint, where the next run's
+        input would drop them.
+        """
+        state = await self.read_state()
+        if state.interrupts:
+            await self.write_state({"phase": Phase.IDLE.value})
+        elif state.tasks:
+            await self.loaded.agent.aupdate_state(self.run_config, None, as_node=END)
+
+    @property
     def options(self) -> Options:
         """What can be chosen and what is chosen, pending or not."""
         return Options(
-            self.loaded.modes,
+            list_modes(self.loaded.deps.catalog),
             self._agents.settings.choices,
             self.record.mode or self._mode,
             self._model,
@@ -83,6 +111,15 @@ class SessionConfig:
         """Whether the user has chosen something that the run does not use yet."""
         return bool(self.pending) or self._model != self.loaded.deps.models.default
 
+    async def _load_agent(self, model: str) -> CachedAgent:
+        """The agent for the folder as its files are now; raises ``UserError``."""
+
+        def load() -> CachedAgent:
+            buffers.set(None)  # what a person trusts is on disk, not what an editor has open
+            return self._agents.get(self._cwd, model)
+
+        return await asyncio.to_thread(load)
+
     @contextmanager
     def turn(self) -> Iterator[None]:
         """To wrap around a turn: meanwhile ``refresh`` does not read the thread."""
@@ -103,11 +140,11 @@ class SessionConfig:
         if self._is_running:
             return
         self.record = await self._store.find(self.record.id) or self.record
-        self.loaded = await load_agent(self._agents, self._cwd, self._model)
+        self.loaded = await self._load_agent(self._model)
         deps = self.loaded.deps
         if self.record.mode not in deps.catalog:
             self.record = replace(self.record, mode=None)
-        state = await self.loaded.read(self.record.id)
+        state = await self.read_state()
         mode = str(state.values.get("mode"))
         self._mode = mode if mode in deps.catalog else deps.catalog.default
         self._approvals = state.values.get("approvals") or deps.approvals.value
@@ -122,7 +159,7 @@ class SessionConfig:
         """The question that waits for a person; choosing a mode withdraws it."""
         if self.record.mode is not None:
             return None
-        return next(iter((await self.loaded.read(self.record.id)).interrupts), None)
+        return next(iter((await self.read_state()).interrupts), None)
 
     async def choose(self, option: str, value: object) -> None:
         """Take a choice; raises ``UserError`` for a value that cannot be chosen.
@@ -133,7 +170,7 @@ class SessionConfig:
             await self._refresh()
             chosen = self.options.check(option, value)
             if option == "model":
-                await load_agent(self._agents, self._cwd, chosen)  # its key may be missing
+                await self._load_agent(chosen)  # its key may be missing
             elif option == "mode":
                 await self._check_model_of(chosen)
             is_certain = self.is_asking or not self._is_running
@@ -167,14 +204,14 @@ class SessionConfig:
         """Put the choices into the thread, between two steps of a run."""
         async with self._lock:
             if self._model != self.loaded.deps.models.default:
-                self.loaded = await load_agent(self._agents, self._cwd, self._model)
+                self.loaded = await self._load_agent(self._model)
             pending = self.pending
             update = pending or {"approvals": self._approvals}
-            switch: Switch | None = (await self.loaded.read(self.record.id)).values.get("switch")
+            switch: Switch | None = (await self.read_state()).values.get("switch")
             if switch is not None:  # approved and not done yet: what was chosen later counts
                 switch = {**switch, "approvals": pending.get("approvals", switch["approvals"])}
                 update["switch"] = void_switch(switch) if "mode" in pending else switch
-            await self.loaded.write(self.record.id, update)
+            await self.write_state(update)
             await self._take_in(update)
 
     async def follow(self, update: dict[str, Any]) -> None:
