@@ -1,28 +1,23 @@
 """Settings, from the environment and ``.env``; the names are those in ``.env.example``."""
 
 import json
-import os
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from dotenv import dotenv_values, load_dotenv
 from platformdirs import user_config_path, user_data_path
 from pydantic import (
+    BeforeValidator,
     DirectoryPath,
     Field,
     SecretStr,
-    ValidationError,
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from modes.catalog import BUILT_IN, prompts_of
-from modes.errors import ConfigurationError
 from modes.policy import Approvals
 from modes.rules.urls import parse_authority
 
@@ -32,8 +27,15 @@ DEFAULT_WORKSPACE = ROOT / "workspace"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MIN_TOKEN = 16
 DATA = user_data_path("modeshift", appauthor=False)
-NOT_OURS = frozenset({"DEFAULT_MODEL", "MODE", "OAUTH_TOKEN", "SESSION"})
-"""Variables with other meanings whose names are close to a setting's."""
+
+
+def _split(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    parts = given.split(",") if isinstance(given, str) else given
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+"""Several values, with commas between them."""
 
 
 class Settings(BaseSettings):
@@ -42,7 +44,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
 
     model: str = Field("offline", description="`provider:name`, `replay:cassette`, or `offline`")
-    models: str = Field("", description="more models to choose from in an editor, with commas")
+    models: Listed = Field((), description="more models to choose from in an editor, with commas")
     context_window: int | None = Field(
         None, ge=1024, description="tokens that the models take; empty: what is known of each"
     )
@@ -70,8 +72,8 @@ class Settings(BaseSettings):
         default=False,
         description="`true`: commands may read `.env`, keys and the like in the workspace",
     )
-    network_hosts: str = Field(
-        "", description="hosts that network tools may reach though they are not public, with commas"
+    network_hosts: Listed = Field(
+        (), description="hosts that network tools may reach though they are not public, with commas"
     )
     command_memory: int = Field(
         4096, ge=64, description="MiB that a command may use, with all its processes"
@@ -104,8 +106,8 @@ class Settings(BaseSettings):
         DATA / "sessions.sqlite",
         description="the SQLite file in which the sessions of editors are kept",
     )
-    allowed_origins: str = Field(
-        "https://smith.langchain.com,http://localhost:3000,http://127.0.0.1:3000",
+    allowed_origins: Listed = Field(
+        ("https://smith.langchain.com", "http://localhost:3000", "http://127.0.0.1:3000"),
         description="web pages that may use the dev server: Studio, Agent Chat UI on this machine",
     )
     auth_token: SecretStr = Field(
@@ -120,8 +122,8 @@ class Settings(BaseSettings):
 
     @field_validator("models")
     @classmethod
-    def _check_models(cls, given: str) -> str:
-        for model in _split(given):
+    def _check_models(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for model in given:
             provider, _, name = model.partition(":")
             if model != "offline" and not (provider and name):
                 raise ValueError(
@@ -143,8 +145,8 @@ class Settings(BaseSettings):
 
     @field_validator("allowed_origins")
     @classmethod
-    def _check_origins(cls, given: str) -> str:
-        for origin in _split(given):
+    def _check_origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in given:
             parsed = urlsplit(origin)
             is_web = parsed.scheme in ("http", "https") and bool(parsed.hostname)
             if not is_web or origin != f"{parsed.scheme}://{parsed.netloc}":
@@ -153,29 +155,19 @@ class Settings(BaseSettings):
 
     @field_validator("network_hosts")
     @classmethod
-    def _normalize_hosts(cls, given: str) -> str:
-        return ",".join(map(parse_authority, _split(given)))
-
-    @property
-    def allowed_hosts(self) -> tuple[str, ...]:
-        """``network_hosts``, one by one."""
-        return _split(self.network_hosts)
+    def _normalize_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(parse_authority, given))
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The models that an editor's user may choose from; ``model`` is the first."""
-        return tuple(dict.fromkeys((self.model, *_split(self.models))))
+        return tuple(dict.fromkeys((self.model, *self.models)))
 
     def with_model(self, model: str) -> Self:
         """The settings with another model, and the parameters if its provider is the same."""
         is_same = model.partition(":")[0] == self.model.partition(":")[0]
         parameters = self.model_parameters if is_same else {}
         return self.model_copy(update={"model": model, "model_parameters": parameters})
-
-    @property
-    def origins(self) -> tuple[str, ...]:
-        """``allowed_origins``, one by one."""
-        return _split(self.allowed_origins)
 
     @property
     def tokens(self) -> dict[str, str]:
@@ -231,51 +223,3 @@ def list_database_files(file: Path) -> tuple[Path, ...]:
         Path(f"{file}.lock"),
         *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
     )
-
-
-def _split(given: str) -> tuple[str, ...]:
-    return tuple(origin.strip() for origin in given.split(",") if origin.strip())
-
-
-def load_settings(env_file: Path = ENV_FILE) -> Settings:
-    """Read the settings; what the environment sets wins over ``env_file``.
-
-    The other variables in ``env_file`` (a provider's key, say) go into the
-    environment, where the provider's client looks. Raises ``ConfigurationError``.
-    """
-    _check_names(dotenv_values(env_file, interpolate=False), str(env_file), cutoff=0.85)
-    _check_names(os.environ, "the environment", cutoff=0.92)  # full of other programs' names
-    load_dotenv(env_file, override=False)
-    try:
-        settings = Settings()
-    except ValidationError as error:
-        problems = "; ".join(map(_describe, error.errors()))
-        raise ConfigurationError(f"{problems}; see .env.example") from error
-    folder = settings.config_folder
-    if "config_folder" in settings.model_fields_set and not folder.is_dir():
-        raise ConfigurationError(
-            f"CONFIG_FOLDER={str(folder)!r} is not a folder; make it, or leave CONFIG_FOLDER out"
-        )
-    return settings
-
-
-def _check_names(given: Iterable[str], source: str, cutoff: float) -> None:
-    """Raises for a name that is almost a setting's; all others are not ours to judge."""
-    known = [name.upper() for name in Settings.model_fields]
-    for name in given:
-        if name.upper() in known or name in NOT_OURS:
-            continue
-        like = get_close_matches(name.upper(), known, n=1, cutoff=cutoff)
-        if like:
-            raise ConfigurationError(
-                f"{name} in {source} is not a setting; did you mean {like[0]}? See .env.example"
-            )
-
-
-def _describe(problem: ErrorDetails) -> str:
-    text = problem["msg"].removeprefix("Value error, ")
-    if not problem["loc"]:
-        return text  # about several settings, a secret among them perhaps
-    if problem["type"] == "bool_parsing":
-        text = "give true or false"
-    return f"{str(problem['loc'][0]).upper()}={problem['input']!r}: {text}"

@@ -4,7 +4,8 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
-from graph.settings import list_database_files, load_settings
+from graph.configuration.environment import load_settings
+from graph.settings import list_database_files
 from modes.errors import ConfigurationError
 
 SIGNATURE = b"SQLite format 3\0"

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
 from graph.replay.cassette import load_cassette
 from graph.replay.dialogue import list_user_messages
-from graph.settings import ENV_FILE, ROOT, Settings, load_settings
+from graph.settings import ENV_FILE, ROOT, Settings
 from modes.errors import ConfigurationError
 
 # No network call that nobody asked for: the CLI's analytics, the API's look for a newer

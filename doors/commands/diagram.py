@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
-from graph.settings import load_settings
 from modes.errors import ConfigurationError
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader, choose_sandbox
 from graph.deps import AgentDeps
-from graph.settings import Settings, load_settings
+from graph.settings import Settings
 from tools.command import MAX_SECONDS
 from tools.processes.sandboxes import NoSandbox
 from tools.workspace.openat import kernel_opens

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
-from graph.settings import load_settings
 from modes.mode import Mode
 from modes.plain_text import to_one_line
 from modes.policy import Approvals, verdict

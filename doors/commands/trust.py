@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from graph.configuration.environment import load_settings
 from graph.configuration.project_files import ProjectFiles, read_project
 from graph.configuration.sources import check_modes
 from graph.configuration.trust import TrustFile, find_differences
-from graph.settings import load_settings
 from modes.catalog import with_source
 from modes.files.modes_file import parse_modes
 from modes.mode import Level, Mode

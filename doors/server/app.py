@@ -9,7 +9,7 @@ from starlette.responses import Response
 from doors.server.bind_answers import BindAnswers
 from doors.server.gate import Gate
 from doors.server.start_page import StartPage
-from graph.settings import load_settings
+from graph.configuration.environment import load_settings
 
 
 async def _pass_refusal_on(_: Request, error: Exception) -> Response:
@@ -24,7 +24,7 @@ async def _pass_refusal_on(_: Request, error: Exception) -> Response:
 _settings = load_settings()
 app = Starlette(
     middleware=[
-        Middleware(Gate, origins=_settings.origins, has_token=bool(_settings.tokens)),
+        Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),
         Middleware(StartPage),
         Middleware(BindAnswers, names_questions=not _settings.bound_answers),
     ],

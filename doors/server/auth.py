@@ -12,7 +12,7 @@ from langgraph_sdk import Auth
 
 from doors.server.checkpointer import owners_of
 from doors.server.gate import IS_INNER
-from graph.settings import load_settings
+from graph.configuration.environment import load_settings
 
 ANYBODY = "anybody"
 GRAPH = "agent"  # its name in langgraph.json

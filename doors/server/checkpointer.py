@@ -9,8 +9,9 @@ from pathlib import Path
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.server.logs import shorten_log
+from graph.configuration.environment import load_settings
 from graph.configuration.user_files import make_private
-from graph.settings import Settings, load_settings
+from graph.settings import Settings
 
 
 @asynccontextmanager

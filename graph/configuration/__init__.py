@@ -6,6 +6,7 @@ does not load changes nothing. Imports the rest of ``graph``; only ``doors`` imp
 
 __all__ = (  # the public modules
     "cache",
+    "environment",
     "loading",
     "project_files",
     "sources",

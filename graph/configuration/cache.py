@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from graph.agent import Agent, build_agent
+from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps, StartedCalls
-from graph.settings import Settings, load_settings
+from graph.settings import Settings
 
 log = logging.getLogger("modeshift")
 

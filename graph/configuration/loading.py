@@ -73,7 +73,7 @@ class AgentLoader:
         return AgentDeps(
             loaded.catalog,
             build_toolbox(
-                self._workspace, loaded.catalog, self._commands, self._settings.allowed_hosts
+                self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
             ),
             self._models,
             self._settings.approvals,

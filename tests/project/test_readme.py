@@ -10,8 +10,9 @@ from typing import Any, get_args
 import pytest
 
 from graph.approvals.decisions import Decision
+from graph.configuration.environment import load_settings
 from graph.models.loading import load_model
-from graph.settings import ROOT, Settings, load_settings
+from graph.settings import ROOT, Settings
 from modes.policy import Approvals, verdict
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.modes import load_catalog
@@ -147,6 +148,7 @@ def test_the_example_names_every_setting_and_its_default(
         (first, *_) = re.findall(rf"^(?:# )?{name.upper()}=(.*)$", example, re.M)
         if not isinstance(field.default, Path):
             default = "" if field.default is None else field.default
+            default = ",".join(default) if isinstance(default, tuple) else default
             assert first.lower() == str(default).lower()
         monkeypatch.delenv(name.upper(), raising=False)
     assert load_settings(ROOT / ".env.example") == load_settings(tmp_path / "none")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.settings import load_settings
+from graph.configuration.environment import load_settings
 from modes.errors import ConfigurationError
 
 TOKEN = "alices-own-token"  # noqa: S105
@@ -89,7 +89,7 @@ def test_what_is_left_out_or_empty_has_its_default(env_file: Path) -> None:
     os.environ.pop("CONFIG_FOLDER", None)
     os.environ["ALLOWED_ORIGINS"] = ""
     settings = load_settings(env_file)
-    assert settings.origins == (
+    assert settings.allowed_origins == (
         "https://smith.langchain.com",
         "http://localhost:3000",
         "http://127.0.0.1:3000",
