@@ -211,7 +211,7 @@ def begin(
     item.stash[TAPE] = tape
     is_real = provider in request.config.getoption("--real")
     kept: list[_Kept] = []
-    servers: list[ScriptedProvider] = []
+    servers: list[tuple[ScriptedProvider, bool]] = []
     with ExitStack() as stack:
 
         def begun(script: Sequence[Step], *, is_odd: bool = False) -> Tape:
@@ -228,14 +228,14 @@ def begin(
                 for name, value in variables(provider, KEY).items():
                     monkeypatch.setenv(name, value)
                 server = stack.enter_context(serving(script))
-                servers.append(server)
+                servers.append((server, is_odd))
                 tape.url = server.url
             kept.append(stack.enter_context(listening(tape.url)))
             return tape
 
         yield begun
-    for server in servers:
-        _check(server)
+    for server, is_odd in servers:
+        _check(server, is_odd=is_odd)
     has_passed = item.stash.get(PASSED, False)
     if has_passed and tape.player is None and not kept:
         pytest.fail("the test never began its conversation: nothing was played", pytrace=False)
@@ -266,10 +266,14 @@ def _left(tape: Tape, player: StrictPlayer) -> str:
     return f"{shown(tape.path)}: not played: {numbers} of {total}"
 
 
-def _check(server: ScriptedProvider) -> None:
-    """Fail if a request was refused, or a step of the script was left over."""
+def _check(server: ScriptedProvider, *, is_odd: bool) -> None:
+    """Fail if a request was refused, or thinking dropped, or a step of the script left over."""
     if server.refused:
         pytest.fail(f"the scripted provider refused a request: {server.refused[0]}", pytrace=False)
+    if server.dropped:
+        pytest.fail(f"thinking was sent back that does not fit: {server.dropped}", pytrace=False)
+    if server.not_offered and not is_odd:
+        pytest.fail(f"the script calls tools not offered: {server.not_offered}", pytrace=False)
     if server.steps_left:
         count = len(server.requests)
         pytest.fail(f"only the first {count} steps of the script were asked for", pytrace=False)

@@ -1,27 +1,30 @@
 """Anthropic Messages on the wire."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from tests.provider import binding
-from tests.provider.script import ERRORS, Answer, Failure, Ids, pieces, words
+from tests.provider.anthropic_input import problem
+from tests.provider.binding import dropped, unexpected_beta
+from tests.provider.prompt_cache import Input, PromptCache, count_anthropic
+from tests.provider.script import ERRORS, Answer, Failure, Ids, pieces, tokens_of
+from tests.provider.tool_changes import blocks_of, offered
+
+__all__ = ["dropped", "offered", "problem"]
 
 PATH = "/v1/messages"
-ID = re.compile(r"[a-zA-Z0-9_-]+")
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-BLOCK_KEYS = {
-    "text": {"type", "text", "cache_control", "citations"},
-    "thinking": {"type", "thinking", "signature"},
-    "redacted_thinking": {"type", "data"},
-    "tool_use": {"type", "id", "name", "input", "cache_control", "caller"},
-    "tool_result": {"type", "tool_use_id", "content", "is_error", "cache_control"},
-    "image": {"type", "source", "cache_control"},
-    "document": {"type", "source", "title", "context", "citations", "cache_control"},
-}
+CODES = {"has no corresponding tool definition": "tool_reference_unresolved"}
+"""What an error says beside its text."""
+count, take = count_anthropic, PromptCache.anthropic
 
 
 def headers(ids: Ids) -> dict[str, str]:
@@ -43,16 +46,28 @@ def given_key(headers: Mapping[str, str]) -> str:
 def failure(failed: Failure, _: str, body: dict[str, Any], ids: Ids) -> tuple[int, dict[str, Any]]:
     """The status and the body of an error."""
     found = ERRORS["anthropic"][failed.kind]
-    message = failed.message or found["text"].format(model=body.get("model"))
+    message = failed.message or found["text"].format(
+        model=body.get("model"), tokens=failed.tokens, window=failed.window
+    )
     error = {**found["error"], "message": message}
+    for text, code in CODES.items():
+        if text in message:
+            error["details"] = {"error_code": code}
     return found["status"], {"type": "error", "error": error, "request_id": ids.new("req_0", 23)}
+
+
+def refusal(unknown: str, headers: Mapping[str, str]) -> str:
+    """The words for a header's value or a field that is not known."""
+    if unknown in headers.get("anthropic-beta", ""):
+        return unexpected_beta(unknown)
+    return f"{unknown}: Extra inputs are not permitted"
 
 
 def asked(body: dict[str, Any]) -> list[BaseMessage]:
     """The history, in LangChain's words, without its calls."""
     found: list[BaseMessage] = []
     for message in body["messages"]:
-        blocks = _blocks(message)
+        blocks = blocks_of(message)
         for block in blocks:
             if block["type"] == "tool_result":
                 result = _text(block.get("content", ""))
@@ -61,106 +76,22 @@ def asked(body: dict[str, Any]) -> list[BaseMessage]:
         if message["role"] == "assistant":
             found.append(AIMessage(text))
         elif text:
-            found.append(HumanMessage(text))
+            found.append((SystemMessage if message["role"] == "system" else HumanMessage)(text))
     return found
-
-
-def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _text(content: str | list[dict[str, Any]]) -> str:
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
-def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
-    """Why the service would refuse the request, or None."""
-    if not headers.get("anthropic-version"):
-        return "anthropic-version: header is required"
-    for name in ("model", "max_tokens", "messages"):
-        if not body.get(name):
-            return f"{name}: Field required"
-    found = [*_tool_problems(body.get("tools", [])), *_history_problems(body["messages"])]
-    return found[0] if found else binding.problem(headers, body)
-
-
-def _tool_problems(tools: list[dict[str, Any]]) -> Iterator[str]:
-    names = [tool["name"] for tool in tools]
-    if len(set(names)) < len(names):
-        yield "tools: Tool names must be unique."
-    for number, tool in enumerate(tools):
-        if not NAME.fullmatch(tool["name"]):
-            yield f"tools.{number}.custom.name: String should match pattern."
-        if tool["input_schema"].get("type") != "object":
-            yield f"tools.{number}.custom.input_schema.type: Field required"
-
-
-def _history_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
-    if messages[0]["role"] != "user":
-        yield "messages: first message must use the user role"
-    if messages[-1]["role"] == "assistant":
-        yield "This model does not support assistant message prefill."
-    due: list[str] = []
-    seen: set[str] = set()
-    for number, message in enumerate(messages):
-        where = f"messages.{number}"
-        if message["role"] not in ("user", "assistant"):
-            yield f"{where}.role: Input should be 'user' or 'assistant'"
-        blocks = _blocks(message)
-        if not blocks:
-            yield f"{where}: all messages must have non-empty content"
-        yield from _block_problems(where, blocks, seen)
-        yield from _result_problems(where, blocks, due)
-        due = [block["id"] for block in blocks if block["type"] == "tool_use"]
-
-
-def _block_problems(where: str, blocks: list[dict[str, Any]], seen: set[str]) -> Iterator[str]:
-    for block in blocks:
-        known = BLOCK_KEYS.get(block["type"])
-        if known is None:
-            yield f"{where}.content: Input tag {block['type']!r} does not match the expected tags"
-        elif unknown := set(block) - known:
-            yield f"{where}.content.{sorted(unknown)[0]}: Extra inputs are not permitted"
-        if block["type"] == "text" and not block["text"].strip():
-            yield f"{where}: text content blocks must contain non-whitespace text"
-        if block["type"] != "tool_use":
-            continue
-        if not ID.fullmatch(block["id"]):
-            yield f"{where}.content.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
-        if not NAME.fullmatch(block["name"]):
-            yield f"{where}.content.tool_use.name: String should match pattern, {block['name']!r}"
-        if not isinstance(block["input"], dict):
-            yield f"{where}.content.tool_use.input: Input should be a valid dictionary"
-        if block["id"] in seen:
-            yield f"{where}: `tool_use` ids must be unique"
-        seen.add(block["id"])
-
-
-def _result_problems(where: str, blocks: list[dict[str, Any]], due: list[str]) -> Iterator[str]:
-    results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-    for id in due:
-        if id not in results:
-            yield (
-                f"{where}: `tool_use` ids were found without `tool_result` blocks immediately "
-                f"after: {id}."
-            )
-    for id in results:
-        if results.count(id) > due.count(id):
-            yield f"{where}: unexpected `tool_use_id` found in `tool_result` blocks: {id}."
-    kinds = [block["type"] == "tool_result" for block in blocks]
-    if kinds != sorted(kinds, reverse=True):
-        yield f"{where}: `tool_result` blocks must come first"
-
-
-def as_json(answer: Answer, body: dict[str, Any], ids: Ids) -> dict[str, Any]:
+def as_json(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> dict[str, Any]:
     """The answer in one piece."""
     return {
         **_message(body, ids),
         "content": [*_content(answer, body, ids)],
         "stop_reason": _stop_reason(answer),
         "stop_sequence": None,
-        "usage": _usage(body, _made(answer)),
+        "usage": _usage(given, tokens_of(answer)),
     }
 
 
@@ -200,26 +131,24 @@ def _stop_reason(answer: Answer) -> str:
     return "tool_use" if answer.calls else "end_turn"
 
 
-def _made(answer: Answer) -> int:
-    called = sum(words(one.args) for one in answer.calls)
-    return words(answer.text) + words(answer.thinking) + called
-
-
-def _usage(body: dict[str, Any], made: int) -> dict[str, Any]:
+def _usage(given: Input, made: int) -> dict[str, Any]:
     return {
-        "input_tokens": words([message["content"] for message in body["messages"]]),
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+        "input_tokens": given.plain,
+        "cache_creation_input_tokens": given.written,
+        "cache_read_input_tokens": given.read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": given.written - given.for_an_hour,
+            "ephemeral_1h_input_tokens": given.for_an_hour,
+        },
         "output_tokens": made,
         "service_tier": "standard",
         "inference_geo": "global",
     }
 
 
-def as_events(answer: Answer, body: dict[str, Any], ids: Ids) -> list[str]:
+def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> list[str]:
     """The answer as server-sent events."""
-    message = {**_message(body, ids), "usage": _usage(body, 1)}
+    message = {**_message(body, ids), "usage": _usage(given, 1)}
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     calls = iter(answer.calls)
     for index, block in enumerate(_content(answer, body, ids)):
@@ -232,7 +161,7 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids) -> list[str]:
             {"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas
         ]
         events.append({"type": "content_block_stop", "index": index})
-    usage = _usage(body, _made(answer))
+    usage = _usage(given, tokens_of(answer))
     for name in ("cache_creation", "service_tier", "inference_geo"):
         del usage[name]
     stop = {"stop_reason": _stop_reason(answer), "stop_sequence": None}

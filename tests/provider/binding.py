@@ -1,39 +1,52 @@
 """Thinking blocks as the newest models bind them: to all that was sent before them.
 
 A real signature is sealed. This one spells out what it is bound to: the digest of system
-prompt, tools and messages before the block, and the thinking block before it.
+prompt, tools and messages before the block, the number of thinking blocks before it, and the
+digest of the last of them.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from typing import Any
 
+from tests.provider.digests import SIZE, digest, unmarked
 from tests.provider.script import Ids
+from tests.provider.tool_changes import blocks_of, plain_tools, with_definitions
 
 BETA = "thinking-binding-controls-2026-08-01"
 CHECKED = re.compile(r"claude-((fable|mythos)-5-[12]|(opus|sonnet|haiku)-5-5)(-20\d{6})?")
 """The models that check. Others know neither field nor header here, as on Google Cloud."""
 THINKING = {"thinking": "signature", "redacted_thinking": "data"}
-SIZE = 16
+SEAL = re.compile(rf"EqE.{{20}}(?P<prefix>\w{{{SIZE}}})(?P<last>\w{{{SIZE}}})(?P<count>\d{{4}})")
 
 
 def signature(body: dict[str, Any], ids: Ids) -> str:
     """For a block of the answer to ``body``."""
     lost = mismatched(body)
     kept = [seal for path, _, seal in _thinking(body) if path not in lost]
-    before = _digest(kept[-1]) if kept else "0" * SIZE
-    return ids.new("EqE", 20) + _prefix(body, len(body["messages"])) + before
+    last = digest(kept[-1]) if kept else "0" * SIZE
+    return f"{ids.new('EqE', 20)}{_prefixes(body)[-1]}{last}{len(kept):04}"
 
 
 def mismatched(body: dict[str, Any]) -> list[str]:
-    """The paths of the first block that does not fit any more, and of all behind it."""
+    """The paths of the first block that does not fit any more, and of all behind it.
+
+    The blocks before one may be fewer than when it was written, if the first of them are gone:
+    so they are no more, and the last of them is the same.
+    """
     found: list[str] = []
+    prefixes = _prefixes(body)
     last: str | None = None
-    for path, number, seal in _thinking(body):
-        is_next = last is None or seal[-SIZE:] == _digest(last)
-        if found or not is_next or seal[-2 * SIZE : -SIZE] != _prefix(body, number):
+    for count, (path, number, seal) in enumerate(_thinking(body)):
+        known = SEAL.fullmatch(seal)
+        is_next = known and (last is None or known["last"] == digest(last))
+        if (
+            found
+            or known is None
+            or not is_next
+            or count > int(known["count"])
+            or known["prefix"] != prefixes[number]
+        ):
             found.append(path)
         last = seal
     return found
@@ -45,12 +58,12 @@ def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
     has_header = BETA in headers.get("anthropic-beta", "").split(",")
     is_checked = CHECKED.fullmatch(body["model"]) is not None
     if has_header and not is_checked:
-        return (
-            f"Unexpected value(s) `{BETA}` for the `anthropic-beta` header. Please consult our "
-            "documentation at docs.anthropic.com or try again without the header."
-        )
+        return unexpected_beta(BETA)
     if "block_binding" in thinking and not has_header:
         return f"thinking.{thinking['type']}.block_binding: Extra inputs are not permitted"
+    for path, _, seal in _thinking(body):
+        if not SEAL.fullmatch(seal):
+            return f"{path}: Invalid `signature` in `thinking` block"
     lost = mismatched(body) if is_checked else []
     if not lost or _behavior(body) == "drop_block":
         return None
@@ -59,6 +72,13 @@ def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
         f"{lost[0]}: Invalid `signature` in `thinking` block. The block is bound to a different "
         "conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` "
         f'to "drop_block".{"" if has_header else more}'
+    )
+
+
+def unexpected_beta(name: str) -> str:
+    return (
+        f"Unexpected value(s) `{name}` for the `anthropic-beta` header. Please consult our "
+        "documentation at docs.anthropic.com or try again without the header."
     )
 
 
@@ -71,6 +91,11 @@ def transformations(body: dict[str, Any]) -> dict[str, Any]:
     return {"input_transformations": entries}
 
 
+def dropped(body: dict[str, Any]) -> list[str]:
+    """The paths of the blocks that the model is not shown."""
+    return mismatched(body) if CHECKED.fullmatch(body["model"]) else []
+
+
 def _behavior(body: dict[str, Any]) -> Any:
     binding = (body.get("thinking") or {}).get("block_binding") or {}
     return binding.get("prefix_mismatch_behavior")
@@ -79,34 +104,16 @@ def _behavior(body: dict[str, Any]) -> Any:
 def _thinking(body: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
     """Of each block: its path, the number of its message, what it is bound with."""
     for number, message in enumerate(body["messages"]):
-        for index, block in enumerate(_blocks(message)):
+        for index, block in enumerate(blocks_of(message)):
             if key := THINKING.get(block["type"]):
                 yield f"messages.{number}.content.{index}", number, str(block[key])
 
 
-def _prefix(body: dict[str, Any], number: int) -> str:
-    """The digest of what stands before a message, thinking and ``cache_control`` apart."""
-    messages = [
-        {**message, "content": [one for one in _blocks(message) if one["type"] not in THINKING]}
-        for message in body["messages"][:number]
-    ]
-    return _digest(_plain([body.get("system"), body.get("tools"), messages]))
-
-
-def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _plain(one) for key, one in value.items() if key != "cache_control"}
-        case list():
-            return [_plain(one) for one in value]
-        case _:
-            return value
-
-
-def _digest(value: Any) -> str:
-    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:SIZE]
+def _prefixes(body: dict[str, Any]) -> list[str]:
+    """The digests of what stands before each message, and of all; thinking and marks apart."""
+    system = body.get("system")
+    found = [digest(unmarked([system, plain_tools(body)]))]
+    for message, blocks in zip(body["messages"], with_definitions(body), strict=True):
+        said = [block for block in blocks if block["type"] not in THINKING]
+        found.append(digest(found[-1], message["role"], unmarked(said)))
+    return found

@@ -1,24 +1,21 @@
 """OpenAI Chat Completions on the wire."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-from tests.provider.script import ERRORS, Answer, Call, Failure, Ids, pieces, words
+from tests.provider.allowed_tools import offered
+from tests.provider.chat_input import PATH, problem
+from tests.provider.digests import tokens
+from tests.provider.prompt_cache import Input, PromptCache, count_openai
+from tests.provider.script import ERRORS, Answer, Call, Failure, Ids, pieces, tokens_of
 
-PATH = "/v1/chat/completions"
+__all__ = ["PATH", "offered", "problem"]
+
 CREATED = 1_767_225_600
-ONLY_RESPONSES = re.compile(r"gpt-5\.6(-|$)")
-"""Models that take no tools here."""
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-MESSAGE_KEYS = frozenset(
-    {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call"}
-)
-
-PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
+count, take = count_openai, PromptCache.openai
 
 
 def headers(ids: Ids) -> dict[str, str]:
@@ -41,8 +38,20 @@ def failure(
 ) -> tuple[int, dict[str, Any]]:
     """The status and the body of an error."""
     found = ERRORS[wire][failed.kind]
-    message = failed.message or found["text"].format(key=key, model=body.get("model"))
+    message = failed.message or found["text"].format(
+        key=key, model=body.get("model"), tokens=failed.tokens, window=failed.window
+    )
     return found["status"], {"error": {"message": message, **found["error"]}}
+
+
+def refusal(unknown: str, _: Mapping[str, str]) -> str:
+    """The words for a field that is not known."""
+    return f"Unknown parameter: '{unknown}'."
+
+
+def dropped(_: dict[str, Any]) -> list[str]:
+    """Nothing: what was reasoned does not come back here."""
+    return []
 
 
 def asked(body: dict[str, Any]) -> list[BaseMessage]:
@@ -55,88 +64,7 @@ def _message(message: dict[str, Any]) -> BaseMessage:
     return converted
 
 
-def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
-    """Why the service would refuse the request, or None."""
-    if not body.get("model"):
-        return "you must provide a model parameter"
-    if not body.get("messages"):
-        return "Invalid 'messages': empty array. Expected an array with minimum length 1."
-    if body.get("tools") and ONLY_RESPONSES.match(body["model"]):
-        return (
-            f"Function tools with reasoning_effort are not supported for {body['model']} in "
-            f"{PATH}. To use function tools, use /v1/responses or set reasoning_effort to 'none'."
-        )
-    found = [*_tool_problems(body.get("tools", [])), *_history_problems(body["messages"])]
-    return found[0] if found else None
-
-
-def _tool_problems(tools: list[dict[str, Any]]) -> Iterator[str]:
-    for number, tool in enumerate(tools):
-        function = tool["function"]
-        where = f"'tools[{number}].function"
-        if not NAME.fullmatch(function["name"]):
-            yield f"Invalid {where}.name': string does not match pattern '^[a-zA-Z0-9_-]+$'."
-        if len(function.get("description", "")) > 1024:
-            yield f"Invalid {where}.description': string too long, maximum length 1024."
-        if function["parameters"].get("type") != "object":
-            yield f"Invalid schema for function {function['name']!r}: schema must be an object."
-
-
-def _history_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
-    due: list[str] = []
-    for number, message in enumerate(messages):
-        where = f"messages[{number}]"
-        role = message["role"]
-        if unknown := set(message) - MESSAGE_KEYS:
-            yield f"Additional properties are not allowed in '{where}': {sorted(unknown)}"
-        if role == "tool":
-            if message["tool_call_id"] not in due:
-                yield (
-                    f"Invalid parameter: '{where}' with role 'tool' must be a response to a "
-                    "preceeding message with 'tool_calls'."
-                )
-            else:
-                due.remove(message["tool_call_id"])
-            continue
-        if due:
-            yield (
-                "An assistant message with 'tool_calls' must be followed by tool messages "
-                f"responding to each 'tool_call_id'. These did not: {', '.join(due)}"
-            )
-        yield from _content_problems(message)
-        calls = message.get("tool_calls") or []
-        if not calls and message.get("content") is None:
-            yield f"Invalid value for 'content' of '{where}': expected a string, got null."
-        due = [one["id"] for one in calls]
-        yield from _call_problems(where, calls)
-    if due:
-        yield f"tool calls without an answer at the end: {', '.join(due)}"
-
-
-def _content_problems(message: dict[str, Any]) -> Iterator[str]:
-    if message["role"] not in ("system", "developer", "user", "assistant"):
-        yield f"Invalid value: {message['role']!r}."
-    content = message.get("content")
-    for part in content if isinstance(content, list) else ():
-        if part["type"] not in PARTS:
-            yield f"Invalid value: {part['type']!r}. Supported values are: {sorted(PARTS)}."
-
-
-def _call_problems(where: str, calls: list[dict[str, Any]]) -> Iterator[str]:
-    ids = [one["id"] for one in calls]
-    if len(set(ids)) < len(ids):
-        yield f"Duplicate value for 'tool_call_id' in '{where}'."
-    for one in calls:
-        if not one["id"] or len(one["id"]) > 40:
-            yield f"Invalid '{where}.tool_calls.id': {one['id']!r}, maximum length 40."
-        name = one["function"]["name"]
-        if not NAME.fullmatch(name):
-            yield f"Invalid '{where}.tool_calls.function.name': {name!r} does not match pattern."
-        if not isinstance(one["function"]["arguments"], str):
-            yield f"Invalid type for '{where}.tool_calls.function.arguments': expected a string."
-
-
-def as_json(answer: Answer, body: dict[str, Any], ids: Ids) -> dict[str, Any]:
+def as_json(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> dict[str, Any]:
     """The answer in one piece."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
     if answer.thinking:
@@ -159,7 +87,7 @@ def as_json(answer: Answer, body: dict[str, Any], ids: Ids) -> dict[str, Any]:
                 "finish_reason": _finish_reason(answer),
             }
         ],
-        "usage": _usage(answer, body),
+        "usage": _usage(answer, given),
         "service_tier": "default",
         "system_fingerprint": "fp_modeshift00",
     }
@@ -186,16 +114,16 @@ def _finish_reason(answer: Answer) -> str:
     return "tool_calls" if answer.calls else "stop"
 
 
-def _usage(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
-    given = words([message.get("content") for message in body["messages"]])
-    made = words(answer.text) + sum(words(one.args) for one in answer.calls)
+def _usage(answer: Answer, given: Input) -> dict[str, Any]:
+    made = tokens_of(answer)
+    cached = {"cached_tokens": given.read, "cache_write_tokens": given.written}
     return {
-        "prompt_tokens": given,
+        "prompt_tokens": given.total,
         "completion_tokens": made,
-        "total_tokens": given + made,
-        "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+        "total_tokens": given.total + made,
+        "prompt_tokens_details": {**cached, "audio_tokens": 0},
         "completion_tokens_details": {
-            "reasoning_tokens": 0,
+            "reasoning_tokens": tokens(answer.thinking),
             "audio_tokens": 0,
             "accepted_prediction_tokens": 0,
             "rejected_prediction_tokens": 0,
@@ -203,7 +131,7 @@ def _usage(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def as_events(answer: Answer, body: dict[str, Any], ids: Ids) -> list[str]:
+def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> list[str]:
     """The answer as server-sent events."""
     options = body.get("stream_options") or {}
     with_usage = bool(options.get("include_usage"))
@@ -223,7 +151,7 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids) -> list[str]:
     chunks.append({"choices": [end]})
     if with_usage:
         chunks = [{**chunk, "usage": None} for chunk in chunks]
-        chunks.append({"choices": [], "usage": _usage(answer, body)})
+        chunks.append({"choices": [], "usage": _usage(answer, given)})
     events: list[str] = []
     for chunk in chunks:
         whole = {**head, **chunk}

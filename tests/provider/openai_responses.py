@@ -4,12 +4,18 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.provider import openai_chat
-from tests.provider.openai_chat import CREATED, compact, given_key, headers
-from tests.provider.responses_input import ENCRYPTED, problem, reasons
-from tests.provider.script import ERRORS, Answer, Call, Failure, Ids, pieces, words
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
-__all__ = ["given_key", "headers", "problem"]
+from tests.provider import openai_chat
+from tests.provider.allowed_tools import offered
+from tests.provider.digests import tokens
+from tests.provider.openai_chat import CREATED, compact, count, given_key, headers, refusal, take
+from tests.provider.prompt_cache import Input
+from tests.provider.reasoning import ENCRYPTED, dropped, encrypt, transformations
+from tests.provider.responses_input import problem, reasons
+from tests.provider.script import ERRORS, Answer, Call, Failure, Ids, pieces, tokens_of
+
+__all__ = ["count", "dropped", "given_key", "headers", "offered", "problem", "refusal", "take"]
 
 Json = dict[str, Any]
 
@@ -22,9 +28,25 @@ def failure(failed: Failure, key: str, body: Json, ids: Ids) -> tuple[int, Json]
     return openai_chat.failure(failed, key, body, ids, "responses" if is_own else "openai")
 
 
-def as_json(answer: Answer, body: Json, ids: Ids) -> Json:
+def asked(body: Json) -> list[BaseMessage]:
+    """The history, in LangChain's words, without its calls."""
+    found: list[BaseMessage] = []
+    for item in body["input"]:
+        if item["type"] == "function_call":
+            found.append(AIMessage(""))
+        elif item["type"] == "function_call_output":
+            found.append(ToolMessage(item["output"], tool_call_id=item["call_id"]))
+        elif item["type"] == "message":
+            content = item["content"]
+            texts = content if isinstance(content, list) else [{"text": content}]
+            text = "".join(part.get("text", "") for part in texts)
+            found += convert_to_messages([(item["role"], text)])
+    return found
+
+
+def as_json(answer: Answer, body: Json, ids: Ids, given: Input) -> Json:
     """The answer in one piece."""
-    return _whole(_response(body, ids), answer, body, list(_output(answer, body, ids)))
+    return _whole(_response(body, ids), answer, given, list(_output(answer, body, ids)))
 
 
 def _response(body: Json, ids: Ids) -> Json:
@@ -53,25 +75,26 @@ def _response(body: Json, ids: Ids) -> Json:
         "truncation": "disabled",
         "usage": None,
         "metadata": {},
+        **transformations(body),
     }
 
 
-def _whole(begun: Json, answer: Answer, body: Json, output: list[Json]) -> Json:
+def _whole(begun: Json, answer: Answer, given: Input, output: list[Json]) -> Json:
     """The response as it ends."""
     reason = answer.reason or ("max_output_tokens" if answer.is_truncated else None)
-    given = words(body["input"])
-    made = words(answer.text) + sum(words(one.args) for one in answer.calls)
+    made = tokens_of(answer)
+    cached = {"cached_tokens": given.read, "cache_write_tokens": given.written}
     return {
         **begun,
         "status": "incomplete" if reason else "completed",
         "incomplete_details": {"reason": reason} if reason else None,
         "output": output,
         "usage": {
-            "input_tokens": given,
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "input_tokens": given.total,
+            "input_tokens_details": cached,
             "output_tokens": made,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": given + made,
+            "output_tokens_details": {"reasoning_tokens": tokens(answer.thinking)},
+            "total_tokens": given.total + made,
         },
     }
 
@@ -83,7 +106,7 @@ def _output(answer: Answer, body: Json, ids: Ids) -> Iterator[Json]:
         told = [{"type": "summary_text", "text": answer.thinking}] if answer.thinking else []
         item: Json = {"id": ids.new("rs_", 40), "type": "reasoning", "summary": told}
         if "reasoning.encrypted_content" in body.get("include", ()):
-            item["encrypted_content"] = ids.new(ENCRYPTED, 40)
+            item["encrypted_content"] = encrypt(body, ids)
         yield item
     part: Json = {"type": "output_text", "annotations": [], "logprobs": [], "text": answer.text}
     if answer.refusal is not None:
@@ -106,11 +129,11 @@ def _arguments(one: Call) -> str:
     return one.args if isinstance(one.args, str) else json.dumps(one.args, separators=(",", ":"))
 
 
-def as_events(answer: Answer, body: Json, ids: Ids) -> list[str]:
+def as_events(answer: Answer, body: Json, ids: Ids, given: Input) -> list[str]:
     """The answer as server-sent events."""
     begun = _response(body, ids)
     output = list(_output(answer, body, ids))
-    whole = _whole(begun, answer, body, output)
+    whole = _whole(begun, answer, given, output)
     events: list[Json] = [
         {"type": "response.created", "response": begun},
         {"type": "response.in_progress", "response": begun},

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.provider.openai_chat import NAME
+from tests.provider import allowed_tools
+from tests.provider.chat_input import NAME
+from tests.provider.reasoning import ENCRYPTED
 
 Json = dict[str, Any]
 
@@ -11,6 +13,7 @@ BODY_KEYS = {
     *("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "include"),
     *("store", "stream", "stream_options", "max_output_tokens", "temperature", "top_p", "text"),
     *("reasoning", "metadata", "user", "service_tier", "truncation", "prompt_cache_key"),
+    *("prompt_cache_options", "prompt_cache_retention", "safety_identifier"),
 }
 ITEM_KEYS = {
     "message": {"type", "role", "content", "id", "status", "phase"},
@@ -25,8 +28,6 @@ PARTS = {
         for role in ("system", "developer", "user")
     },
 }
-ENCRYPTED = "gAAAAAB"
-"""How what was reasoned begins, once it is encrypted."""
 
 
 def reasons(model: str) -> bool:
@@ -44,7 +45,11 @@ def problem(_: Any, body: Json) -> str | None:
         return "this provider stores nothing, and wants to hear that nothing is to be stored"
     if body.get("include") and not reasons(body["model"]):
         return "Encrypted content is not supported with this model."
-    found = [*_tool_problems(body.get("tools", [])), *_input_problems(body["input"], body["model"])]
+    found = [
+        *_tool_problems(body.get("tools", [])),
+        *allowed_tools.problems(body),
+        *_input_problems(body["input"], body["model"]),
+    ]
     return found[0] if found else None
 
 

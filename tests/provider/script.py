@@ -10,6 +10,8 @@ from typing import Any, Literal
 import yaml
 from langchain_core.messages import BaseMessage
 
+from tests.provider.digests import tokens
+
 ERRORS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
     (Path(__file__).parent / "errors.yaml").read_text(encoding="utf-8")
 )
@@ -58,6 +60,9 @@ class Failure:
     retry_after: str | None = None
     mid_stream: bool = False
     """Whether it comes as an event, behind the first words."""
+    tokens: int = 210_111
+    """Of the input, where it is longer than the window."""
+    window: int = 200_000
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ Step = Answer | Failure | Raw
 
 
 Driver = Callable[[Sequence[BaseMessage]], Step]
-"""Answers by the history; for Chat Completions and Anthropic only."""
+"""Answers by the history."""
 
 
 def say(text: str) -> Answer:
@@ -82,6 +87,11 @@ def say(text: str) -> Answer:
 def call(name: str, *, text: str = "", **args: Any) -> Answer:
     """An answer that calls one tool."""
     return Answer(text, (Call(name, args),))
+
+
+def tokens_of(answer: Answer) -> int:
+    """What the model made."""
+    return sum(map(tokens, [answer.text, answer.thinking, *(one.args for one in answer.calls)]))
 
 
 class Ids:
@@ -104,8 +114,3 @@ class Ids:
 def pieces(text: str, size: int = 12) -> list[str]:
     """``text`` in pieces, as a stream brings it."""
     return [text[start : start + size] for start in range(0, len(text), size)]
-
-
-def words(value: Any) -> int:
-    """Tokens, counted as words: no tokenizer is known here."""
-    return len(str(value).split())

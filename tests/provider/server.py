@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from tests.provider import anthropic_messages, openai_chat, openai_responses
+from tests.provider.prompt_cache import Input, PromptCache
 from tests.provider.script import Answer, Driver, Failure, Ids, Raw, Step
 
 KEY = "sk-modeshift-test-0123456789abcdef"
@@ -40,15 +41,33 @@ class ScriptedProvider:
     """
 
     def __init__(
-        self, script: Sequence[Step] | Driver, key: str = KEY, unknown: str | None = None
+        self,
+        script: Sequence[Step] | Driver,
+        key: str = KEY,
+        unknown: str | None = None,
+        window: int | None = None,
     ) -> None:
-        """``unknown`` is a field or a beta header that this service does not know."""
+        """``unknown`` is a field or a beta header that this service does not know.
+
+        ``window`` is how many tokens of input its models read; more is refused, and asks for no
+        step.
+        """
         self.script = script
         self.key = key
         self.unknown = unknown
+        self.window = window
+        self.cache = PromptCache()
         self.requests: list[Request] = []
         self.refused: list[str] = []
         """Why requests were refused that no step wanted refused."""
+        self.inputs: list[Input] = []
+        """Of the requests that were answered: their tokens, and which of them the cache held."""
+        self.too_long: list[int] = []
+        """The tokens of those that the window is too small for."""
+        self.dropped: list[str] = []
+        """Where thinking stood that was sent back, and does not fit what is before it."""
+        self.not_offered: list[str] = []
+        """The names of tools that answers called, and the requests did not offer."""
         self.last_event = 0.0
         """When a stream's last event was sent, on the monotonic clock."""
         self._ids = Ids()
@@ -77,20 +96,42 @@ class ScriptedProvider:
     def step(self, wire: ModuleType, request: Request) -> Step:
         """What is to be answered."""
         self.requests.append(request)
+        if failed := self._failure(wire, request):
+            return failed
+        self.dropped += wire.dropped(request.body)
+        if callable(self.script):
+            return self.script(wire.asked(request.body))
+        self._taken += 1
+        return self.script[self._taken - 1]
+
+    def _failure(self, wire: ModuleType, request: Request) -> Failure | None:
+        """Why nothing is answered, whatever the script says, or None."""
         if wire.given_key(request.headers) != self.key:
             return Failure("key")
         if self.unknown and self.unknown in json.dumps([*request.headers.values(), request.body]):
-            return Failure("request", f"{self.unknown}: Extra inputs are not permitted")
+            return Failure("request", wire.refusal(self.unknown, request.headers))
         if found := wire.problem(request.headers, request.body):
-            self.refused.append(found)
-            return Failure("request", found)
-        if callable(self.script):
-            return self.script(wire.asked(request.body))
-        if not self.steps_left:
-            self.refused.append("the script is at its end")
-            return Failure("request", "the script is at its end")
-        self._taken += 1
-        return self.script[self._taken - 1]
+            return self._refuse(found)
+        tokens = wire.count(request.body)
+        if self.window is not None and tokens > self.window:
+            self.too_long.append(tokens)
+            return Failure("context", tokens=tokens, window=self.window)
+        if not callable(self.script) and not self.steps_left:
+            return self._refuse("the script is at its end")
+        return None
+
+    def _refuse(self, why: str) -> Failure:
+        self.refused.append(why)
+        return Failure("request", why)
+
+    def take(self, wire: ModuleType, body: dict[str, Any], step: Step) -> Input:
+        """The input of a request that is answered."""
+        given: Input = wire.take(self.cache, self.key, body)
+        self.inputs.append(given)
+        if isinstance(step, Answer):
+            called = [one.name for one in step.calls]
+            self.not_offered += [name for name in called if name not in wire.offered(body)]
+        return given
 
     @property
     def ids(self) -> Ids:
@@ -99,10 +140,13 @@ class ScriptedProvider:
 
 @contextmanager
 def serving(
-    script: Sequence[Step] | Driver, key: str = KEY, unknown: str | None = None
+    script: Sequence[Step] | Driver,
+    key: str = KEY,
+    unknown: str | None = None,
+    window: int | None = None,
 ) -> Iterator[ScriptedProvider]:
     """A provider that is served by a thread, ended with the block."""
-    provider = ScriptedProvider(script, key, unknown)
+    provider = ScriptedProvider(script, key, unknown, window)
     thread = Thread(target=provider.serve)
     thread.start()
     try:
@@ -138,7 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             assert isinstance(step, Answer)
             time.sleep(step.pause)
-            sent = wire.as_json(step, body, self.provider.ids)
+            given = self.provider.take(wire, body, step)
+            sent = wire.as_json(step, body, self.provider.ids, given)
             self._send(200, sent, wire.headers(self.provider.ids))
 
     def _send(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
@@ -163,7 +208,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self._end_headers(wire.headers(self.provider.ids))
         answer = step if isinstance(step, Answer) else Answer("Let me see what")
-        events = wire.as_events(answer, body, self.provider.ids)
+        given = self.provider.take(wire, body, step)
+        events = wire.as_events(answer, body, self.provider.ids, given)
         if isinstance(step, Failure):
             events = [*events[:3], wire.error_event(step, body, self.provider.ids)]
         elif isinstance(step, Raw):

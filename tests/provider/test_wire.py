@@ -12,6 +12,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
 from tests.provider import anthropic_messages, binding, openai_chat, openai_responses
+from tests.provider.prompt_cache import Input
 from tests.provider.script import Answer, Call, Ids
 
 Json = dict[str, Any]
@@ -30,6 +31,8 @@ ANSWERS = [
     Answer("Once upon", is_truncated=True),
     Answer(thinking="Hm, let me see", is_truncated=True),
 ]
+
+GIVEN = Input(plain=7, read=1024, written=100, for_an_hour=10)
 
 
 def events(sent: list[str]) -> Iterator[Json]:
@@ -61,8 +64,8 @@ def test_answers_have_the_types_of_the_clients(wire: Any, answer: Answer) -> Non
     if wire is openai_chat:
         body["stream_options"] = {"include_usage": True}
     whole, event = map(TypeAdapter, TYPES[wire])
-    found = [whole.validate_python(wire.as_json(answer, body, Ids()))]
-    found += map(event.validate_python, events(wire.as_events(answer, body, Ids())))
+    found = [whole.validate_python(wire.as_json(answer, body, Ids(), GIVEN))]
+    found += map(event.validate_python, events(wire.as_events(answer, body, Ids(), GIVEN)))
     for one in found:
         assert unknown_fields(one) <= NOT_IN_TYPES
 
@@ -70,9 +73,9 @@ def test_answers_have_the_types_of_the_clients(wire: Any, answer: Answer) -> Non
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_openai_responses_streams_what_it_sends_in_one_piece(answer: Answer) -> None:
     body = {"model": "gpt-5.6", "input": [], "include": ["reasoning.encrypted_content"]}
-    whole = openai_responses.as_json(answer, body, Ids())
+    whole = openai_responses.as_json(answer, body, Ids(), GIVEN)
     assert Response.model_validate(whole).output_text == answer.text
-    streamed = list(events(openai_responses.as_events(answer, body, Ids())))
+    streamed = list(events(openai_responses.as_events(answer, body, Ids(), GIVEN)))
     assert [one["sequence_number"] for one in streamed] == [*range(len(streamed))]
     assert streamed[-1]["response"] == whole
     done = [one["item"] for one in streamed if one["type"] == "response.output_item.done"]
@@ -219,6 +222,9 @@ def test_tools_that_are_refused() -> None:
     assert "unique" in str(anthropic_problem(USER, tools=[tool, tool]))
 
 
+TOOL: Json = {"name": "read", "input_schema": {"type": "object"}}
+
+
 def bound(*kept: int, **changed: Any) -> Json:
     """A request with three thinking blocks, of which these are sent back, and what was changed."""
     ids = Ids()
@@ -247,7 +253,10 @@ HEADERS = {"anthropic-version": "2023-06-01", "anthropic-beta": binding.BETA}
         (bound(0, 1, 2, cache_control={"type": "ephemeral"}, max_tokens=8), []),
         (bound(0, 2), ["messages.5.content.0"]),
         (bound(1, 2, system="other"), ["messages.3.content.0", "messages.5.content.0"]),
-        (bound(2, tools=[]), ["messages.5.content.0"]),
+        (
+            bound(2, tools=[{"name": "a", "input_schema": {"type": "object"}}]),
+            ["messages.5.content.0"],
+        ),
     ],
 )
 def test_thoughts_that_anthropic_takes_back(body: Json, lost: list[str]) -> None:
