@@ -8,6 +8,7 @@ __all__ = (  # the public modules
     "cache",
     "environment",
     "loading",
+    "prices",
     "project_files",
     "sources",
     "trust",
