@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev acp doctor modes trust clean-data diagram test record snapshots renew check bench stats lock format clean
+.PHONY: help dev acp doctor modes trust usage clean-data diagram test record snapshots renew check bench stats lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -30,6 +30,9 @@ modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why;
 
 trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path SHOW=1 REVOKE=1
 	@$(BIN)/python -m doors.commands trust $(call flag,show,SHOW) $(call flag,revoke,REVOKE)
+
+usage: $(READY) ## print the tokens that threads have taken, and their cost; THREAD=id JSON=1
+	@$(BIN)/python -m doors.commands usage $(call option,thread,THREAD) $(call flag,json,JSON)
 
 clean-data: $(READY) ## remove the threads of the dev server and the sessions of editors
 	@$(BIN)/python -m doors.commands clean-data

@@ -35,6 +35,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
             "revoke": "stop trusting them",
         },
     ),
+    "usage": (
+        "print the tokens that threads have taken, and what they cost where prices.yaml says",
+        {"thread=ID": "only this thread, and its last turn", "json": "as JSON"},
+    ),
 }
 """What each command does, and its options with their help; the Makefile passes them on."""
 

@@ -22,6 +22,7 @@ from langgraph.types import Interrupt, StateSnapshot
 from doors.editor.options import Modes, Options, list_modes
 from doors.editor.store import Record, Sessions
 from doors.editor.updates import SessionUpdates
+from doors.editor.usage import SessionUsage
 from graph.configuration.cache import AgentCache, CachedAgent
 from graph.state import Switch
 from graph.switch import void_switch
@@ -58,6 +59,7 @@ class SessionConfig:
         """Both as they are in the thread's state."""
         self._shown: Options | None = None
         self._shown_commands: Modes | None = None
+        self._usage = SessionUsage(agents.settings, updates)
 
     @property
     def run_config(self) -> RunnableConfig:
@@ -148,6 +150,7 @@ class SessionConfig:
         mode = str(state.values.get("mode"))
         self._mode = mode if mode in deps.catalog else deps.catalog.default
         self._approvals = state.values.get("approvals") or deps.approvals.value
+        self._usage.read(state.values)
         self._note_pending_mode()
         shown = self._shown
         if shown and shown.mode in deps.catalog and shown.chosen != self.options.chosen:
@@ -223,6 +226,7 @@ class SessionConfig:
     async def _take_in(self, update: dict[str, Any]) -> None:
         self._mode = update.get("mode", self._mode)
         self._approvals = update.get("approvals", self._approvals)
+        self._usage.add(update)
         done = [name for name, value in self.pending.items() if update.get(name) == value]
         if done:
             await self._change(**dict.fromkeys(done))
@@ -230,6 +234,7 @@ class SessionConfig:
     def describe(self) -> dict[str, Any]:
         """The options as the response to new, load and resume carries them."""
         self._shown, self._shown_commands = self.options, None
+        self._usage.forget_shown()
         return {"modes": self._shown.mode_state(), "config_options": self._shown.config_options()}
 
     async def show(self) -> None:
@@ -246,3 +251,4 @@ class SessionConfig:
         if now.modes != self._shown_commands:
             self._shown_commands = now.modes
             await self._updates.send(update_available_commands(now.commands()))
+        await self._usage.show()

@@ -34,7 +34,8 @@ class Prices:
         """What the tokens cost, by model; None if one has no price, or took an unknown number."""
         if not taken or any(one["unknown"] for one in taken.values()) or taken.keys() - self.models:
             return None
-        return sum((_find_cost(one, self.models[name]) for name, one in taken.items()), Decimal())
+        costs = (_find_cost(one, self.models[name]) for name, one in taken.items())
+        return sum(costs, Decimal()).normalize()
 
 
 def _find_cost(taken: Tokens, prices: Mapping[str, Decimal]) -> Decimal:

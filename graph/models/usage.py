@@ -4,13 +4,10 @@ The only module that adds tokens up. The numbers are the providers' own; an answ
 without any is counted as unknown, and never as one that took nothing.
 """
 
-from typing import TypeVar
-
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from typing_extensions import TypedDict
 
-_Key = TypeVar("_Key")
 _WRITES = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 
 
@@ -26,6 +23,9 @@ class Tokens(TypedDict):
     output: int
     cache_read: int
     cache_write: int
+
+
+NO_TOKENS = Tokens(answers=0, unknown=0, input=0, output=0, cache_read=0, cache_write=0)
 
 
 class Fill(TypedDict):
@@ -62,7 +62,7 @@ def count_answer(answer: AIMessage, model: str, window: int | None) -> Usage:
     """The update for one answer of ``model``, the name that the user wrote."""
     given = answer.usage_metadata
     if given is None or given["input_tokens"] <= 0:  # LangChain makes zeros of missing numbers
-        taken = Tokens(answers=0, unknown=1, input=0, output=0, cache_read=0, cache_write=0)
+        taken = Tokens({**NO_TOKENS, "unknown": 1})
         used = None
     else:
         details = {
@@ -95,19 +95,20 @@ def add_usage(before: Usage, more: Usage) -> Usage:
     }
 
 
-def add_tokens(before: dict[_Key, Tokens], more: dict[_Key, Tokens]) -> dict[_Key, Tokens]:
-    """Both, by model."""
-    return before | {
-        key: _add(before[key], one) if key in before else one for key, one in more.items()
-    }
+def add_tokens(
+    before: dict[str, Tokens], more: dict[str, Tokens], times: int = 1
+) -> dict[str, Tokens]:
+    """``before`` and, ``times`` over, ``more``; by model."""
+    added = {key: _add(before.get(key, NO_TOKENS), one, times) for key, one in more.items()}
+    return before | added
 
 
-def _add(one: Tokens, other: Tokens) -> Tokens:
+def _add(one: Tokens, other: Tokens, times: int) -> Tokens:
     return Tokens(
-        answers=one["answers"] + other["answers"],
-        unknown=one["unknown"] + other["unknown"],
-        input=one["input"] + other["input"],
-        output=one["output"] + other["output"],
-        cache_read=one["cache_read"] + other["cache_read"],
-        cache_write=one["cache_write"] + other["cache_write"],
+        answers=one["answers"] + times * other["answers"],
+        unknown=one["unknown"] + times * other["unknown"],
+        input=one["input"] + times * other["input"],
+        output=one["output"] + times * other["output"],
+        cache_read=one["cache_read"] + times * other["cache_read"],
+        cache_write=one["cache_write"] + times * other["cache_write"],
     )

@@ -1,5 +1,6 @@
-"""``make modes``, ``trust``, ``diagram``, ``clean-data``: what they print, and what they refuse."""
+"""``make modes``, ``trust``, ``usage``, ``diagram``, ``clean-data``: what they print or refuse."""
 
+import json
 import os
 import re
 import sqlite3
@@ -11,10 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.commands.__main__ import COMMANDS, main
 from graph.settings import ROOT
+from tests.harness.conversation import Conversation, make_agent
 from tests.harness.place import UserFolders, modes_file
+from tests.harness.scripted import ScriptedModel
 
 PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
 
@@ -261,3 +267,70 @@ def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> Non
 
 def test_our_own_packages_are_copied() -> None:
     assert "UV_LINK_MODE=copy" in (ROOT / ".ci/venv").read_text()
+
+
+def took(model: str, tokens: int, cached: int = 0) -> ScriptedModel:
+    """A model whose every answer took that much."""
+    taken = UsageMetadata(input_tokens=tokens, output_tokens=1, total_tokens=tokens + 1)
+    taken["input_token_details"] = {"cache_read": cached}
+    answers = [AIMessage("said", usage_metadata=taken) for _ in range(9)]
+
+    class Named(ScriptedModel):
+        @property
+        def _llm_type(self) -> str:
+            return model
+
+    return Named(answers=answers)
+
+
+async def make_threads(file: Path, workspace: Path, *models: ScriptedModel) -> list[Conversation]:
+    """A thread with one turn for each model."""
+    talks = []
+    async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
+        for model in models:
+            talks.append(Conversation(make_agent(workspace, model, saver=saver)))
+            await talks[-1].say("hello")
+        first = (await talks[0].agent.aget_state(talks[0].config)).config
+        await talks[0].say("and more")
+        talks[0].config = first  # the person goes back, and on from there
+        await talks[0].say("something else")
+    return talks
+
+
+async def test_usage_of_both_stores(place: UserFolders, run: Run) -> None:
+    assert run("usage").stdout.splitlines() == [
+        f"threads of the dev server: none  ({place.root / 'checkpoints.sqlite'})",
+        f"sessions of editors: none  ({place.root / 'sessions.sqlite'})",
+    ]
+    models = (took("x:a", 1000, 600), took("x:b", 20))
+    one, _ = await make_threads(place.root / "checkpoints.sqlite", place.workspace, *models)
+    (own,) = await make_threads(place.root / "sessions.sqlite", place.workspace, took("x:a", 3))
+    lines = [" ".join(line.split()) for line in run("usage").stdout.splitlines()]
+    assert lines[1].startswith("threads of the dev server: 2 (")
+    at = lines.index(one.config["configurable"]["thread_id"])
+    assert lines[at + 1] == "x:a 3 3,000 1,800 0 3", "the abandoned branch was paid too"
+    assert lines[at + 2].startswith("in the window: 1,001 of a size not known")
+    assert lines[-3:-1] == ["x:a 6 3,009 1,800 0 6", "x:b 1 20 0 0 1"]
+    assert lines[-1] == f"cost: not known; {ROOT / 'prices.yaml'} has no price for x:a, x:b"
+
+    prices = place.home / "prices.yaml"
+    row = "{input: 3, output: 15, cache_read: 0.3, cache_write: 3.75}"
+    prices.write_text(f"currency: EUR\nmodels:\n  x:a: {row}\n  x:b: {row}\n")
+    assert f"cost: 0.004332 EUR, by the prices in {prices}" in run("usage").stdout
+    found = json.loads(
+        run("usage", "--json", "--thread", own.config["configurable"]["thread_id"]).stdout
+    )
+    (thread,) = found["editors"]
+    assert (found["server"], found["currency"], thread["cost"]) == ([], "EUR", "0.000072")
+    assert found["all"] == {"taken": thread["taken"], "cost": thread["cost"]}
+    assert (thread["turn"]["x:a"]["answers"], thread["last"]["used"]) == (1, 4)
+
+
+def test_usage_refuses_what_is_wrong(place: UserFolders, run: Run) -> None:
+    assert "there is no thread 'no-such' in" in run("usage", "--thread", "no-such").stderr
+    prices = place.home / "prices.yaml"
+    prices.write_text("currency: EUR\nmodels:\n  x:a: free\n")
+    assert f"modeshift: {prices}: line 3: 'free': give the prices of" in run("usage").stderr
+    prices.unlink()
+    (place.root / "sessions.sqlite").write_text("no database, whatever its name says " * 100)
+    assert f"SESSIONS='{place.root / 'sessions.sqlite'}' cannot be read" in run("usage").stderr

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from acp.schema import Cost
 
 from doors.editor.prompt_turn import STOPPED_HERE
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing
-from tests.doors.editor.model import GPT, STORY
+from tests.doors.editor.model import CLAUDE, GPT, STORY
 from tests.harness.conversation import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -92,3 +93,32 @@ async def test_cancel_at_any_moment(editor: Editor, workspace: Path) -> None:
     completed = [end for end in talk.ends if end[1] == "completed"]
     assert completed[-1] == ("Write file last", "completed")
     assert [end for end in (await talk.replayed()).ends if end[1] == "completed"] == completed
+
+
+async def test_how_full_the_window_is_and_what_it_cost(
+    editor: Editor, workspace: Path, data: Path
+) -> None:
+    """A cost only with a price, and nothing at all for a model whose window nobody knows."""
+    prices = data / "home" / "prices.yaml"
+    offline, talk = await editor.talk(workspace), await editor.talk(workspace, model=CLAUDE)
+    await offline.say("hello")
+    await talk.say("list")
+    (first,) = talk.of("usage_update")
+    assert (first.size, first.cost) == (1_000_000, None)
+    assert first.used > 0
+    one = "{input: 1000000, output: 1000000, cache_read: 1000000, cache_write: 1000000}"
+    prices.write_text(f"currency: EUR\nmodels:\n  {CLAUDE}: {one}\n")
+    await talk.say("hello")
+    second = talk.of("usage_update")[-1]
+    assert second.cost == Cost(amount=first.used + second.used, currency="EUR")
+    prices.write_text("currency: EUR\nmodels:\n  a: b\n")
+    await talk.say("hello")
+    assert talk.said.count(f"> Notice: {prices}: line 3: 'b': give the prices of 'a'") == 1
+    prices.unlink()
+    last = talk.of("usage_update")[-1]
+    assert (last.cost, len(talk.of("usage_update"))) == (None, 3)
+    assert last.used > first.used
+    again = await talk.replayed()
+    await editor.until(lambda: again.of("usage_update"))
+    assert again.of("usage_update") == [last]
+    assert offline.of("usage_update") == []

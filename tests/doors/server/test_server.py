@@ -41,6 +41,9 @@ async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> No
     await thread.decide(APPROVE)
     assert thread.nodes == ["review", "act", "code"]
     assert (server.workspace / "notes.txt").read_text() == "hello"
+    usage: Any = (await thread.values())["usage"]
+    assert usage["thread"]["offline"]["answers"] == usage["turn"]["offline"]["answers"] == 3
+    assert usage["last"]["used"] > 0
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
