@@ -20,9 +20,9 @@ from langgraph.graph import END
 from langgraph.types import Interrupt, StateSnapshot
 
 from doors.editor.options import Modes, Options, list_modes
+from doors.editor.session_usage import SessionUsage
 from doors.editor.store import Record, Sessions
 from doors.editor.updates import SessionUpdates
-from doors.editor.usage import SessionUsage
 from graph.configuration.cache import AgentCache, CachedAgent
 from graph.state import Switch
 from graph.switch import void_switch

@@ -53,8 +53,8 @@ NO_FILL = Usage(last=None)
 
 
 def find_window(model: BaseChatModel) -> int | None:
-    """How many tokens the model reads at most, by LangChain's table; None if it is not there."""
-    found = (model.profile or {}).get("max_input_tokens")
+    """How many tokens the model reads at most: as set for Ollama, or by LangChain's table."""
+    found = getattr(model, "num_ctx", None) or (model.profile or {}).get("max_input_tokens")
     return found if isinstance(found, int) and found > 0 else None
 
 

@@ -152,3 +152,4 @@ async def test_the_setting_wins_over_what_is_known(monkeypatch: pytest.MonkeyPat
     for name, known in (("openai:gpt-5", 272_000), ("openai:gpt-no-such", None)):
         assert Models(name).window(mode) == known
         assert Models(name, 32_768).window(mode) == 32_768
+    assert Models("ollama:qwen3", parameters={"num_ctx": 16_384}).window(mode) == 16_384
