@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from graph.configuration.environment import load_settings
 from graph.configuration.prices import Prices, load_prices
 from graph.models.usage import Fill, Tokens, Usage, add_tokens
-from graph.settings import load_settings
 from modes.errors import ConfigurationError, InvalidInputError
 from modes.plain_text import to_one_line
 
