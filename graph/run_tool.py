@@ -10,7 +10,7 @@ from graph.approvals.judging import Judged
 from graph.deps import AgentDeps
 from graph.messages.repair import build_not_run_result, get_call_id
 from graph.messages.untrusted import mark_as_data
-from modes.errors import ModelError, describe_error
+from modes.errors import ModelError, ToolFailedError, describe_error
 from modes.mode import Mode
 from modes.plain_text import make_readable
 from tools.calling import Calling, calling
@@ -58,9 +58,12 @@ async def run_tool(
 def _describe_failure(error: Exception, judged: Judged) -> str:
     """What the model is told; the text of an exception that is not ours is data."""
     text = truncate(describe_error(error))
+    source, id = _name_source(judged), get_call_id(judged.call)
+    if isinstance(error, ToolFailedError) and error.data:
+        return f"{text}\n{mark_as_data(truncate(error.data), source, id)}"
     if isinstance(error, ModelError):
         return text
-    return mark_as_data(text, f"error of {_name_source(judged)}", get_call_id(judged.call))
+    return mark_as_data(text, f"error of {source}", id)
 
 
 def _name_source(judged: Judged) -> str:

@@ -58,7 +58,14 @@ class FileRestrictionError(NotAllowedError):
 
 
 class ToolFailedError(ModelError):
-    """A tool that could not do what it was asked; the text says what to do instead."""
+    """A tool that could not do what it was asked; the text says what to do instead.
+
+    ``data`` follows it: what a file says, which is marked as such for the model.
+    """
+
+    def __init__(self, text: str, data: str = "") -> None:
+        super().__init__(text)
+        self.data = data
 
 
 class UserError(ModeshiftError, ValueError):

@@ -1,13 +1,16 @@
 """The ``edit`` group: change files in the workspace."""
 
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
 from tools.deps import ToolDeps
 from tools.tool import Tool
 from tools.workspace.encoding import is_utf8
-from tools.workspace.workspace import MAX_FILE_BYTES, Written
+from tools.workspace.replacement import Replacement, find_places, replace
+from tools.workspace.workspace import Written
 
 MAX_KEPT = 200_000
 """Characters of replaced text: they stay in the thread for good."""
@@ -21,6 +24,20 @@ class Edited(TypedDict, total=False):
     UTF-8, or looked as if it held a secret."""
     line: int
     """The first line that was changed, counted from 1."""
+
+
+class Edit(BaseModel):
+    """One piece of text, and what is put in its place."""
+
+    model_config = ConfigDict(extra="forbid")
+    old: str = Field(description="The text to replace, letter for letter, without line numbers.")
+    new: str
+    replace_all: bool = Field(
+        default=False, description="Whether to replace it wherever it stands."
+    )
+
+
+Edits = Annotated[list[Edit], Field(min_length=1, max_length=100)]
 
 
 def edit_tools(deps: ToolDeps) -> list[Tool]:
@@ -38,38 +55,20 @@ def edit_tools(deps: ToolDeps) -> list[Tool]:
         told = f"{'Created' if done.is_new else 'Replaced'} {path} ({len(content)} characters)."
         return told, _kept(path, done)
 
-    def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> tuple[str, Edited]:
-        """Replace one exact piece of text in a file.
+    def edit_file(path: str, edits: Edits) -> tuple[str, Edited]:
+        """Replace pieces of text in a file: all of the edits are made, or none.
 
         Args:
             path: The file, relative to the workspace.
-            old: The text to replace, letter for letter, without line numbers.
-            new: The text to put in its place.
-            replace_all: Whether to replace every place where it stands.
+            edits: The edits; each is looked for in the file as it is before any of them.
         """
-        if not old:
-            raise ToolFailedError("old is empty; give the text to replace, or use write_file")
         text = workspace.read(path)
-        if "\r\n" in text and "\r" not in old:  # read_file shows no carriage returns
-            old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
-        if not new.isascii() and not is_utf8(text):
-            raise ToolFailedError(f"{path} is not UTF-8; only ASCII can be put into it")
-        count = text.count(old)
-        if count == 0:
-            raise ToolFailedError(
-                f"{old!r} is not in {path}; read the file again and copy the text exactly, "
-                "blanks and line breaks included"
-            )
-        if count > 1 and not replace_all:
-            raise ToolFailedError(
-                f"{old!r} is in {path} {count} times; add lines around it until it is "
-                "unique, or set replace_all"
-            )
-        if len(text) + count * (len(new) - len(old)) > MAX_FILE_BYTES:
-            raise ToolFailedError(f"{path} would get larger than {MAX_FILE_BYTES} bytes")
-        workspace.write(path, text.replace(old, new), instead_of=text)
-        line = text[: text.index(old)].count("\n") + 1
-        return f"Edited {path}: {count} place{'s' if count > 1 else ''}.", Edited(line=line)
+        given = [Replacement(edit.old, edit.new, edit.replace_all) for edit in edits]
+        places = find_places(path, text, given)
+        workspace.write(path, replace(text, places), instead_of=text)
+        line = text.count("\n", 0, places[0].start) + 1
+        many = "s" if len(places) > 1 else ""
+        return f"Edited {path}: {len(places)} place{many}.", Edited(line=line)
 
     return [
         Tool.of(write_file, "edit", has_artifact=True, paths=("path",)),

@@ -1,7 +1,9 @@
 """What an edit does to a file, as an editor shows it."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from acp.schema import ContentToolCallContent, FileEditToolCallContent
 from doors.editor.content import as_output, as_text
 from modes.errors import ToolFailedError
 from modes.plain_text import make_readable, to_one_line
+from tools.workspace.replacement import Place, Replacement, find_places
 from tools.workspace.workspace import Workspace
 
 MAX_DIFF = 1_000_000
@@ -22,8 +25,8 @@ def preview_edit(
 ) -> tuple[tuple[ShownContent, ...], int | None]:
     """What a call with these arguments will do, and in which line.
 
-    For tools that are given a file's whole text, or a piece of it and a replacement. ``old``
-    reads the file; without it the call may have run already, and the old text be gone.
+    For tools that are given a file's whole text, or pieces of it and replacements. ``old`` reads
+    the file; without it the call may have run already, and the old text be gone.
     """
     match args:
         case {"content": str(new)}:
@@ -36,13 +39,10 @@ def preview_edit(
                     f"The file exists, but its text cannot be shown: {to_one_line(str(error))}"
                 )
                 return (as_output(new), as_text(problem)), None
-        case {"old": str(piece), "new": str(new)}:
-            shown, line = show_diff(file, piece, new), None
-            if old is not None:
-                line, count = _find(piece, old)
-                if count > 1 and args.get("replace_all"):
-                    shown += (as_text(f"In all {count} places where the old text stands."),)
-            return shown, line
+        case {"edits": [_, *_] as edits} if all(map(_is_replacement, edits)):
+            return _preview_replacements(edits, file, old)
+        case {"old": _} if _is_replacement(args):
+            return _preview_replacements([args], file, old)
     return (), None
 
 
@@ -64,11 +64,27 @@ def read_text(workspace: Workspace, name: str) -> str | None:
     return workspace.read(name)
 
 
-def _find(piece: str, read: Callable[[], str | None]) -> tuple[int | None, int]:
-    """The first line in which the piece stands in the file, and how often it does."""
-    try:
-        whole = read() or ""
-        before, found, _ = whole.partition(piece)
-    except (ToolFailedError, ValueError):  # the file cannot be read, or the piece is empty
-        return None, 0
-    return before.count("\n") + 1 if found else None, whole.count(piece)
+def _is_replacement(value: Any) -> bool:
+    match value:
+        case {"old": str(), "new": str()}:
+            return True
+    return False
+
+
+def _preview_replacements(
+    edits: Sequence[Mapping[str, Any]], file: Path, read: Callable[[], str | None] | None
+) -> tuple[tuple[ShownContent, ...], int | None]:
+    """All of the edits, each with how often it is made."""
+    text, places = "", list[Place]()
+    if read is not None:
+        with suppress(ToolFailedError):  # the file cannot be read, or the edits not be made
+            text = read() or ""
+            given = [Replacement(e["old"], e["new"], e.get("replace_all", False)) for e in edits]
+            places = find_places(file.name, text, given)
+    counts = Counter(place.number for place in places)
+    shown = list[ShownContent]()
+    for number, edit in enumerate(edits, 1):
+        shown += show_diff(file, edit["old"], edit["new"])
+        if counts[number] > 1:
+            shown.append(as_text(f"In all {counts[number]} places where the old text stands."))
+    return tuple(shown), text.count("\n", 0, places[0].start) + 1 if places else None

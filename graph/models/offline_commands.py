@@ -80,6 +80,11 @@ def _write(given: dict[str, str]) -> Call:
     return "write_file", {"path": given["path"].strip(), "content": text}
 
 
+def _replace(given: dict[str, str]) -> Call:
+    edit = {"old": given["old"], "new": given["new"]}
+    return "edit_file", {"path": given["path"], "edits": [edit]}
+
+
 def _switch(given: dict[str, str]) -> Call:
     reason = given["reason"] or "You told me to."
     return "switch_mode", {"mode_slug": given["mode_slug"], "reason": reason}
@@ -100,7 +105,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
         (r"write +(?P<path>[^:]*[^:\s])\s*: ?(?P<content>.*)", _write),
         (
             r"replace +(?P<old>\S.*?) +with +(?P<new>.*?) +in +(?P<path>\S+)",
-            _tool("edit_file"),
+            _replace,
         ),
         (r"run +(?P<command>\S.*)", _tool("execute_command")),
         (r"switch to +(?P<mode_slug>[^\s:]+)(?:\s*:\s*(?P<reason>\S.*))?", _switch),

@@ -168,9 +168,9 @@ async def test_what_is_always_allowed_is_what_was_shown(
 async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspace: Path) -> None:
     """Text comes into the file before an edit that is approved, or needs no approval."""
     (workspace / "a").write_text("old")
-    calls = [
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("execute_command", {"command": "printf ' typed' >> a"}),
-        ("edit_file", {"path": "a", "old": "old", "new": "older"}),
+        ("edit_file", {"path": "a", "edits": [{"old": "old", "new": "older"}]}),
         ("write_file", {"path": "a", "content": "mine"}),
     ]
     catalog = load_with("code", permissions={"edit_file": {"**": "allow"}})

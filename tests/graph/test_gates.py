@@ -21,7 +21,7 @@ from tests.harness.modes import load_with
 from tests.harness.scripted import Call, ScriptedModel, calling
 
 WRITE: Call = ("write_file", {"path": "made.txt", "content": "x"})
-EDIT: Call = ("edit_file", {"path": "there.txt", "old": "old", "new": "x"})
+EDIT: Call = ("edit_file", {"path": "there.txt", "edits": [{"old": "old", "new": "x"}]})
 RUN: Call = ("execute_command", {"command": "touch made.txt"})
 CHANGES = (WRITE, EDIT, RUN)
 SAME_MODE = {"mode_slug": "architect", "reason": "no"}
@@ -87,7 +87,9 @@ async def test_architect_writes_markdown_alone(workspace: Path, tmp_path: Path) 
     paths += ["plan.md\n.py", "plan.py\x00.md", "plan.md ", ".md/plan.py", "link.md", "", "."]
     paths += ["../outside.md", "/outside.md", "~/outside.py", "out/plan.md"]
     calls = [("write_file", {"path": path, "content": "x"}) for path in paths]
-    calls += [("edit_file", {"path": path, "old": "old", "new": "x"}) for path in paths]
+    calls += [
+        ("edit_file", {"path": path, "edits": [{"old": "old", "new": "x"}]}) for path in paths
+    ]
     talk = script(workspace, calls, approvals=Approvals.AUTO)
     await talk.say("go", mode="architect")
     results = await talk.results()

@@ -28,11 +28,12 @@ from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, 
 T = TypeVar("T")
 MODES = ("ask", "architect", "code", "debug")
 PATHS = ("a.txt", "plan.md", "plan.md/../a.py", "sub/x.md", "../out.md", "PLAN.MD", "a.md\n", "")
+EDITS = [{"old": "x", "new": "y"}]
 SUGGESTION = {"text": "y", "mode": "code"}
 CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
     st.sampled_from([("read_file", {"path": path}) for path in PATHS]),
     st.sampled_from([("write_file", {"path": path, "content": "x"}) for path in PATHS]),
-    st.sampled_from([("edit_file", {"path": path, "old": "x", "new": "y"}) for path in PATHS]),
+    st.sampled_from([("edit_file", {"path": path, "edits": EDITS}) for path in PATHS]),
     st.sampled_from([("switch_mode", {"mode_slug": m, "reason": "x"}) for m in (*MODES, "kode")]),
     st.sampled_from(
         [

@@ -33,12 +33,13 @@ ROWS = [
 CATALOG = load_test_catalog()
 MOVE = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
 HIDING = ToolSpec("move_file", EFFECTS["edit"], "edit")
+EDITS = [{"old": "x", "new": "y"}]
 ARGS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "a.py"},
     "list_files": {"path": "."},
     "search_files": {"regex": "x", "path": "."},
     "write_file": {"path": "a.py", "content": "x"},
-    "edit_file": {"path": "a.py", "old": "x", "new": "y"},
+    "edit_file": {"path": "a.py", "edits": EDITS},
     "execute_command": {"command": "make"},
     "switch_mode": {"mode_slug": "debug", "reason": "x"},
     "ask_followup_question": {"question": "x"},
@@ -97,8 +98,7 @@ def arguments(deps: AgentDeps, tool: str, given: Any) -> dict[str, Any]:
         return {"path": given}
     if spec.effect.switches_mode:
         return {"mode_slug": given, "reason": "because"}
-    rest = {"write_file": {"content": "x"}, "edit_file": {"old": "x", "new": "y"}}.get(tool, {})
-    return {spec.command or spec.paths[0]: given, **rest}
+    return {**ARGS.get(tool, {}), spec.command or spec.paths[0]: given}
 
 
 @pytest.mark.parametrize(("number", "row"), ROWS)

@@ -11,6 +11,7 @@ __all__ = (  # the public modules
     "glob",
     "line_range",
     "openat",
+    "replacement",
     "ripgrep",
     "search",
     "workspace",

@@ -13,7 +13,8 @@ WRITE = Call("write_file", {"path": "a.txt", "content": "a"})
 COLOUR = {"question": "Which colour?"}
 COLOURS = {**COLOUR, "follow_up": [{"text": "Red"}, {"text": "Blue"}]}
 TWO_LINES = f"ls # {'the files ' * 30}, then\ntouch too-much"
-EVERYWHERE = {"path": "a.txt", "old": "x", "new": "y", "replace_all": True}
+EDITS = [{"old": "x", "new": "y", "replace_all": True}, {"old": "one", "new": "two"}]
+EVERYWHERE = {"path": "a.txt", "edits": EDITS}
 PICTURE = {
     "question": "![a picture](http://127.0.0.1/leak)",
     "follow_up": [{"text": f"Reject {n}", "mode": "code" if n == 1 else None} for n in range(9)],

@@ -95,14 +95,20 @@ async def test_each_call_is_asked_about(editor: Editor, workspace: Path) -> None
 
 async def test_what_runs_is_shown_whole(editor: Editor, workspace: Path) -> None:
     editor.answer = choosing("reject")
-    (workspace / "a.txt").write_text("x\nx\n")
+    (workspace / "a.txt").write_text("x\nx\none\n")
     talk = await editor.talk(workspace, "code", model=GPT)
     await talk.say("two lines")
     await talk.say("everywhere")
     command, replacement = talk.asked
     assert TWO_LINES in (command.content or [])[0].content.text
     assert str(command.title).startswith("ls # the files")
-    assert "In all 2 places" in str((replacement.content or [])[1])
+    shown: list[Any] = list(replacement.content or [])
+    first, note, second = shown[:3]
+    assert [(diff.old_text, diff.new_text) for diff in (first, second)] == [
+        ("x", "y"),
+        ("one", "two"),
+    ]
+    assert "In all 2 places" in str(note)
     assert (replacement.locations or [])[0].line == 1
 
 

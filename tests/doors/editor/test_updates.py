@@ -33,7 +33,7 @@ async def test_the_life_of_an_edit(editor: Editor, workspace: Path) -> None:
     assert [(call.content or [])[0].type for call in talk.asked] == ["diff", "diff"]
     start = talk.of("tool_call_update")[0]
     assert start.locations[0].path == str(file)
-    assert start.raw_input == {"path": "a.txt", "old": "one", "new": "three"}
+    assert start.raw_input == {"path": "a.txt", "edits": [{"old": "one", "new": "three"}]}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,10 @@ from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
         ("search a in b in src", "search_files {'regex': 'a in b', 'path': 'src'}"),
         ("write a.txt: x: y", "write_file {'path': 'a.txt', 'content': 'x: y'}"),
         (r"write a.txt: x\ny", r"write_file {'path': 'a.txt', 'content': 'x\ny'}"),
-        ("replace a b with c d in e", "edit_file {'old': 'a b', 'new': 'c d', 'path': 'e'}"),
+        (
+            "replace a b with c d in e",
+            "edit_file {'path': 'e', 'edits': [{'old': 'a b', 'new': 'c d'}]}",
+        ),
         ("run make && make test", "execute_command {'command': 'make && make test'}"),
         ("switch to code", "switch_mode {'mode_slug': 'code', 'reason': 'You told me to.'}"),
         ("ask: Why?", "ask_followup_question {'question': 'Why?'}"),

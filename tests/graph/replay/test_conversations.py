@@ -20,7 +20,7 @@ CHECK = (
 # Without -B the change, of the same length in the same second, would not be seen: Python
 # would take the first run's bytecode for that of the changed file.
 RUN = call("execute_command", command="python3 -B check.py")
-MEND = call("edit_file", path="add.py", old="return a - b", new="return a + b")
+MEND = call("edit_file", path="add.py", edits=[{"old": "return a - b", "new": "return a + b"}])
 
 
 @pytest.fixture
