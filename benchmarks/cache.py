@@ -1,38 +1,30 @@
 """``make bench``: what a thread's input costs with Anthropic's cache, against what it does without.
 
-The requests are those that the real client sends; they are priced by the service's rules. A
-prefix (tools, system prompt, messages) that ended an earlier request is read for a tenth, if it
-ends in one of the last 20 blocks; what is behind it is written for a quarter more. A switch of
-the mode changes the tools and the prompt, and begins anew. Four letters count as a token.
+The requests are those that the real client sends; the scripted provider counts what of them is
+read from the cache, for a tenth of the price, and written to it, for a quarter more.
 """
 
 import argparse
 import asyncio
-import json
 import os
 import tempfile
 from collections.abc import Iterator
-from hashlib import sha256
-from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from modes.policy import Approvals
 from tests.harness.conversation import Conversation, make_agent
+from tests.provider.prompt_cache import Input
 from tests.provider.script import Answer, call, say
 from tests.provider.server import KEY, serving
 
 MODEL = "anthropic:claude-sonnet-5-5"
 MODES = ("architect", "code", "debug")
 """Those that are switched to; a thread starts in ask."""
-LOOKBACK = 20
-SMALLEST = 512
-"""Tokens; a shorter prefix is not cached."""
 READ, WRITE = 0.1, 1.25
 
 
-async def requests(steps: int) -> list[dict[str, Any]]:
-    """The bodies of a thread that reads a file at each step, and changes its mode in between."""
+async def requests(steps: int) -> list[Input]:
+    """Of a thread that reads a file at each step, and changes its mode in between."""
     with tempfile.TemporaryDirectory() as folder, serving([*_script(steps)]) as provider:
         for number in range(steps):
             lines = (f"line {line} of file {number}, of about this length\n" for line in range(60))
@@ -44,7 +36,7 @@ async def requests(steps: int) -> list[dict[str, Any]]:
         await talk.approve_all()
         if provider.refused or provider.steps_left:
             raise RuntimeError(f"the script did not fit: {provider.refused}")
-        return [request.body for request in provider.requests]
+        return provider.inputs
 
 
 def _script(steps: int) -> Iterator[Answer]:
@@ -58,41 +50,19 @@ def _script(steps: int) -> Iterator[Answer]:
     yield say("All read.")
 
 
-def costs(bodies: list[dict[str, Any]]) -> tuple[float, float]:
+def costs(inputs: list[Input]) -> tuple[float, float]:
     """In tokens of plain input: without the cache, and as the requests ask for it."""
-    written: set[str] = set()
-    plain = cached = 0.0
-    for body in bodies:
-        blocks = [json.dumps(block, sort_keys=True) for block in _blocks(body)]
-        sizes = [*accumulate(len(block) / 4 for block in blocks)]
-        ends = [*accumulate(blocks, lambda a, b: sha256((a + b).encode()).hexdigest(), initial="")]
-        plain += sizes[-1]
-        if "cache_control" not in body or sizes[-1] < SMALLEST:
-            cached += sizes[-1]
-            continue
-        near = range(len(blocks) - 1, max(len(blocks) - 1 - LOOKBACK, -1), -1)
-        read = next((sizes[one] for one in near if ends[one + 1] in written), 0)
-        cached += READ * read + WRITE * (sizes[-1] - read)
-        written.add(ends[-1])
-    return plain, cached
-
-
-def _blocks(body: dict[str, Any]) -> Iterator[Any]:
-    yield from body["tools"]
-    yield body["system"]
-    for message in body["messages"]:
-        content = message["content"]
-        texts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        yield from ([message["role"], block] for block in texts)
+    plain = sum(one.total for one in inputs)
+    return plain, sum(one.plain + READ * one.read + WRITE * one.written for one in inputs)
 
 
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=40, help="40 by default, 8 at least")
-    bodies = asyncio.run(requests(parser.parse_args().steps))
-    plain, cached = costs(bodies)
-    title = f"input of {len(bodies)} steps, {len(MODES)} switches"
+    inputs = asyncio.run(requests(parser.parse_args().steps))
+    plain, cached = costs(inputs)
+    title = f"input of {len(inputs)} steps, {len(MODES)} switches"
     print(f"{title:34}{'tokens':>10}{'ratio':>8}")
     print(f"  {'without the cache':32}{plain:10.0f}{1:8.2f}")
     print(f"  {'as it is sent':32}{cached:10.0f}{cached / plain:8.2f}")

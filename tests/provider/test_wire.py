@@ -270,6 +270,14 @@ def test_thoughts_that_anthropic_takes_back(body: Json, lost: list[str]) -> None
     assert [entry["path"] for entry in told] == lost
 
 
+def test_thoughts_that_were_left_out_do_not_come_back() -> None:
+    for left, lost in ((bound(1, 2), ["messages.7.content.0"]), (bound(0, 1, 2), [])):
+        thought = {"type": "thinking", "thinking": "", "signature": binding.signature(left, Ids())}
+        answer = {"role": "assistant", "content": [thought]}
+        whole = bound(0, 1, 2)
+        assert binding.mismatched({**whole, "messages": [*whole["messages"], answer]}) == lost
+
+
 def test_who_may_say_what_becomes_of_thoughts() -> None:
     body = bound(thinking=DROP)
     without = {"anthropic-version": "2023-06-01"}
