@@ -1,24 +1,45 @@
 """``load_prices``: what models cost, from the table that a user may edit; no price is built in."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated
 
 import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graph.configuration.user_files import read_user_file
 from graph.models.usage import Tokens
 from graph.settings import ROOT, Settings
 from modes.errors import ConfigurationError
+from modes.files.bounded_yaml import parse_data
 from modes.plain_text import to_one_line
 
 PRICES = "prices.yaml"
-KINDS = ("input", "output", "cache_read", "cache_write")
-_PRICE = re.compile(r"\d{1,9}(\.\d{1,9})?")
-_EXAMPLE = "{input: 1.00, output: 2.00, cache_read: 0.10, cache_write: 1.25}"
+_HOW = (
+    "give currency: USD, or another one, and under models: a line for each, such as "
+    "openai:gpt-5.6: {input: 1.00, output: 2.00, cache_read: 0.10, cache_write: 1.25}"
+)
+Amount = Annotated[Decimal, Field(ge=0, max_digits=15)]
+
+
+class Price(BaseModel):
+    """The prices of a million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: Amount
+    output: Amount
+    cache_read: Amount
+    cache_write: Amount
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    currency: str = Field(min_length=1, max_length=20)
+    models: dict[str, Price] = {}
 
 
 @dataclass(frozen=True)
@@ -27,8 +48,7 @@ class Prices:
 
     file: Path
     currency: str
-    models: Mapping[str, Mapping[str, Decimal]]
-    """Of a million tokens, by ``KINDS``."""
+    models: Mapping[str, Price]
 
     def find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
         """What the tokens cost, by model; None if one has no price, or took an unknown number."""
@@ -38,14 +58,10 @@ class Prices:
         return sum(costs, Decimal()).normalize()
 
 
-def _find_cost(taken: Tokens, prices: Mapping[str, Decimal]) -> Decimal:
+def _find_cost(taken: Tokens, price: Price) -> Decimal:
     plain = max(taken["input"] - taken["cache_read"] - taken["cache_write"], 0)
-    return (
-        plain * prices["input"]
-        + taken["output"] * prices["output"]
-        + taken["cache_read"] * prices["cache_read"]
-        + taken["cache_write"] * prices["cache_write"]
-    ).scaleb(-6)
+    cached = taken["cache_read"] * price.cache_read + taken["cache_write"] * price.cache_write
+    return (plain * price.input + cached + taken["output"] * price.output).scaleb(-6)
 
 
 def load_prices(settings: Settings) -> Prices:
@@ -57,56 +73,29 @@ def load_prices(settings: Settings) -> Prices:
 
 
 def parse_prices(text: str, file: Path) -> Prices:
-    """The table in ``text``; raises ``ConfigurationError`` with file, line and what to do."""
+    """The table in ``text``; raises ``UserError`` with file, line and what to do."""
+    data = parse_data(text, str(file))
+    if isinstance(data, dict) and not data.get("models"):
+        data = {key: value for key, value in data.items() if key != "models"}
     try:
-        root = yaml.compose(text, Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigurationError(f"{file}: is no YAML: {to_one_line(str(error))}") from error
-    currency, models = "", {}
-    for key, value in _read_items(root, file, "a mapping with the keys currency and models"):
-        if key.value == "currency" and isinstance(value, yaml.ScalarNode) and value.value.strip():
-            currency = to_one_line(value.value.strip(), 20)
-        elif key.value == "models":
-            models = dict(_read_models(value, file))
-        else:
-            _refuse(file, key, "give currency: USD, or another one, and models: with their prices")
-    if root is not None and models and not currency:
-        _refuse(file, root, "has no currency; add a line such as currency: USD")
-    return Prices(file, currency, models)
+        table = _Table.model_validate(data)
+    except ValidationError as error:
+        # A key that is misspelled is missing too.
+        problem = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        given = f" {problem['input']!r}" if isinstance(problem["input"], str) else ""
+        why = problem["msg"].partition(" or instance of ")[0]
+        what = f"{'.'.join(map(str, problem['loc'])) or 'table'}{given}: {why}"
+        line = _find_line(text, problem["loc"])
+        raise ConfigurationError(f"{file}: line {line}: {to_one_line(what)}; {_HOW}") from error
+    return Prices(file, to_one_line(table.currency), table.models)
 
 
-def _read_models(node: yaml.Node, file: Path) -> Iterator[tuple[str, dict[str, Decimal]]]:
-    for key, row in _read_items(node, file, f"models, each with its prices: {_EXAMPLE}"):
-        prices = {}
-        for kind, price in _read_items(row, file, f"the prices of {key.value!r}: {_EXAMPLE}"):
-            if kind.value not in KINDS:
-                _refuse(file, kind, f"there is no such price; they are: {', '.join(KINDS)}")
-            if not isinstance(price, yaml.ScalarNode) or not _PRICE.fullmatch(price.value):
-                _refuse(file, price, "is no price; give that of a million tokens, such as 2.50")
-            prices[kind.value] = Decimal(price.value)
-        if missing := [kind for kind in KINDS if kind not in prices]:
-            _refuse(file, key, f"has no price for {', '.join(missing)}; add it")
-        yield key.value, prices
-
-
-def _read_items(
-    node: yaml.Node | None, file: Path, wanted: str
-) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
-    """The items of a mapping; none for an empty value."""
-    if node is None or (isinstance(node, yaml.ScalarNode) and not node.value.strip()):
-        return
-    if not isinstance(node, yaml.MappingNode):
-        _refuse(file, node, f"give {wanted}")
-    seen = set[str]()
-    for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            _refuse(file, key, f"give {wanted}")
-        if key.value in seen:
-            _refuse(file, key, "is there twice; remove one of them")
-        seen.add(key.value)
-        yield key, value
-
-
-def _refuse(file: Path, node: yaml.Node, why: str) -> NoReturn:
-    value = node.value if isinstance(node, yaml.ScalarNode) else "this"
-    raise ConfigurationError(f"{file}: line {node.start_mark.line + 1}: {value[:100]!r}: {why}")
+def _find_line(text: str, place: tuple[int | str, ...]) -> int:
+    """The line of the value at ``place``, or of what would hold it."""
+    line, node = 0, yaml.compose(text.expandtabs(), Loader=yaml.BaseLoader)
+    for part in place:
+        items = node.value if isinstance(node, yaml.MappingNode) else ()
+        for key, value in items:
+            if key.value == part:
+                line, node = key.start_mark.line, value
+    return line + 1

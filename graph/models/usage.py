@@ -4,6 +4,8 @@ The only module that adds tokens up. The numbers are the providers' own; an answ
 without any is counted as unknown, and never as one that took nothing.
 """
 
+from typing import cast
+
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from typing_extensions import TypedDict
@@ -104,11 +106,6 @@ def add_tokens(
 
 
 def _add(one: Tokens, other: Tokens, times: int) -> Tokens:
-    return Tokens(
-        answers=one["answers"] + times * other["answers"],
-        unknown=one["unknown"] + times * other["unknown"],
-        input=one["input"] + times * other["input"],
-        output=one["output"] + times * other["output"],
-        cache_read=one["cache_read"] + times * other["cache_read"],
-        cache_write=one["cache_write"] + times * other["cache_write"],
-    )
+    more = cast("dict[str, int]", other)
+    added = {key: have + times * more[key] for key, have in cast("dict[str, int]", one).items()}
+    return cast("Tokens", added)

@@ -60,15 +60,16 @@ def _parse_json(text: str) -> Any:
 
 
 def _build_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _refuse_twice(key for key, _ in pairs)
+    _refuse_twice((key, "") for key, _ in pairs)
     return dict(pairs)
 
 
-def _refuse_twice(keys: Iterable[str]) -> None:
+def _refuse_twice(keys: Iterable[tuple[str, str]]) -> None:
+    """Each key comes with where it is, in words."""
     seen = set[str]()
-    for key in keys:
+    for key, where in keys:
         if key in seen:
-            raise _UnfitError(f"the key {key!r} is there twice")
+            raise _UnfitError(f"the key {key!r} is there twice{where}")
         seen.add(key)
 
 
@@ -108,7 +109,11 @@ def _count_values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
     if isinstance(node, yaml.ScalarNode):
         total += len(node.value) // 10
     elif isinstance(node, yaml.MappingNode):
-        _refuse_twice(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        _refuse_twice(
+            (key.value, f", again in line {key.start_mark.line + 1}")
+            for key, _ in node.value
+            if isinstance(key, yaml.ScalarNode)
+        )
         total += sum(_count_values(part, seen, depth + 1) for pair in node.value for part in pair)
     elif isinstance(node, yaml.SequenceNode):
         total += sum(_count_values(part, seen, depth + 1) for part in node.value)

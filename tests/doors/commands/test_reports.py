@@ -330,7 +330,7 @@ def test_usage_refuses_what_is_wrong(place: UserFolders, run: Run) -> None:
     assert "there is no thread 'no-such' in" in run("usage", "--thread", "no-such").stderr
     prices = place.home / "prices.yaml"
     prices.write_text("currency: EUR\nmodels:\n  x:a: free\n")
-    assert f"modeshift: {prices}: line 3: 'free': give the prices of" in run("usage").stderr
+    assert f"modeshift: {prices}: line 3: models.x:a 'free': " in run("usage").stderr
     prices.unlink()
     (place.root / "sessions.sqlite").write_text("no database, whatever its name says " * 100)
     assert f"SESSIONS='{place.root / 'sessions.sqlite'}' cannot be read" in run("usage").stderr

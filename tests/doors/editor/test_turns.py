@@ -113,7 +113,7 @@ async def test_how_full_the_window_is_and_what_it_cost(
     assert second.cost == Cost(amount=first.used + second.used, currency="EUR")
     prices.write_text("currency: EUR\nmodels:\n  a: b\n")
     await talk.say("hello")
-    assert talk.said.count(f"> Notice: {prices}: line 3: 'b': give the prices of 'a'") == 1
+    assert talk.said.count(f"> Notice: {prices}: line 3: models.a 'b': ") == 1
     prices.unlink()
     last = talk.of("usage_update")[-1]
     assert (last.cost, len(talk.of("usage_update"))) == (None, 3)

@@ -8,7 +8,7 @@ import pytest
 from graph.configuration.prices import load_prices, parse_prices
 from graph.models.usage import Tokens
 from graph.settings import ROOT, Settings
-from modes.errors import ConfigurationError
+from modes.errors import UserError
 
 FILE = Path("/config/prices.yaml")
 TABLE = """
@@ -46,28 +46,31 @@ def test_what_is_not_known_has_no_cost(taken: dict[str, Tokens]) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("currency: U\nmodels:\n  m: {input: $3}", "line 3: '$3': is no price; give that of a mil"),
-        ("currency: U\nmodels:\n  m: {input: -1}", "line 3: '-1': is no price"),
-        ("currency: U\nmodels:\n  m: {input: .nan}", "line 3: '.nan': is no price"),
-        ("currency: U\nmodels:\n  m: {input: {}}", "line 3: 'this': is no price"),
-        ("currency: U\nmodels:\n  m: {inptu: 1}", "line 3: 'inptu': there is no such price; they"),
-        ("models:\n\n  m:\n    input: 1", "line 3: 'm': has no price for output, cache_read, "),
-        ("currency: U\nmodels:\n  m:\n  m:", "line 3: 'm': has no price for input, "),
-        ("currency: U\ncurrency: V", "line 2: 'currency': is there twice; remove one of them"),
-        ("currency: U\nmodels: [m]", "line 2: 'this': give models, each with its prices: {inp"),
-        ("currency: U\nmodels:\n  m: 3", "line 3: '3': give the prices of 'm': {input: "),
-        ("currency: [U]", "line 1: 'currency': give currency: USD, or another one"),
-        (f"\n\n{TABLE.replace('currency: EUR', '')}", "line 5: 'this': has no currency; add"),
-        ("prices: {}", "line 1: 'prices': give currency: USD"),
-        ("just text", "line 1: 'just text': give a mapping with the keys currency and models"),
-        ("? [a]\n: b", "line 1: 'this': give a mapping"),
-        ("currency: [", "is no YAML: while parsing "),
+        ("currency: U\nmodels:\n  m: {input: $3}", "line 3: models.m.input '$3': Input should be"),
+        ("currency: U\nmodels:\n  m: {input: -1}", "line 3: models.m.input '-1': Input should be"),
+        ("currency: U\nmodels:\n  m: {input: nan}", "line 3: models.m.input 'nan': Input should"),
+        ("currency: U\nmodels:\n  m: {input: {}}", "line 3: models.m.input: "),
+        ("currency: U\nmodels:\n  m: {inptu: 1}", "line 3: models.m.inptu '1': Extra inputs"),
+        ("currency: U\nmodels:\n\n  m:\n    input: 1", "line 4: models.m.output: Field required"),
+        ("currency: U\nmodels:\n  m:\n  m:", "the key 'm' is there twice, again in line 4"),
+        ("currency: U\nmodels: [m]", "line 2: models: Input should be a valid dictionary"),
+        ("currency: U\nmodels:\n  m: 3", "line 3: models.m '3': Input should be"),
+        ("currency: [U]", "line 1: currency: Input should be a valid string"),
+        (TABLE.replace("EUR", ""), "line 2: currency '': "),
+        (TABLE.replace("currency: EUR", ""), "line 1: currency: Field required"),
+        ("currency: U\nprices: {}", "line 2: prices: Extra inputs are not permitted"),
+        ('{\n\t"currency": "U",\n\t"models": {"m": 1}}', "line 3: models.m '1': "),
+        ("", "line 1: table: Input should be"),
+        ("just text", "line 1: table 'just text': Input should be"),
+        ("currency: [", "neither YAML nor JSON: while parsing "),
     ],
 )
 def test_a_bad_table(text: str, says: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         parse_prices(text, FILE)
     assert str(caught.value).startswith(f"{FILE}: {says}")
+    if says.startswith("line"):
+        assert "; give currency: USD, or another one, and under models: a" in str(caught.value)
 
 
 def test_the_users_table_counts_instead_of_the_clones(tmp_path: Path) -> None:
