@@ -5,5 +5,6 @@ Guarantees bounds on size and depth, and an error that names file, mode, field a
 """
 
 __all__ = (  # the public modules
+    "bounded_yaml",
     "modes_file",
 )
