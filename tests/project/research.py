@@ -1,23 +1,19 @@
-"""What ``test_recipe`` runs in its copy of the project: the agent with the recipe's tool.
+"""The recipe's tool at work: ``test_recipe`` runs these tests in its copy of the project."""
 
-Prints as JSON what happened.
-"""
-
-import asyncio
-import json
-import sys
+import re
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from doors.commands.modes import main as list_modes
 from graph.agent import build_agent
-from graph.configuration.loading import AgentLoader
 from graph.models.loading import Models
+from modes.catalog import BUILT_IN
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.place import UserFolders
 from tests.harness.scripted import ScriptedModel, calling
@@ -39,46 +35,68 @@ class Site(BaseHTTPRequestHandler):
         pass
 
 
-async def ask_for(loader: AgentLoader, mode: str, url: str) -> dict[str, Any]:
-    """What comes of a call of fetch_url in the mode, approved if a person is asked."""
-    model = ScriptedModel(answers=[calling(("fetch_url", {"url": url}))])
-    deps = replace(loader.deps(), models=Models(model))
-    talk = Conversation(build_agent(deps, InMemorySaver()))
+@pytest.fixture
+def site() -> Iterator[str]:
+    """A server's name; it is closed at the end."""
+    FETCHED.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"localhost:{server.server_port}"
+        server.shutdown()
+
+
+async def ask_for(
+    site: str, place: UserFolders, mode: str, **settings: Any
+) -> tuple[Conversation, bool]:
+    """A conversation in which the model has called fetch_url, and whether it was given the tool."""
+    model = ScriptedModel(answers=[calling(("fetch_url", {"url": f"http://{site}/page"}))])
+    deps = place.loader(modes_folder=BUILT_IN, **settings).deps()
+    assert not deps.notices
+    talk = Conversation(build_agent(replace(deps, models=Models(model)), InMemorySaver()))
     await talk.say("Look it up.", mode=mode)
-    asked = await talk.waiting()
-    before = len(FETCHED)
-    if asked:
-        await talk.decide({**APPROVE, "remember": True})
+    return talk, "fetch_url" in model.asked[0].tools
+
+
+async def read_result(talk: Conversation) -> str:
     (result,) = (await talk.results()).values()
-    return {
-        "notices": deps.notices,
-        "bound": "fetch_url" in model.asked[0].tools,
-        "asked": [(one["description"], one.get("remember")) for one in asked],
-        "fetched unasked": before,
-        "fetched": len(FETCHED),
-        "result": result.text,
-        "remembered": [one["pattern"] for one in (await talk.values()).get("remembered", [])],
-    }
+    return str(result.text)
 
 
-async def main(root: Path) -> None:
-    """Four conversations, and the table of the modes."""
-    root.mkdir()
-    place = UserFolders(root)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    site = f"localhost:{server.server_port}"
-    allowed, plain = place.loader(network_hosts=site), place.loader()
-    found = {
-        "site": site,
-        "refused": await ask_for(plain, "research", f"http://{site}/page"),
-        "ask": await ask_for(allowed, "ask", f"http://{site}/page"),
-        "fetched": await ask_for(allowed, "research", f"http://{site}/page"),
-        "modes": list(list_modes()),
-    }
-    server.shutdown()
-    sys.stdout.write(json.dumps(found))
+async def test_the_mode_fetches_once_a_person_has_approved(place: UserFolders, site: str) -> None:
+    talk, is_bound = await ask_for(site, place, "research", network_hosts=site)
+    assert is_bound
+    (request,) = await talk.waiting()
+    assert request["description"] == "Research mode wants to use fetch_url: reaches the network."
+    assert FETCHED == []
+    await talk.decide({**APPROVE, "remember": True})
+    assert FETCHED == ["/page"]
+    result = await read_result(talk)
+    assert re.fullmatch(r"<data-(\w+) source=[^\n]+>\nthe page\n</data-\1>", result)
+    assert f"fetch_url http://{site}/page" in result
+    patterns = [one["pattern"] for one in (await talk.values())["remembered"]]
+    assert patterns == [request["remember"]] == [f"http://{site}/*"]
 
 
-if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+async def test_this_machine_is_refused_unless_it_is_allowed(place: UserFolders, site: str) -> None:
+    talk, _ = await ask_for(site, place, "research")
+    await talk.decide(APPROVE)
+    assert "NETWORK_HOSTS" in await read_result(talk)
+    assert FETCHED == []
+
+
+async def test_another_mode_does_not_have_it(place: UserFolders, site: str) -> None:
+    talk, is_bound = await ask_for(site, place, "ask", network_hosts=site)
+    assert not is_bound
+    assert "Ask mode has no 'web' tools" in await read_result(talk)
+    assert FETCHED == []
+
+
+def test_make_modes_shows_it(monkeypatch: pytest.MonkeyPatch, place: UserFolders) -> None:
+    monkeypatch.setenv("MODES_FOLDER", str(BUILT_IN))
+    monkeypatch.setenv("WORKSPACE", str(place.workspace))
+    modes = "\n".join(list_modes())
+    research = modes[modes.index("research  Research") :]
+    assert re.search(r"fetch_url +ask +reaches the network", research)
+    assert "allow 'https://docs.python.org/*'" in research
+    ask = modes[modes.index("ask  Ask") : modes.index("code  Code")]
+    assert re.search(r"fetch_url +deny +no group 'web'", ask)

@@ -222,15 +222,6 @@ def test_diagram_has_the_custom_modes(place: UserFolders, run: Run, tmp_path: Pa
     assert "cannot be written" in failed.stderr
 
 
-@pytest.mark.parametrize("target", ["modes", "diagram"])
-def test_a_file_that_does_not_load_stops_them(place: UserFolders, run: Run, target: str) -> None:
-    place.permissions.write_text("write_file: perhaps")
-    failed = run(target)
-    assert failed.stdout == ""
-    assert failed.stderr.startswith(f"modeshift: {place.permissions}: ")
-    assert "Traceback" not in failed.stderr
-
-
 def test_clean_data_removes_a_database_and_nothing_else(place: UserFolders, run: Run) -> None:
     file = place.root / "checkpoints.sqlite"
     assert run("clean-data").stdout.count("nothing to remove") == 2

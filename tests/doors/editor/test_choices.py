@@ -120,23 +120,6 @@ async def test_a_choice_made_after_a_switch_was_approved_counts(
 # While a person is asked.
 
 
-async def test_a_choice_during_a_question_applies_after_the_answer(
-    editor: Editor, workspace: Path
-) -> None:
-    talk = await editor.talk(workspace, "code")
-
-    async def choose(*_: Any) -> str:
-        await talk.choose("approvals", "auto")
-        editor.answer = dismiss
-        return "once"
-
-    editor.answer = choose
-    assert await talk.say("write a.txt: a\nwrite b.txt: b") == "end_turn"
-    assert (workspace / "a.txt").exists()
-    assert len(talk.asked) == 1
-    assert (workspace / "b.txt").exists()
-
-
 async def test_another_mode_withdraws_a_question(editor: Editor, workspace: Path) -> None:
     talk = await editor.talk(workspace, "code")
     turn = await talk.begin_asking("write a.txt: a")

@@ -145,19 +145,6 @@ async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
     assert (server.workspace / "named.log").read_text() == "once\n"
 
 
-async def test_an_approval_is_for_one_thread(server: Server, client: LangGraphClient) -> None:
-    thread = await Thread.new(client)
-    await thread.say("run echo once >> copied.log", mode="code")
-    await thread.run(command=BARE, interrupt_after=["review"])
-    copied: Any = await client.http.post(f"/threads/{thread.id}/copy", json={})
-    copy = Thread(client, copied["thread_id"])
-    await copy.run(input=None)
-    assert "have changed since the user was asked" in str(await copy.values())
-    assert not (server.workspace / "copied.log").exists()
-    await thread.run(input=None)
-    assert (server.workspace / "copied.log").read_text() == "once\n"
-
-
 async def test_a_long_turn(client: LangGraphClient) -> None:
     """LangGraph stops a run after 25 steps by default, and the server has its own default."""
     thread = await Thread.new(client)

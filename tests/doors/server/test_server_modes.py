@@ -8,14 +8,10 @@ import pytest
 from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
 
-from graph.configuration.project_files import read_project
-from graph.configuration.trust import TrustFile
 from tests.harness.conversation import APPROVE
-from tests.harness.modes import load_test_catalog
 from tests.harness.place import modes_file
 from tests.harness.server import Server, Thread
 from tools.processes.sandboxes import NoSandbox, find_sandbox
-from tools.workspace.workspace import Workspace
 
 MODES = """
 customModes:
@@ -111,15 +107,6 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(
     assert not (server.workspace / "two.txt").exists()
 
 
-def test_the_banner_says_what_holds_and_what_is_ignored(server: Server) -> None:
-    text = server.log.read_text()
-    if not isinstance(FOUND, NoSandbox):
-        assert "commands   in a sandbox, no network" in text
-    own = ("tester", "writer")
-    assert f"modes      {', '.join((*load_test_catalog(), *own))}  (make modes" in text
-    assert f"make trust WORKSPACE={server.workspace}" in text
-
-
 async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphClient) -> None:
     thread = await Thread.new(client)
     await thread.say("hello", mode="mine")
@@ -147,46 +134,3 @@ async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphCl
     await thread.say("hello")
     assert thread.nodes == ["intake", "ask"]
     assert "Mode 'mine' no longer exists" in str((await thread.values())["messages"])
-
-
-async def test_the_built_in_modes_are_away_for_a_moment(
-    server: Server, client: LangGraphClient
-) -> None:
-    thread = await Thread.new(client)
-    link = server.folder / "template"
-    target = link.readlink()
-    link.unlink()
-    await thread.say("hello", mode="code")
-    assert thread.nodes == ["intake", "code"]
-    values: Any = await thread.values()
-    assert (
-        "could not be read again; the modes stay as they were: FileNotFound" in values["notices"][0]
-    )
-    link.symlink_to(target)
-    await thread.say("hello")
-    values = await thread.values()
-    assert "could not be read again" not in str(values["notices"])
-
-
-async def test_trust_is_asked_for_and_taken(server: Server, client: LangGraphClient) -> None:
-    (server.workspace / ".kilocodemodes").write_text(modes_file("theirs", groups="edit, command"))
-    thread = await Thread.new(client)
-    await thread.say("hello", mode="theirs")
-    assert "unknown mode 'theirs'" in str(thread.error)
-    await thread.say("hello")
-    values: Any = await thread.values()
-    assert any("ignored until you trust" in notice for notice in values["notices"])
-
-    workspace = Workspace(server.workspace)
-    digests = read_project(workspace).digests
-    TrustFile(server.folder / "trusted.json").trust(workspace.root, digests)
-    await thread.say("run touch b", mode="theirs", approvals="manual")
-    assert thread.nodes == ["intake", "theirs"]
-    await thread.decide({"type": "approve", "remember": True})
-    (server.workspace / "b").unlink()
-    await thread.say("run touch b")
-    assert (server.workspace / "b").exists()
-    values = await thread.values()
-    (one,) = values["remembered"]
-    await thread.say("run touch b", forget=[one["id"]])
-    assert await thread.waiting()

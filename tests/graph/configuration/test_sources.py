@@ -17,7 +17,7 @@ from modes.catalog import Catalog
 from modes.errors import ConfigurationError, ModeFileError
 from modes.mode import Level
 from modes.policy import Approvals, verdict
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import MODES, load_test_catalog
 from tests.harness.place import UserFolders, modes_file
 
 BUILT_IN = list(load_test_catalog())
@@ -91,6 +91,21 @@ def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) ->
     assert custom(loader) == ["theirs"]
     place.global_modes.write_text(modes_file("other", groups="fly"))
     assert custom(loader) == ["theirs"], "what was taken away does not come back"
+
+
+def test_whatever_happens_to_the_built_in_modes_the_last_version_stays(place: UserFolders) -> None:
+    link = place.root / "template"
+    link.symlink_to(MODES.parent)
+    loader = place.loader(modes_folder=link / "modes")
+    before = digests(loader.deps().catalog)
+    link.unlink()
+    deps = loader.deps()
+    assert digests(deps.catalog) == before
+    text = "could not be read again; the modes stay as they were: FileNotFound"
+    assert text in deps.notices[0]
+    link.symlink_to(MODES.parent)
+    assert loader.is_outdated()
+    assert loader.deps().notices == ()
 
 
 @pytest.mark.parametrize(
