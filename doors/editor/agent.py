@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from acp import PROTOCOL_VERSION, RequestError, schema
 from acp.interfaces import Client
@@ -58,14 +59,10 @@ class EditorAgent:
             auth_methods=[],
         )
 
-    async def authenticate(self, method_id: str, **_: Any) -> None:
-        """Refuse: a provider's key is in the settings, and there is nothing to log in to."""
-        raise RequestError(INVALID_PARAMS, f"unknown authentication method {method_id[:100]!r}")
-
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         """Begin a session in the folder ``cwd``."""
         with _refuse_user_errors():
-            session = self._create(Record.new(str(_resolve_folder(cwd))))
+            session = self._create(Record(str(uuid4()), str(_resolve_folder(cwd))))
             await session.open(Path(cwd))
             await session.store()
         self._sessions[session.id] = session

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -42,11 +42,6 @@ class Record:
     """Chosen by the user and not yet in the thread."""
     approvals: str | None = None
     """Like ``mode``."""
-
-    @classmethod
-    def new(cls, cwd: str) -> "Record":
-        """A session that begins now."""
-        return cls(str(uuid4()), cwd)
 
 
 _COLUMNS = [field.name for field in fields(Record)]
