@@ -9,18 +9,35 @@ from typing import Any
 import pytest
 
 from graph.settings import ROOT
+from tests.harness.cassette_format import configure
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.loopback import block_network
 from tests.harness.modes import MODES
 from tests.harness.place import UserFolders
-from tests.harness.recording import KEYS, PASSED, TAPE, WRITTEN, begin, is_streamed, provider
+from tests.harness.recording import (
+    KEYS,
+    PASSED,
+    TAPE,
+    begin,
+    default_cassette_name,
+    is_streamed,
+    provider,
+    vcr_cassette_dir,
+    vcr_config,
+)
 
-__all__ = ["begin", "is_streamed", "provider"]
+__all__ = [
+    "begin",
+    "default_cassette_name",
+    "is_streamed",
+    "provider",
+    "vcr_cassette_dir",
+    "vcr_config",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
-    group.addoption("--record", action="store_true", help="record the cassettes of the tests run")
     group.addoption("--cassettes", default=str(ROOT / "cassettes"), help="the folder they are in")
     group.addoption("--update-snapshots", action="store_true", help="write the snapshots anew")
     group.addoption(
@@ -32,15 +49,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--record") and config.getoption("numprocesses", None):
-        raise pytest.UsageError("--record is for one process: leave -n away")
+def pytest_recording_configure(config: pytest.Config, vcr: Any) -> None:
+    configure(vcr)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "begin" in getattr(item, "fixturenames", ()):
-            item.add_marker("cassette")
+            item.add_marker("vcr")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -48,20 +64,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.when == "call":
         tape = item.stash.get(TAPE, None)
-        if tape is not None and tape.player is not None and tape.player.refused:
+        if tape is not None and tape.replay is not None and tape.replay.refused:
             # This is the cause, whatever the test made of it.
             report.outcome = "failed"
-            report.longrepr = tape.player.refused[0]
+            report.longrepr = tape.replay.refused[0]
         item.stash[PASSED] = report.passed
     return report
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if config.getoption("--record"):
-        written = config.stash.get(WRITTEN, [])
-        terminalreporter.write_line(f"{len(written)} cassettes written, the others are as before")
-        for path in written:
-            terminalreporter.write_line(f"  {path}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,8 +15,6 @@ from typing import TextIO
 from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
-from graph.replay.cassette import load_cassette
-from graph.replay.dialogue import list_user_messages
 from graph.settings import ENV_FILE, ROOT, Settings
 from modes.errors import ConfigurationError
 
@@ -174,8 +172,10 @@ def _list_messages(model: str) -> list[str]:
     kind, _, path = model.partition(":")
     if kind != "replay":
         return []
-    recording = load_cassette(ROOT / path)
-    said = list_user_messages(one.request.body for one in recording.interactions)
+    from graph.replay.dialogue import list_user_messages  # noqa: PLC0415
+    from graph.replay.player import load_calls  # noqa: PLC0415  # vcrpy is an extra
+
+    said = list_user_messages(call.body for call in load_calls(ROOT / path))
     return [f"say        {text!r}" for text in said]
 
 

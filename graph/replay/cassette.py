@@ -1,7 +1,6 @@
-"""``load_cassette``: reads the YAML file in which the traffic of a provider's client is recorded.
+"""``load_cassette``: reads a cassette of vcrpy, YAML or JSON, whoever recorded it.
 
-Bodies are stored decoded: JSON as a mapping, a stream as its text. The tests' recorder writes
-the file; see docs/cassettes.md.
+Bounded, because a cassette may come from elsewhere. See docs/cassettes.md.
 """
 
 import json
@@ -10,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass
+from vcr.filters import decode_response
+from vcr.request import Request
+from vcr.serialize import deserialize
+from vcr.serializers import yamlserializer
 
 from modes.errors import ConfigurationError
 from modes.plain_text import to_one_line
@@ -19,65 +20,43 @@ from modes.plain_text import to_one_line
 MAX_VALUES = 1_000_000
 # libyaml's parser would overflow the stack and crash the process.
 _TOO_DEEP = re.compile(r"(?:[\[{]\s*){50}|(?:-\s+){50}|^ {1000}", re.MULTILINE)
-# Ten times as fast where libyaml is available.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_STRICT = ConfigDict(extra="forbid")
 
 Json = Any
+Response = dict[str, Any]
+"""As vcrpy holds one: ``status``, ``headers``, and ``body`` with its ``string`` in bytes."""
 
 
-@dataclass(frozen=True, config=_STRICT)
-class Header:
-    """What was recorded, where and when."""
-
-    source: str
-    """The scripted provider, or the host of the real service."""
-    model: str
-    streamed: bool
-    date: str
-    """ISO 8601."""
+class CassetteError(ConfigurationError):
+    """A file that is not a cassette."""
 
 
-@dataclass(frozen=True, config=_STRICT)
-class Request:
-    """What the client sent. A JSON body is decoded, any other is text."""
+def load_cassette(path: Path) -> tuple[list[Request], list[Response]]:
+    """The requests and their responses, not compressed any more.
 
-    method: str
-    uri: str
-    headers: dict[str, str]
-    body: Json
-
-
-@dataclass(frozen=True, config=_STRICT)
-class Response:
-    """What the client received, with the body as in ``Request``."""
-
-    status: int
-    headers: dict[str, str]
-    body: Json
-
-
-@dataclass(frozen=True, config=_STRICT)
-class Interaction:
-    """A request and its response."""
-
-    request: Request
-    response: Response
+    Raises ``CassetteError``, which names the file, and the line where its YAML or JSON is broken.
+    """
+    try:
+        requests, responses, *_ = deserialize(path.read_text(encoding="utf-8"), _Serializer)
+        json.dumps([one.uri for one in requests])  # refuses what is no text
+        return requests, [decode_response(one) for one in responses]
+    except OSError as error:
+        raise CassetteError(
+            f"the cassette {str(path)!r} cannot be read: {error.strerror}"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise _refuse(f"{path}:{error.lineno}", error.msg) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise _refuse(where, error.problem or error) from error
+    except KeyError as error:
+        raise _refuse(str(path), f"{error} is missing") from error
+    except (ValueError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise _refuse(str(path), error) from error
 
 
-@dataclass(frozen=True, config=_STRICT)
-class Recording:
-    """The content of a cassette."""
-
-    recorded: Header
-    interactions: tuple[Interaction, ...]
-
-
-_RECORDING = TypeAdapter(Recording)
-
-
-def decode_body(body: bytes | str | None) -> Json:
-    """Convert a body from the wire to the form that a cassette holds."""
+def decode_body(body: Any) -> Json:
+    """The JSON of a request's or response's body, else its text."""
     text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
     try:
         return json.loads(text)
@@ -85,31 +64,28 @@ def decode_body(body: bytes | str | None) -> Json:
         return text
 
 
-def encode_body(body: Json) -> bytes:
-    """Convert a cassette's body to the form that goes over the wire."""
-    return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()
+class _Serializer:
+    """What vcrpy asks for the data in a file's text."""
 
-
-def load_cassette(path: Path) -> Recording:
-    """Read a cassette; raises ``ConfigurationError`` if the file is not one."""
-    try:
-        text = path.read_text(encoding="utf-8")
+    @staticmethod
+    def deserialize(text: str) -> Json:
         if _TOO_DEEP.search(text):
             raise ValueError("it is nested too deeply")
-        data = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe loader
+        is_json = text.lstrip().startswith("{")
+        data = json.loads(text) if is_json else yamlserializer.deserialize(text)
         _check_size(data)
-        json.dumps(data)  # refuses dates, and a value that contains itself
-        return _RECORDING.validate_python(data)
-    except OSError as error:
-        raise ConfigurationError(
-            f"the cassette {str(path)!r} cannot be read: {error.strerror}"
-        ) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise _not_a_cassette(path, why) from error
-    except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
-        raise _not_a_cassette(path, f"{type(error).__name__}: {error}") from error
+        for one in data["interactions"]:
+            _take_parsed_body(one)
+        return data
+
+
+def _take_parsed_body(interaction: dict[str, Any]) -> None:
+    """Some projects write ``parsed_body``, decoded JSON, in the place of ``body``."""
+    request, response = interaction["request"], interaction["response"]
+    if "parsed_body" in request:
+        request["body"] = json.dumps(request.pop("parsed_body"))
+    if "parsed_body" in response:
+        response["body"] = {"string": json.dumps(response.pop("parsed_body"))}
 
 
 def _check_size(data: Json) -> None:
@@ -126,7 +102,6 @@ def _check_size(data: Json) -> None:
     raise ValueError(f"it holds more than {MAX_VALUES} values")
 
 
-def _not_a_cassette(path: Path, why: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{str(path)!r} is not a cassette of this project: {to_one_line(why)}"
-    )
+def _refuse(where: str, why: Exception | str) -> CassetteError:
+    said = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+    return CassetteError(f"{where!r} is not a cassette: {to_one_line(said)}")

@@ -6,9 +6,11 @@ differ between a recording and its replay.
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 COMMANDS = "execute_command"
+SWITCH = "switch_mode"
 Line = tuple[str, str]
 """The kind (``user``, ``assistant``, ``call`` or ``result``) and the text."""
 
@@ -22,8 +24,15 @@ def read_dialogue(body: Any) -> tuple[frozenset[str], list[Line]]:
         return frozenset(), []
     names = (str(tool.get("function", tool).get("name")) for tool in body.get("tools") or ())
     messages = body.get("messages") or body.get("input") or ()
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
     lines = [line for message in messages for line in _read_message(message)]
     return frozenset(names) - {COMMANDS}, lines
+
+
+def is_of_modes(tools: frozenset[str]) -> bool:
+    """Whether the tools were offered by an agent that works in modes, such as this one."""
+    return SWITCH in tools
 
 
 def list_user_messages(bodies: Iterable[Any]) -> list[str]:
@@ -40,22 +49,25 @@ def _read_message(message: dict[str, Any]) -> Iterator[Line]:
         yield "result", ""
         return
     if message.get("type") == "function_call":
-        yield "call", _format_call(message["name"], json.loads(message["arguments"] or "{}"))
+        yield "call", _format_call(message["name"], message["arguments"])
         return
     content = message.get("content")
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     for block in blocks:
         match block.get("type"):
             case "text" | "input_text" | "output_text" if block.get("text"):
-                yield str(role), str(block["text"])
+                yield str(role), str(block["text"]).strip()
             case "tool_use":
                 yield "call", _format_call(block["name"], block["input"])
             case "tool_result":
                 yield "result", ""
     for call in message.get("tool_calls") or ():
         function = call["function"]
-        yield "call", _format_call(function["name"], json.loads(function["arguments"] or "{}"))
+        yield "call", _format_call(function["name"], function["arguments"])
 
 
 def _format_call(name: str, args: Any) -> str:
+    if isinstance(args, str):
+        with suppress(ValueError):  # a model's JSON may be broken
+            args = json.loads(args or "{}")
     return f"{name}({json.dumps(args, sort_keys=True)})"

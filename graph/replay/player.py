@@ -3,10 +3,13 @@
 ``Player`` answers the provider's client from the cassette, in place of the network.
 """
 
+import json
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
-from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
@@ -16,25 +19,35 @@ from vcr.patch import PATCHER_NAMES
 from vcr.record_mode import RecordMode
 from vcr.request import Request
 
-from graph.replay.cassette import Json, Recording, decode_body, encode_body, load_cassette
-from graph.replay.dialogue import list_user_messages, read_dialogue
+from graph.replay.cassette import Json, Response, decode_body, load_cassette
+from graph.replay.dialogue import Line, is_of_modes, list_user_messages, read_dialogue
 from modes.errors import ConfigurationError
 
-LOCAL_SERVER = "http://127.0.0.1:8080/v1"
-"""Where recordings have a server that speaks Chat Completions and is no service of its own."""
-ADDRESSES = {
-    "https://api.openai.com/v1/responses": "openai",
-    "https://api.openai.com/v1/chat/completions": "openai",
-    f"{LOCAL_SERVER}/chat/completions": "openai",
-    "https://api.anthropic.com/v1/messages": "anthropic",
-}
-_ENDS = ("/responses", "/chat/completions", "/v1/messages")
+FORMATS = {"/responses": "openai", "/chat/completions": "openai", "/v1/messages": "anthropic"}
+"""The end of an address, and whose client speaks what is spoken there."""
+OTHER_CLIENTS = tuple(name for name in PATCHER_NAMES if name != "httpx2")
+"""HTTP clients that no provider uses. The server has connections of its own; leave them alone."""
 _playing: dict[Path, BaseChatModel] = {}
 _open = ExitStack()
 """Never closed: that would end the replay."""
-OTHER_CLIENTS = tuple(name for name in PATCHER_NAMES if name != "httpx2")
-"""HTTP clients that no provider uses. The server has connections of its own; leave them alone."""
-_NO_RETRY = {"content-type": "application/json", "x-should-retry": "false"}
+
+
+class ModelCall(NamedTuple):
+    """A recorded request to a model, and what came back."""
+
+    address: str
+    """Of the service, without the format."""
+    format: str
+    """One of ``FORMATS``."""
+    body: Json
+    tools: frozenset[str]
+    lines: list[Line]
+    response: Response
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether a stream was asked for."""
+        return bool(self.body.get("stream"))
 
 
 def load_replay(path: Path) -> BaseChatModel:
@@ -45,140 +58,123 @@ def load_replay(path: Path) -> BaseChatModel:
     """
     path = path.resolve()
     if path not in _playing:
-        recording = load_cassette(path)
-        _check(recording, path)
+        calls = load_calls(path)
         if _playing:
             raise ConfigurationError(
                 f"a process plays one cassette, and this one plays {str(next(iter(_playing)))!r}"
             )
-        model = _make_client(recording)
-        _open.enter_context(Player.use(recording=recording, path=str(path)))
+        model = make_client(calls[0])
+        _open.enter_context(Player.use(path=str(path), calls=calls))
         _playing[path] = model
     return _playing[path]
 
 
-def _check(recording: Recording, path: Path) -> None:
-    """Raise ``ConfigurationError`` unless all is sure to be played, and not sent."""
-    if not recording.interactions:
-        raise ConfigurationError(f"the cassette {str(path)!r} is empty")
-    provider = recording.recorded.model.partition(":")[0]
-    for one in recording.interactions:
-        uri = one.request.uri
-        if ADDRESSES.get(uri) != provider or uri != recording.interactions[0].request.uri:
-            raise ConfigurationError(
-                f"the cassette {str(path)!r} has a request of {recording.recorded.model!r} to "
-                f"{uri!r}; only these can be played, one per cassette: {', '.join(ADDRESSES)}"
-            )
-        try:
-            read_dialogue(one.request.body)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ConfigurationError(
-                f"the cassette {str(path)!r} has a malformed request: {error!r}"
-            ) from error
+def load_calls(path: Path) -> list[ModelCall]:
+    """The requests to a model, all in one format; raises ``ConfigurationError`` if there is none.
+
+    Other requests are left out, such as one for a list of models.
+    """
+    calls = []
+    for request, response in zip(*load_cassette(path), strict=True):
+        address, format = _split(request.uri)
+        body = decode_body(request.body_bytes)
+        if format and isinstance(body, dict):
+            try:
+                calls.append(ModelCall(address, format, body, *read_dialogue(body), response))
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise ConfigurationError(
+                    f"the cassette {str(path)!r} has a malformed request: {error!r}"
+                ) from error
+    if not calls:
+        raise ConfigurationError(
+            f"the cassette {str(path)!r} has no request to a model; what can be played ends with "
+            f"one of {', '.join(FORMATS)}"
+        )
+    ((kind, _),) = Counter((one.format, one.is_streamed) for one in calls).most_common(1)
+    return [one for one in calls if (one.format, one.is_streamed) == kind]
 
 
-def _make_client(recording: Recording) -> BaseChatModel:
-    provider, _, model = recording.recorded.model.partition(":")
-    streamed = recording.recorded.streamed
-    uri = recording.interactions[0].request.uri
+def _split(uri: str) -> tuple[str, str]:
+    """The address of a service and the format that it speaks; the latter is empty for no model."""
+    parts = urlsplit(uri)
+    path = parts.path.rstrip("/")
+    format = next((end for end in FORMATS if path.endswith(end)), "")
+    return f"{parts.scheme}://{parts.netloc}{path.removesuffix(format)}", format
+
+
+def make_client(call: ModelCall) -> BaseChatModel:
+    """The client that makes requests such as ``call``."""
+    provider = FORMATS[call.format]
     options: dict[str, Any] = {}
     if provider == "openai":
-        options["use_responses_api"] = uri.endswith("/responses")
+        options["use_responses_api"] = call.format == "/responses"
     chat_model = init_chat_model(
-        model,
+        str(call.body.get("model") or "recorded"),
         model_provider=provider,
         api_key="replayed",
         # Given here, so that the environment does not decide it.
-        base_url=next(uri.removesuffix(end) for end in _ENDS if uri.endswith(end)),
+        base_url=call.address,
         # As recorded, whether or not anybody listens.
-        streaming=streamed,
-        disable_streaming=not streamed,
+        streaming=call.is_streamed,
+        disable_streaming=not call.is_streamed,
         **options,
     )
     assert isinstance(chat_model, BaseChatModel)
     return chat_model
 
 
+def refuse(text: str) -> Response:
+    """A response, as the service would send one, with ``text`` as its error.
+
+    The clients treat an exception as a failed connection, try again, and lose its text.
+    """
+    headers = {"content-type": ["application/json"], "x-should-retry": ["false"]}
+    body = json.dumps({"error": {"message": text}}, ensure_ascii=False).encode()
+    status = {"code": 422, "message": "Unprocessable Entity"}
+    return {"status": status, "headers": headers, "body": {"string": body}}
+
+
 class Player(Cassette):  # type: ignore[misc]  # vcrpy has no types
     """A cassette that is played; a request that it does not hold is refused, and never sent.
 
     A request fits if it stands at the same point of the conversation: the same words and calls,
-    with the same tools. The prompt and the tools' results may have changed since.
-
-    A refusal is an HTTP response, as the service would send: the clients treat an exception as
-    a failed connection, try again, and lose its text.
+    with the same tools. The prompt and the tools' results may have changed since. The tools play
+    no part in a recording of another agent, which has no modes.
     """
 
-    def __init__(self, recording: Recording, path: str) -> None:
-        self.recording = recording
-        super().__init__(
-            path,
-            persister=_Loaded(recording),
-            record_mode=RecordMode.NONE,
-            skip_patchers=OTHER_CLIENTS,
-        )
+    def __init__(self, path: str, calls: Sequence[ModelCall]) -> None:
+        self.calls = calls
+        super().__init__(path, record_mode=RecordMode.NONE, skip_patchers=OTHER_CLIENTS)
 
-    def find(self, request: Request) -> int | None:
-        """The index of the interaction to play: of those that fit, the one played least."""
-        asked = read_dialogue(decode_body(request.body_bytes))
-        fitting = [
-            index
-            for index, one in enumerate(self.recording.interactions)
-            if read_dialogue(one.request.body) == asked
-        ]
-        return min(fitting, key=lambda index: self.play_counts[index], default=None)
-
-    def explain(self, request: Request) -> str:
-        """What to tell a client whose request is not in the cassette."""
-        tools, lines = read_dialogue(decode_body(request.body_bytes))
-        bodies = [one.request.body for one in self.recording.interactions]
-        for recorded_tools, recorded_lines in map(read_dialogue, bodies):
-            if recorded_lines == lines:
-                return (
-                    "the cassette has this point of the conversation in another mode, with other "
-                    f"tools ({', '.join(sorted(recorded_tools ^ tools))}); set the mode, or "
-                    "decide, as in the recording"
-                )
-        said = ", then ".join(map(repr, list_user_messages(bodies)))
-        return (
-            "the cassette has no answer here: it replays one conversation. In a new thread say "
-            f"{said}, and decide as in the recording"
-        )
+    @override
+    def _load(self) -> None:
+        """It is loaded already."""
 
     @override
     def can_play_response_for(self, request: Request) -> bool:
         return True
 
     @override
-    def play_response(self, request: Request) -> Any:
-        index = self.find(request)
-        if index is None:
-            return _to_vcr(422, _NO_RETRY, {"error": {"message": self.explain(request)}})
-        self.play_counts[index] += 1
-        return self.data[index][1]
-
-
-class _Loaded:
-    """Hands vcrpy a recording that has been read already."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-
-    def load_cassette(self, _: str, **__: Any) -> tuple[list[Request], list[dict[str, Any]]]:
-        requests = []
-        responses = []
-        for one in self._recording.interactions:
-            sent, got = one.request, one.response
-            requests.append(Request(sent.method, sent.uri, encode_body(sent.body), sent.headers))
-            responses.append(_to_vcr(got.status, got.headers, got.body))
-        return requests, responses
-
-
-def _to_vcr(status: int, headers: dict[str, str], body: Json) -> dict[str, Any]:
-    """A response in the form that vcrpy wants."""
-    phrase = HTTPStatus(status).phrase if status in list(HTTPStatus) else ""
-    return {
-        "status": {"code": status, "message": phrase},
-        "headers": {name: [value] for name, value in headers.items()},
-        "body": {"string": encode_body(body)},
-    }
+    def play_response(self, request: Request) -> Response:
+        tools, lines = read_dialogue(decode_body(request.body_bytes))
+        there = [index for index, one in enumerate(self.calls) if one.lines == lines]
+        fitting = [
+            index
+            for index in there
+            if tools == self.calls[index].tools or not is_of_modes(self.calls[index].tools)
+        ]
+        if fitting:
+            index = min(fitting, key=lambda index: self.play_counts[index])
+            self.play_counts[index] += 1
+            return self.calls[index].response
+        if there:
+            others = ", ".join(sorted(self.calls[there[0]].tools ^ tools))
+            return refuse(
+                "the cassette has this point of the conversation in another mode, with other "
+                f"tools ({others}); set the mode, or decide, as in the recording"
+            )
+        said = ", then ".join(map(repr, list_user_messages(one.body for one in self.calls)))
+        return refuse(
+            "the cassette has no answer here: it replays one conversation. In a new thread say "
+            f"{said}, and decide as in the recording"
+        )

@@ -5,8 +5,7 @@ SCRIPTED=1   of the scripted provider, whatever keys are set
 YES=1        do not ask before the real services are used
 
 Of a provider whose key is set the real service is recorded, which costs money; of the others
-the scripted one. A cassette is written once its test has passed, and left as it is where
-nothing but the day has changed.
+the scripted one. A cassette is written once its test has passed.
 """
 
 import os
@@ -50,7 +49,7 @@ def options_for_pytest() -> list[str] | None:
         return None
     pattern = os.environ.get("T")
     return [
-        *("-m", "cassette", "--record", "--verbose"),
+        *("-m", "vcr", "--record-mode=all", "--verbose"),
         *(["-k", pattern] if pattern else []),
         *(f"--real={name}" for name in real),
     ]

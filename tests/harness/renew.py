@@ -17,7 +17,7 @@ STEPS = {
     "tables and diagrams": ("tests.harness.readme",),
     "figures": ("benchmarks.stats",),
     "snapshots": ("pytest", "-q", "tests/project/test_snapshots.py", "--update-snapshots"),
-    "recordings": ("pytest", "-q", "-m", "cassette", "--record"),
+    "recordings": ("pytest", "-q", "-m", "vcr", "--record-mode=all"),
 }
 
 

@@ -11,13 +11,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from graph.replay.cassette import Header, Recording, load_cassette
-from tests.harness.cassette_writer import SCRIPTED, dump_cassette
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.recording import MODELS, listening, variables
-from tests.harness.strict_player import StrictPlayer
+from tests.harness.recording import MODELS, redirect, use_cassette, variables
+from tests.harness.strict_replay import StrictReplay
 from tests.provider.server import KEY
 
 
@@ -31,35 +30,29 @@ async def resumed(given: dict[str, Any]) -> list[str]:
 
 
 def main(given: dict[str, Any]) -> None:
-    """Play the part of the cassette that was handed over, all of it, or record one."""
-    part = Path(given["part"])
+    """Play what is left of the cassette, all of it, or record a part."""
     replaced = tuple((text, instead) for text, instead in given["replaced"])
     for variable, value in variables(given["provider"], KEY).items():
         os.environ.setdefault(variable, value)
+    path = Path(given["cassette"])
     with ExitStack() as stack:
         if given["records"]:
-            kept = stack.enter_context(listening(given["url"]))
+            redirect(stack.enter_context(pytest.MonkeyPatch.context()), given["url"])
+            stack.enter_context(use_cassette(path, replaced, "all"))
         else:
-            player = stack.enter_context(
-                StrictPlayer.use(
-                    recording=load_cassette(part), path=given["name"], replaced=replaced
-                )
-            )
-            stack.callback(_tell, player)
+            cassette = stack.enter_context(use_cassette(path, replaced, "none"))
+            cassette.play_counts.update(range(given["played"]))
+            replay = StrictReplay(cassette)
+            stack.callback(_tell, replay)
         asked = asyncio.run(resumed(given))
-    if given["records"]:
-        header = Header(SCRIPTED, MODELS[given["provider"]], given["streamed"], "today")
-        recording = Recording(header, tuple(kept.interactions(replaced)))
-        part.write_text(dump_cassette(recording, "a part"), encoding="utf-8")
-    else:
-        assert not player.unplayed, player.unplayed
+        assert given["records"] or not replay.unplayed
     sys.stdout.write(json.dumps(asked))
 
 
-def _tell(player: StrictPlayer) -> None:
+def _tell(replay: StrictReplay) -> None:
     """The cause, whatever came of it, and nothing else."""
-    if player.refused:
-        sys.exit(player.refused[0])
+    if replay.refused:
+        sys.exit(replay.refused[0])
 
 
 if __name__ == "__main__":

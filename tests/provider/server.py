@@ -19,6 +19,7 @@ from tests.provider.script import Answer, Driver, Failure, Ids, Raw, Step
 
 KEY = "sk-modeshift-test-0123456789abcdef"
 """The key that the services take."""
+SOURCE = "scripted provider"
 WIRES: dict[str, ModuleType] = {
     wire.PATH: wire for wire in (openai_chat, openai_responses, anthropic_messages)
 }
@@ -164,6 +165,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args: Any) -> None:
         pass
+
+    def version_string(self) -> str:
+        """The header ``server``, by which a cassette says what it was recorded of."""
+        return SOURCE
 
     def do_POST(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}

@@ -18,7 +18,7 @@ from tests.harness.server import Server, running
     [
         ({"MODEL": "anthropic:claude-sonnet-5-5"}, ["ANTHROPIC_API_KEY", ".env"]),
         ({"MODEL": "replay:cassettes/none.yaml"}, ["none.yaml' cannot be read: No such file"]),
-        ({"MODEL": "replay:README.md"}, ["README.md' is not a cassette of this project"]),
+        ({"MODEL": "replay:README.md"}, ["README.md:3' is not a cassette: "]),
         ({"WORKSPACE": "/nowhere/at/all"}, ["'/nowhere/at/all'", "not a folder"]),
         ({"DEFAULT_MODE": "kode"}, ["'kode'", "the modes are: "]),
         ({"WORKSPACE": str(ROOT)}, ["RELOAD=1", "WORKSPACE"]),

@@ -2,18 +2,15 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from graph.models.loading import load_model
-from graph.replay.cassette import load_cassette
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.graph.replay.test_conversations import ADD, CHECK
-from tests.harness.cassette_writer import dump_cassette
 from tests.harness.conversation import APPROVE, REJECT
 from tests.harness.server import Server, Thread, running
 
@@ -77,22 +74,17 @@ async def test_what_was_not_recorded_is_refused_and_the_thread_goes_on(
     assert await thread.mode() == "ask"
 
 
-def test_a_recording_of_another_address_is_not_played(tmp_path: Path) -> None:
-    """Ollama's client is not one that is kept from the network, and neither is another address."""
-    recording = load_cassette(PLANNED)
-    one = recording.interactions[0]
-    odd = replace(one, request=replace(one.request, body={"messages": [1]}))
-    away = replace(one, request=replace(one.request, uri="http://127.0.0.1:1/v1/messages"))
-    for changed, text in (
-        (
-            replace(recording, recorded=replace(recording.recorded, model="ollama:x")),
-            "can be played",
-        ),
-        (replace(recording, interactions=(one, away)), "to 'http://127.0.0.1:1/v1/messages'"),
-        (replace(recording, interactions=(odd,)), "a malformed request"),
-        (replace(recording, interactions=()), "is empty"),
-    ):
-        path = tmp_path / "changed.yaml"
-        path.write_text(dump_cassette(changed, "changed"))
-        with pytest.raises(ConfigurationError, match=re.escape(text)):
-            load_model(f"replay:{path}")
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("uri: .*", "uri: http://127.0.0.1:1/api/chat", "no request to a model"),
+        ('"role": "user"', '"type": "function_call"', "a malformed request"),
+        (r"(?s)interactions:.*", "interactions: []", "no request to a model"),
+    ],
+)
+def test_what_cannot_be_played(tmp_path: Path, old: str, new: str, text: str) -> None:
+    """Ollama's client is not one that is kept from the network."""
+    path = tmp_path / "changed.yaml"
+    path.write_text(re.sub(old, new, PLANNED.read_text()))
+    with pytest.raises(ConfigurationError, match=re.escape(text)):
+        load_model(f"replay:{path}")

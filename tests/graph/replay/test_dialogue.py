@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from graph.replay.cassette import load_cassette
 from graph.replay.dialogue import read_dialogue
+from graph.replay.player import load_calls
 from graph.settings import ROOT
 
 
@@ -13,7 +13,7 @@ def test_each_format_reads_the_same() -> None:
     found = []
     for name in ("openai", "chat", "anthropic"):
         path = ROOT / "cassettes" / "test_conversations" / f"test_parallel_reads-{name}-whole.yaml"
-        found.append(read_dialogue(load_cassette(path).interactions[-1].request.body))
+        found.append(read_dialogue(load_calls(path)[-1].body))
     assert found[0] == found[1] == found[2]
     kinds = [kind for kind, _ in found[0][1]]
     assert kinds == ["user", "assistant", "call", "call", "result", "result"]

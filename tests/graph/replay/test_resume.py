@@ -10,7 +10,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from tests.graph.replay.test_conversations import changes, talk_of, went_well
 from tests.harness import prefork
-from tests.harness.recording import Begin, shown
+from tests.harness.recording import Begin
 from tests.provider.script import call, say
 
 
@@ -27,18 +27,18 @@ async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path
         talk = talk_of(tape, workspace, saver=saver)
         await talk.say("Write hello to hello.txt.")
         assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
-    tape.hand_over(part)
+    played, records = tape.hand_over(), tape.replay is None
     given = {
         "workspace": str(workspace),
         "database": str(database),
         "thread": talk.config["configurable"]["thread_id"],
-        "part": str(part),
+        "cassette": str(part if records else tape.cassette.path),
+        "played": played,
         "provider": tape.provider,
         "streamed": tape.is_streamed,
         "replaced": tape.replaced,
         "url": tape.url,
-        "name": shown(tape.path),
-        "records": tape.player is None,
+        "records": records,
     }
     arguments = ("tests.harness.resume", json.dumps(given))
     done = await asyncio.to_thread(prefork.run, *arguments, env=os.environ)
