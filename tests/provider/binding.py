@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.provider import compaction
 from tests.provider.digests import SIZE, digest, unmarked
 from tests.provider.script import Ids
 from tests.provider.tool_changes import blocks_of, plain_tools, with_definitions
@@ -25,7 +26,7 @@ def signature(body: dict[str, Any], ids: Ids) -> str:
     lost = mismatched(body)
     kept = [seal for path, _, seal in _thinking(body) if path not in lost]
     last = digest(kept[-1]) if kept else "0" * SIZE
-    return f"{ids.new('EqE', 20)}{_prefixes(body)[-1]}{last}{len(kept):04}"
+    return f"{ids.new('EqE', 20)}{prefixes(body)[-1]}{last}{len(kept):04}"
 
 
 def mismatched(body: dict[str, Any]) -> list[str]:
@@ -35,7 +36,7 @@ def mismatched(body: dict[str, Any]) -> list[str]:
     so they are no more, and the last of them is the same.
     """
     found: list[str] = []
-    prefixes = _prefixes(body)
+    ends = prefixes(body)
     last: str | None = None
     for count, (path, number, seal) in enumerate(_thinking(body)):
         known = SEAL.fullmatch(seal)
@@ -45,7 +46,7 @@ def mismatched(body: dict[str, Any]) -> list[str]:
             or known is None
             or not is_next
             or count > int(known["count"])
-            or known["prefix"] != prefixes[number]
+            or known["prefix"] != ends[number]
         ):
             found.append(path)
         last = seal
@@ -109,11 +110,16 @@ def _thinking(body: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
                 yield f"messages.{number}.content.{index}", number, str(block[key])
 
 
-def _prefixes(body: dict[str, Any]) -> list[str]:
+def prefixes(body: dict[str, Any]) -> list[str]:
     """The digests of what stands before each message, and of all; thinking and marks apart."""
     system = body.get("system")
     found = [digest(unmarked([system, plain_tools(body)]))]
     for message, blocks in zip(body["messages"], with_definitions(body), strict=True):
         said = [block for block in blocks if block["type"] not in THINKING]
-        found.append(digest(found[-1], message["role"], unmarked(said)))
+        before = found[-1]
+        if block := compaction.block_of(message):
+            said = said[1:]
+            following = [message] if said else body["messages"][1:]
+            before = compaction.go_on(block, before, following)
+        found.append(digest(before, message["role"], unmarked(said)) if said else before)
     return found
