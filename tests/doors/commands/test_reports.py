@@ -317,6 +317,16 @@ async def test_usage_of_both_stores(place: UserFolders, run: Run) -> None:
     assert (thread["turn"]["x:a"]["answers"], thread["last"]["used"]) == (1, 4)
 
 
+async def test_usage_says_what_is_not_known(place: UserFolders, run: Run) -> None:
+    row = "{input: 1, output: 1, cache_read: 1, cache_write: 1}"
+    (place.home / "prices.yaml").write_text(f"currency: EUR\nmodels:\n  scripted: {row}\n")
+    await make_threads(place.root / "sessions.sqlite", place.workspace, ScriptedModel(answers=[]))
+    shown = run("usage").stdout
+    assert shown.count("and 3 without a count: what they took is not known") == 2
+    assert "in the window" not in shown
+    assert shown.endswith("cost: not known, because some answers came without a count\n")
+
+
 def test_usage_refuses_what_is_wrong(place: UserFolders, run: Run) -> None:
     assert "there is no thread 'no-such' in" in run("usage", "--thread", "no-such").stderr
     prices = place.home / "prices.yaml"

@@ -7,6 +7,7 @@ import psutil
 import pytest
 from acp.schema import Cost
 
+from doors.commands.usage import read_threads
 from doors.editor.prompt_turn import STOPPED_HERE
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing
 from tests.doors.editor.model import CLAUDE, GPT, STORY
@@ -122,3 +123,8 @@ async def test_how_full_the_window_is_and_what_it_cost(
     await editor.until(lambda: again.of("usage_update"))
     assert again.of("usage_update") == [last]
     assert offline.of("usage_update") == []
+    counts = {
+        one.id: sum(model["answers"] for model in one.taken.values())
+        for one in read_threads("SESSIONS", data / "sessions.sqlite")
+    }
+    assert (counts[talk.id], counts[offline.id]) == (3, 1)

@@ -11,6 +11,7 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import BadRequestError, ConflictError
 
+from doors.commands.usage import read_threads
 from tests.harness.conversation import APPROVE
 from tests.harness.server import Server, Thread, running
 from tests.project.test_readme import part
@@ -44,6 +45,8 @@ async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> No
     usage: Any = (await thread.values())["usage"]
     assert usage["thread"]["offline"]["answers"] == usage["turn"]["offline"]["answers"] == 3
     assert usage["last"]["used"] > 0
+    found = read_threads("CHECKPOINTS", server.folder / "checkpoints.sqlite", thread.id)
+    assert [one.taken for one in found] == [usage["thread"]], "while the server runs"
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
