@@ -139,10 +139,11 @@ def _build(
     found: BaseChatModel, provider: str, model: str, arguments: dict[str, Any]
 ) -> BaseChatModel:
     """The model again, with these arguments."""
-    if _CHAT_COMPLETIONS in {one.__qualname__ for one in type(found).__mro__}:
-        from graph.models.openai_chat import extend  # noqa: PLC0415  # langchain-openai is an extra
+    is_openais = _CHAT_COMPLETIONS in {one.__qualname__ for one in type(found).__mro__}
+    if is_openais and provider != "langsmith":  # its address is not in the arguments
+        from graph.models import openai_chat  # noqa: PLC0415  # langchain-openai is an extra
 
-        return extend(type(found))(model=model, **arguments)
+        return openai_chat.build_extended(type(found), model=model, **arguments)  # type: ignore[arg-type]  # it is
     built = init_chat_model(model, model_provider=provider, **arguments)
     assert isinstance(built, BaseChatModel)
     return built

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
@@ -17,7 +17,6 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai.chat_models.base import BaseChatOpenAI
 from openai import APIError, BaseModel
 from openai._streaming import ServerSentEvent
-from pydantic import model_validator
 from typing_extensions import override
 
 WHOLE = "completed"
@@ -31,23 +30,30 @@ _HAS_REASON = re.compile(r'"finish_reason":\s*"')
 _JOINED = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
+if TYPE_CHECKING:
+    _Base = BaseChatOpenAI
+else:
+    _Base = object  # or its fields would stand in for those of the integration
+
+
+def build_extended(integration: type[BaseChatOpenAI], **arguments: Any) -> BaseChatOpenAI:
+    """A model of ``integration``'s, LangChain's own or made from it, with what is missing there."""
+    model = _extend(integration)(**arguments)
+    client = model.root_async_client
+    make = client._make_sse_decoder
+    client._make_sse_decoder = lambda: _Decoder(make())
+    return model
+
+
 @cache
-def extend(integration: type[BaseChatOpenAI]) -> type[BaseChatOpenAI]:
-    """``integration``, LangChain's own or one made from it, with what is missing there."""
+def _extend(integration: type[BaseChatOpenAI]) -> type[BaseChatOpenAI]:
     return type(integration.__name__, (_Extended, integration), {"__module__": __name__})
 
 
-class _Extended(BaseChatOpenAI):
+class _Extended(_Base):
     @property
     def _origin(self) -> str:
         return f"{self.root_async_client.base_url} {self.model_name}"
-
-    @model_validator(mode="after")
-    def _read_ends(self) -> "_Extended":
-        client = self.root_async_client
-        make = client._make_sse_decoder
-        client._make_sse_decoder = lambda: _Decoder(make())
-        return self
 
     @override
     def _create_chat_result(

@@ -52,7 +52,7 @@ _UNCLASSIFIED: dict[str, type[ModelError]] = {
     **dict.fromkeys(("ReadTimeout", "TimeoutError"), ModelTimeoutError),
 }
 """Errors of clients that do not use LangChain's classes, such as Ollama's, by class name."""
-_PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
+_PASSING = frozenset({"408", "429", "500", "502", "503", "504", "529"})
 """The HTTP status of what may pass."""
 
 
@@ -63,11 +63,9 @@ def is_worth_another_try(error: Exception) -> bool:
     return type(error).__name__ in _UNCLASSIFIED or _get_status(error) in _PASSING
 
 
-def _get_status(error: Exception) -> object:
+def _get_status(error: Exception) -> str:
     """The HTTP status, or the one that some services put in the error of a whole answer."""
-    status = getattr(error, "status_code", None) or getattr(error, "code", None)
-    body = getattr(error, "body", None)
-    return status or (body.get("code") if isinstance(body, dict) else None)
+    return str(getattr(error, "status_code", None) or getattr(error, "code", None))
 
 
 def read_refused_call(error: Exception) -> AIMessage | None:
@@ -180,7 +178,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _said(error: Exception) -> str:
     """The provider's own words, without what its client puts around them if that is possible."""
-    words = " ".join(_read_words(getattr(error, "body", None)))
+    bodies = (getattr(one, name, None) for one in _causes(error) for name in ("body", "details"))
+    words = next(filter(None, (" ".join(_read_words(body)) for body in bodies)), "")
     status = getattr(error, "status_code", None)
     if not words:
         return describe_error(error)

@@ -37,7 +37,7 @@ def edit(name: str, **args: Any) -> dict[str, Any]:
 
 def make_agent(
     workspace: Path | Workspace,
-    model: BaseChatModel | str | None = None,
+    model: BaseChatModel | Models | str | None = None,
     approvals: Approvals = Approvals.MANUAL,
     saver: BaseCheckpointSaver[Any] | None = None,
     catalog: Catalog | None = None,
@@ -48,7 +48,8 @@ def make_agent(
     catalog = catalog or load_test_catalog()
     place = Workspace(workspace) if isinstance(workspace, Path) else workspace
     toolbox = build_toolbox(place, catalog, commands)
-    deps = AgentDeps(catalog, toolbox, Models(model or OfflineModel()), approvals, **more)
+    models = model if isinstance(model, Models) else Models(model or OfflineModel())
+    deps = AgentDeps(catalog, toolbox, models, approvals, **more)
     return build_agent(deps, saver or InMemorySaver())
 
 

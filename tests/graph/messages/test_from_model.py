@@ -14,6 +14,7 @@ from tools.arguments import BROKEN
 CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "tool_call"}
 THOUGHT: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
 WORDS: Any = {"type": "text", "text": "So.", "id": "msg_1", "annotations": []}
+SIGNED: Any = {"type": "text", "text": "So.", "extras": {"signature": "x"}}
 TOO_LONG = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 FILTERED = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
 
@@ -114,6 +115,8 @@ def test_a_streamed_call_is_read_strictly(pieces: list[str], args: Any) -> None:
         ("a\ud83db", "a\ufffdb"),
         ([{"type": "text", "text": "a"}, "b"], "ab"),
         ([{"type": "text", "text": "\n"}, {"type": "tool_use", "id": "1"}], ""),
+        ([SIGNED], [SIGNED]),
+        ([THOUGHT, "a\ud83d"], [THOUGHT, {"type": "text", "text": "a\ufffd"}]),
         (
             [{"type": "thinking", "thinking": "\ud83d\ude00", "signature": " "}],
             [{"type": "thinking", "thinking": "\U0001f600", "signature": " "}],

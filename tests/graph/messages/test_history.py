@@ -69,6 +69,10 @@ def test_thinking_goes_to_its_own_provider_only() -> None:
     assert isinstance(first, HumanMessage)
     assert rest == history
     assert prepare_for_provider(history, "openai-chat")[-1].content == "Yes."
+    beside = AIMessage("Yes.", additional_kwargs={"reasoning_content": "x"})
+    beside.response_metadata["model_provider"] = "ollama"
+    assert prepare_for_provider([history[1], beside], "ollama")[-1] == beside
+    assert prepare_for_provider([history[1], beside], "groq")[-1].additional_kwargs == {}
     assert prepare_for_provider(history[1:], "anthropic") == history[1:]
 
 

@@ -101,8 +101,8 @@ def key_of(name: str) -> str:
 
 
 def test_no_client_retries_and_all_have_one_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that is installed, and not in our table: Azure's."""
-    for provider in ("OPENAI", "ANTHROPIC", "AZURE_OPENAI"):
+    """Also one that is installed, and not in our table: Azure's. Google's counts otherwise."""
+    for provider in ("OPENAI", "ANTHROPIC", "AZURE_OPENAI", "GOOGLE"):
         monkeypatch.setenv(f"{provider}_API_KEY", "a-key")
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("OPENAI_API_VERSION", "2026-01-01")
@@ -116,6 +116,8 @@ def test_no_client_retries_and_all_have_one_time_limit(monkeypatch: pytest.Monke
     client = anthropic._async_client
     assert (client.max_retries, client.timeout) == (0, TIME_LIMIT)
     assert ollama._async_client._client.timeout.read == TIME_LIMIT
+    google: Any = load_model("google_genai:x")
+    assert (google.max_retries, google.timeout) == (1, TIME_LIMIT), "the first request is one"
 
 
 INTEGRATION = """

@@ -1,0 +1,236 @@
+"""Services' answers as bytes, whole and cut anywhere, through the graph to the next request."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+
+from graph.messages.from_model import ENDED
+from graph.models.loading import Models
+from modes.errors import ProviderError
+from tests.graph.models.byte_server import EVENTS, ByteServer, Reply, events, serving_bytes, whole
+from tests.graph.models.shapes import (
+    ANTHROPIC,
+    ARGS,
+    CLAUDE_BY_OPENROUTER,
+    KIMI,
+    SHAPES,
+    VLLM,
+    Shape,
+    build_message,
+    call,
+)
+from tests.harness.conversation import Conversation, make_agent
+
+REASONS = ("finish_reason", "stop_reason", "done_reason", "status")
+
+
+@contextmanager
+def talking(
+    shape: Shape, replies: Sequence[Reply], workspace: Path, monkeypatch: Any, **how: Any
+) -> Iterator[tuple[Conversation, ByteServer]]:
+    """A conversation with the shape's model at a server that gives these replies."""
+    (workspace / "é.txt").write_text("one")
+    with serving_bytes(replies, seed=len(replies[0].content)) as server:
+        for name, value in shape.variables.items():
+            monkeypatch.setenv(name, value.format(url=server.url))
+        models = Models(shape.model, parameters=shape.parameters)
+        yield Conversation(make_agent(workspace, models), **how), server
+
+
+def list_sent_back(body: dict[str, Any]) -> list[Any]:
+    """What of the model's answers a request holds, in any of the formats."""
+    if "input" in body:
+        return [item for item in body["input"] if item["type"] in ("reasoning", "function_call")]
+    history = body.get("messages") or body["contents"]
+    return [message for message in history if message["role"] in ("assistant", "model")]
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # a list is no text to OpenAI's
+@pytest.mark.parametrize("name", SHAPES)
+async def test_a_call_and_the_next_request(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, is_streamed: bool
+) -> None:
+    shape = SHAPES[name]
+    replies = [shape.streamed if is_streamed else shape.whole, shape.last[is_streamed]]
+    with talking(shape, replies, workspace, monkeypatch, is_streamed=is_streamed) as (talk, server):
+        await talk.say("go")
+    _, answer, *results, last = await talk.messages()
+    assert isinstance(answer, AIMessage)
+    ids = tuple(call["id"] for call in answer.tool_calls)
+    assert [call["args"] for call in answer.tool_calls] == [ARGS] * len(ids)
+    assert ids == shape.ids or shape.ids is None
+    assert [one.tool_call_id for one in results if isinstance(one, ToolMessage)] == list(ids)
+    assert (answer.text, last.text) == (shape.text, "Done.")
+    metadata = answer.response_metadata
+    assert shape.reason in [metadata.get(name) for name in REASONS]
+    assert answer.usage_metadata is not None
+    assert answer.usage_metadata["total_tokens"] == 59
+    assert list_sent_back(server.requests[1][1]) == shape.sent_back
+
+
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+async def test_reasoning_goes_to_no_other_server_and_no_other_model(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_elsewhere: bool
+) -> None:
+    """And is sent again when the thread comes back to its own."""
+    shape = CLAUDE_BY_OPENROUTER
+    done = [shape.last[0]]
+    own = [shape.whole, *done * (2 if is_elsewhere else 3)]
+    with (
+        talking(shape, own, workspace, monkeypatch) as (talk, server),
+        serving_bytes(done * is_elsewhere) as elsewhere,
+    ):
+        await talk.say("go")
+        saver: Any = talk.agent.checkpointer
+        with monkeypatch.context() as patch:
+            if is_elsewhere:
+                patch.setenv("OPENAI_BASE_URL", f"{elsewhere.url}/v1")
+            name = shape.model if is_elsewhere else VLLM.model
+            talk.agent = make_agent(workspace, name, saver=saver)
+            await talk.say("and now?")
+        talk.agent = make_agent(workspace, shape.model, saver=saver)
+        await talk.say("and here?")
+    ((_, asked),) = elsewhere.requests or server.requests[2:3]
+    assert list_sent_back(asked)[0] == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [call()],
+    }
+    assert list_sent_back(server.requests[-1][1])[0] == shape.sent_back[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "text"),
+    [
+        (400, {"error": "no such field: foo"}, "no such field: foo (400)"),
+        (400, {"detail": "tools are not served"}, "tools are not served (400)"),
+        (422, {"detail": [{"loc": ["body", "n"], "msg": "is no number"}]}, "is no number (422)"),
+        (
+            400,
+            {"error": {"message": "Provider error", "metadata": {"raw": "it is odd"}}},
+            "Provider error it is odd (400)",
+        ),
+        (
+            400,
+            {"error": {"message": "Filtered.", "code": "content_filter", "innererror": {}}},
+            "content filter stopped the conversation; go on from an earlier message",
+        ),
+        *(
+            (status, {"error": {"message": text, "code": None}}, "longer than it can read")
+            for status, text in (
+                (400, "input length and `max_tokens` exceed context limit: 199 + 8 > 200"),
+                (400, "Input is too long for requested model."),
+                (400, "Your request exceeded model token limit: 262144"),
+                (400, "Prompt exceeds max length"),
+                (400, "This model's maximum prompt length is 131072"),
+                (400, "Range of input length should be [1, 129024]"),
+                (400, "Prompt contains 9 tokens, too large for model with 8"),
+                (413, "Request too large for model `x`: please reduce your message size"),
+                (422, "Please reduce the length of the messages or completion."),
+            )
+        ),
+        (200, {"error": {"message": "Upstream is busy.", "code": 404}}, "Upstream is busy."),
+    ],
+)
+async def test_the_words_of_an_error(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, status: int, body: Any, text: str
+) -> None:
+    with (
+        talking(VLLM, [whole(body, status)], workspace, monkeypatch) as (talk, _),
+        pytest.raises(ProviderError) as caught,
+    ):
+        await talk.say("go")
+    assert text in str(caught.value)
+
+
+REFUSED_CALL = {
+    "message": "Failed to call a function. See 'failed_generation' for more details.",
+    "code": "tool_use_failed",
+    "failed_generation": '<function=read_file{"path": "a</function>',
+}
+
+
+async def test_a_call_that_the_service_refuses(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
+) -> None:
+    """Groq's: the model is told, and goes on."""
+    error = {"error": REFUSED_CALL}
+    first = events(error) if is_streamed else whole(error, 400)
+    replies = [first, VLLM.last[is_streamed]]
+    with talking(VLLM, replies, workspace, monkeypatch, is_streamed=is_streamed) as (talk, server):
+        await talk.say("go")
+    (result,) = (await talk.results()).values()
+    assert (result.name, result.status) == ("read_file", "error")
+    assert '<function=read_file{"path": "a</function>' in result.text
+    assert (await talk.messages())[-1].text == "Done."
+    assert server.requests[1][1]["messages"][-1]["content"] == result.text
+
+
+BUSY = {"error": {"message": "Upstream is busy.", "code": 429}}
+
+
+@pytest.mark.parametrize(
+    ("busy", "is_asked_again"),
+    [
+        (whole(BUSY), True),  # OpenRouter's, in a whole answer
+        (whole(BUSY, 429, {"retry-after-ms": "1"}), True),
+        (whole(BUSY, 429, {"retry-after-ms": "61000", "retry-after": "1"}), False),
+    ],
+)
+async def test_how_long_a_service_wants_to_be_left_alone(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, busy: Reply, *, is_asked_again: bool
+) -> None:
+    replies = [busy, *[VLLM.last[0]] * is_asked_again]
+    with talking(VLLM, replies, workspace, monkeypatch) as (talk, _):
+        if is_asked_again:
+            await talk.say("go")
+            assert (await talk.messages())[-1].text == "Done."
+        else:
+            with pytest.raises(ProviderError, match="it asks to wait 61 s"):
+                await talk.say("go")
+
+
+@pytest.mark.parametrize("is_behind_a_result", [True, False])
+async def test_an_empty_end_of_turn(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_behind_a_result: bool
+) -> None:
+    """Behind a result it ends the turn, and what is kept of it can be sent back."""
+    empty = build_message([], "end_turn")
+    replies = [*[ANTHROPIC.whole] * is_behind_a_result, whole(empty), ANTHROPIC.last[0]]
+    with talking(ANTHROPIC, replies, workspace, monkeypatch) as (talk, server):
+        if is_behind_a_result:
+            await talk.say("go")
+            assert (await talk.messages())[-1].text == ENDED
+        else:
+            with pytest.raises(ProviderError, match="answered with nothing"):
+                await talk.say("go")
+        await talk.say("and now?")
+    sent = list_sent_back(server.requests[-1][1])
+    assert [one["content"] for one in sent[1:]] == [ENDED] * is_behind_a_result
+
+
+@pytest.mark.parametrize("end", ["", "data: [DON", ": [DONE]\n\n"])
+async def test_a_stream_with_no_end(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Neither a reason nor ``[DONE]``: the answer broke off, whatever of it looks whole."""
+    broken = Reply(KIMI.streamed.content.replace(b"data: [DONE]\n\n", end.encode()), EVENTS)
+    with (
+        talking(KIMI, [broken], workspace, monkeypatch, is_streamed=True) as (talk, _),
+        pytest.raises(ProviderError, match="broke off"),
+    ):
+        await talk.say("go")
+
+
+async def test_kimis_ids_that_come_again(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call has one of its own, of the form that the model reads."""
+    replies = [KIMI.whole, KIMI.whole, KIMI.last[0]]
+    with talking(KIMI, replies, workspace, monkeypatch) as (talk, server):
+        await talk.say("go")
+    ids = [one["tool_calls"][0]["id"] for one in list_sent_back(server.requests[2][1])]
+    assert ids == ["functions.read_file:0", "functions.read_file:1"]
+    assert list(await talk.results()) == ids
