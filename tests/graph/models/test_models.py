@@ -136,7 +136,7 @@ class {name}(FakeListChatModel):
 @pytest.mark.parametrize(
     ("provider", "name", "fields"),
     [
-        ("groq", "ChatGroq", "request_timeout: float = Field(None, alias='timeout')"),
+        ("fireworks", "ChatFireworks", "request_timeout: float = Field(None, alias='timeout')"),
         ("perplexity", "ChatPerplexity", "timeout: int = 5"),
         ("together", "ChatTogether", "default_request_timeout: float = 5"),
         ("xai", "ChatXAI", ""),

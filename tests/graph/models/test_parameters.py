@@ -13,9 +13,10 @@ from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.agent import build_agent
+from graph.configuration.environment import load_settings
 from graph.models.loading import load_model
 from graph.models.parameters import HARMLESS, check_parameters
-from graph.settings import Settings, load_settings
+from graph.settings import Settings
 from modes.errors import ConfigurationError
 from tests.graph.models.byte_server import serving_bytes
 from tests.graph.models.shapes import VLLM
