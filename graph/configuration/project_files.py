@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import Path
 
 from modes.errors import InvalidCallError, ToolFailedError
@@ -29,6 +29,10 @@ MAX_BYTES = 2_000_000
 """Of all files together."""
 MAX_RULES_CHARACTERS = 50_000
 """Of all rules for one mode."""
+_RULE = re.compile(
+    rf"(?:{'|'.join(map(re.escape, EDITORS))})/rules(?:-[A-Za-z0-9-]+)?/"
+    r"(?:[^./][^/]*/)*(?:[^./][^/]*)?"
+)
 
 
 @dataclass(frozen=True)
@@ -135,26 +139,17 @@ def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterat
         if (workspace.root / editor).is_symlink():
             problems[editor] = "is a link, which is not followed here"
         elif (workspace.root / editor).is_dir():
-            for entry in _list(workspace, editor, problems):
-                if re.fullmatch(r"rules(-[A-Za-z0-9-]+)?/", entry.removeprefix(f"{editor}/")):
+            try:
+                found = workspace.list_entries(editor, MAX_DEPTH + 1, is_left_out=_is_no_rule)
+                for entry in filterfalse(_is_no_rule, found):
                     yield entry
-                    yield from _walk(workspace, entry, problems, 1)
+                    if entry.endswith("/") and entry.count("/") > MAX_DEPTH + 1:
+                        problems[entry] = f"is more than {MAX_DEPTH} folders deep"
+                    elif not os.access(workspace.root / entry, os.R_OK):
+                        problems[entry] = "cannot be read"
+            except (ToolFailedError, TimeoutError) as error:
+                problems[editor] = str(error) or "takes too long to list"
 
 
-def _walk(workspace: Workspace, folder: str, problems: dict[str, str], depth: int) -> Iterator[str]:
-    if depth > MAX_DEPTH:
-        problems[folder] = f"is more than {MAX_DEPTH} folders deep"
-        return
-    for entry in _list(workspace, folder, problems):
-        if not entry.removeprefix(folder).startswith("."):
-            yield entry
-            if entry.endswith("/"):
-                yield from _walk(workspace, entry, problems, depth + 1)
-
-
-def _list(workspace: Workspace, folder: str, problems: dict[str, str]) -> list[str]:
-    try:
-        return list(workspace.list_entries(workspace.resolve(folder), 1))
-    except (ToolFailedError, InvalidCallError) as error:
-        problems[folder] = str(error)
-        return []
+def _is_no_rule(entry: str) -> bool:
+    return _RULE.fullmatch(entry) is None
