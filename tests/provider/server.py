@@ -113,8 +113,7 @@ class ScriptedProvider:
             return Failure("request", wire.refusal(self.unknown, request.headers))
         if found := wire.problem(request.headers, request.body):
             return self._refuse(found)
-        tokens = wire.count(request.body)
-        if self.window is not None and tokens > self.window:
+        if self.window is not None and (tokens := wire.count(request.body)) > self.window:
             self.too_long.append(tokens)
             return Failure("context", tokens=tokens, window=self.window)
         if not callable(self.script) and not self.steps_left:
