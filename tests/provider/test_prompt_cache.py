@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.provider import anthropic_messages, binding, openai_responses
+from tests.provider import anthropic_messages
 from tests.provider.digests import tokens
 from tests.provider.prompt_cache import Input, PromptCache
-from tests.provider.script import Answer, Ids
 from tests.provider.test_tools_that_change import ANSWER, EDIT, READ, SWITCH
-from tests.provider.test_wire import THOUGHT, USER
+from tests.provider.test_wire import USER
 
 Json = dict[str, Any]
 
@@ -115,49 +114,3 @@ def test_openai_reads_the_longest_prefix() -> None:
     assert cache.openai("k", body(long, model="gpt-4.1")) == Input(plain=one.total)
     assert cache.openai("k", body(long, model="gpt-4.1")).read > 1024
     assert cache.openai("k", body(said(LONG[:9]))).read == 0
-
-
-def test_thinking_stays_valid_through_a_switch_that_is_appended() -> None:
-    """Not through one that comes before it; restored thinking is not taken either."""
-    ids = Ids()
-
-    def thought(body: Json) -> Json:
-        block = {"type": "thinking", "thinking": "", "signature": binding.signature(body, ids)}
-        return {"role": "assistant", "content": [block, {"type": "text", "text": "So."}]}
-
-    first = body_of(USER, model="claude-opus-5-5")
-    second = {**first, "messages": [USER, thought(first), USER, SWITCH]}
-    third = {**second, "messages": [*second["messages"], thought(second), USER]}
-    assert binding.mismatched(third) == []
-    more = [READ, EDIT, {**EDIT, "name": "more"}]
-    assert binding.mismatched({**third, "tools": more}) == [], "nobody refers to it"
-    edited = [READ, {**EDIT, "description": "other"}]
-    assert binding.mismatched({**third, "tools": edited}) == ["messages.4.content.0"]
-    early = [USER, SWITCH, *third["messages"][1:3], *third["messages"][4:]]
-    assert binding.mismatched({**third, "messages": early})[0] == "messages.2.content.0"
-    without = {**second, "messages": [USER, ANSWER, USER, SWITCH]}
-    restored = {**third, "messages": [*second["messages"], thought(without), USER]}
-    assert binding.mismatched(restored) == ["messages.4.content.0"]
-    forged = {"type": "thinking", "thinking": "", "signature": "forged"}
-    body = {**first, "messages": [USER, {"role": "assistant", "content": [forged]}, USER]}
-    found = binding.problem({}, {**body, "model": "claude-opus-5"})
-    assert found == "messages.1.content.0: Invalid `signature` in `thinking` block"
-
-
-def test_reasoning_that_does_not_fit_is_left_out_by_the_newest_models() -> None:
-    def body(model: str, *items: Json) -> Json:
-        include = ["reasoning.encrypted_content"]
-        return {"model": model, "input": list(items), "store": False, "include": include}
-
-    for model, lost in (("gpt-6.2", True), ("gpt-5.6", False)):
-        first = openai_responses.as_json(Answer("So."), body(model, USER), Ids(), Input())
-        item = first["output"][0]
-        kept, edited = (body(model, one, item, ANSWER, USER) for one in (USER, ANSWER))
-        assert openai_responses.dropped(kept) == []
-        assert openai_responses.dropped(edited) == ([item["id"]] if lost else [])
-        told = openai_responses.as_json(Answer("So."), edited, Ids(), Input())
-        entry = {"id": item["id"], "type": "reasoning", "action": "removed"}
-        expected = {**entry, "reason": "prefix_mismatch"}
-        assert told.get("input_transformations", []) == ([expected] if lost else [])
-    foreign = body("gpt-6.2", USER, THOUGHT, ANSWER, USER)
-    assert openai_responses.dropped(foreign) == ["rs_1"]

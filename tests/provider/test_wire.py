@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
-from tests.provider import anthropic_messages, binding, openai_chat, openai_responses
+from tests.provider import anthropic_messages, openai_chat, openai_responses
 from tests.provider.prompt_cache import Input
 from tests.provider.script import Answer, Call, Ids
 
@@ -220,68 +220,3 @@ def test_tools_that_are_refused() -> None:
     tool = {"name": "read it", "input_schema": schema}
     assert "pattern" in str(anthropic_problem(USER, tools=[tool]))
     assert "unique" in str(anthropic_problem(USER, tools=[tool, tool]))
-
-
-TOOL: Json = {"name": "read", "input_schema": {"type": "object"}}
-
-
-def bound(*kept: int, **changed: Any) -> Json:
-    """A request with three thinking blocks, of which these are sent back, and what was changed."""
-    ids = Ids()
-    body: Json = {"model": "claude-opus-5-5", "max_tokens": 9, "system": "s", "messages": [USER]}
-    for number in range(3):
-        thought = {"type": "thinking", "thinking": "", "signature": binding.signature(body, ids)}
-        text = {"type": "text", "text": str(number)}
-        answer = {"role": "assistant", "content": [thought, text]}
-        body["messages"] = [*body["messages"], answer, USER]
-    for number in {0, 1, 2} - {*kept}:
-        del body["messages"][2 * number + 1]["content"][0]
-    return body | changed
-
-
-DROP: Json = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-HEADERS = {"anthropic-version": "2023-06-01", "anthropic-beta": binding.BETA}
-
-
-@pytest.mark.parametrize(
-    ("body", "lost"),
-    [
-        (bound(0, 1, 2), []),
-        (bound(1, 2), []),
-        (bound(0, 1), []),
-        (bound(), []),
-        (bound(0, 1, 2, cache_control={"type": "ephemeral"}, max_tokens=8), []),
-        (bound(0, 2), ["messages.5.content.0"]),
-        (bound(1, 2, system="other"), ["messages.3.content.0", "messages.5.content.0"]),
-        (
-            bound(2, tools=[{"name": "a", "input_schema": {"type": "object"}}]),
-            ["messages.5.content.0"],
-        ),
-    ],
-)
-def test_thoughts_that_anthropic_takes_back(body: Json, lost: list[str]) -> None:
-    """Or drops, or refuses: as its page on preserved thinking says."""
-    refused = anthropic_messages.problem({"anthropic-version": "2023-06-01"}, body)
-    assert bool(lost) == ("bound to a different conversation" in str(refused))
-    if refused:
-        assert refused.startswith(lost[0])
-    assert anthropic_messages.problem(HEADERS, {**body, "thinking": DROP}) is None
-    told = binding.transformations({**body, "thinking": DROP})["input_transformations"]
-    assert [entry["path"] for entry in told] == lost
-
-
-def test_thoughts_that_were_left_out_do_not_come_back() -> None:
-    for left, lost in ((bound(1, 2), ["messages.7.content.0"]), (bound(0, 1, 2), [])):
-        thought = {"type": "thinking", "thinking": "", "signature": binding.signature(left, Ids())}
-        answer = {"role": "assistant", "content": [thought]}
-        whole = bound(0, 1, 2)
-        assert binding.mismatched({**whole, "messages": [*whole["messages"], answer]}) == lost
-
-
-def test_who_may_say_what_becomes_of_thoughts() -> None:
-    body = bound(thinking=DROP)
-    without = {"anthropic-version": "2023-06-01"}
-    assert "block_binding: Extra inputs" in str(anthropic_messages.problem(without, body))
-    older = {**body, "model": "claude-opus-5"}
-    assert "Unexpected value(s)" in str(anthropic_messages.problem(HEADERS, older))
-    assert anthropic_messages.problem(without, bound(1, model="claude-opus-5", system="o")) is None
