@@ -40,11 +40,10 @@ clean-data: $(READY) ## remove the threads of the dev server and the sessions of
 diagram: $(READY) ## print the state diagram of the modes as they are; OUT=file
 	@$(BIN)/python -m doors.commands diagram $(call option,out,OUT)
 
-# With T only the files that have it in their text or name are collected; all, if none has.
 test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all
-	@$(if $(T),,echo "This takes about a minute and a half on two cores; make test T=pattern runs some of the tests")
-	@$(if $(T),files=$$({ grep -rlF --include='test_*.py' -e "$$T" tests; \
-	  find tests -path "*$$T*" -name 'test_*.py'; } | sort -u); $(BIN)/pytest -k "$$T" $$files,$(PYTEST) -m "not slow")
+	@$(if $(T),$(BIN)/python -m tests.harness.selection "$$T",\
+	  echo "This takes about a minute and a half on two cores; make test T=pattern runs some of the tests"; \
+	  $(PYTEST) -m "not slow")
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
 	@$(BIN)/python -m tests.harness.record

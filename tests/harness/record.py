@@ -18,6 +18,7 @@ from dotenv import load_dotenv
 
 from graph.settings import ENV_FILE
 from tests.harness.recording import KEYS, MODELS
+from tests.harness.selection import IN_VAIN, find_files
 
 ALREADY_IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 """What pytest would look at again is part of what this module imports."""
@@ -29,9 +30,13 @@ def main(env_file: Path = ENV_FILE) -> int:
     options = options_for_pytest()
     if options is None:
         return 1
-    code = pytest.main([*options, "-W", ALREADY_IMPORTED])
-    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
-        pattern = os.environ.get("T")
+    pattern = os.environ.get("T")
+    try:
+        files = find_files(pattern or "begin")
+        code = pytest.main([*options, "-W", ALREADY_IMPORTED, *map(str, files)])
+    except LookupError:
+        code = IN_VAIN
+    if code == IN_VAIN:
         sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")
     return code
 

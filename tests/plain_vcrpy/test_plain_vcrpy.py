@@ -130,7 +130,8 @@ async def test_a_cassette_with_parsed_bodies(workspace: Path, tmp_path: Path) ->
     uri = "https://api.anthropic.com/v1/messages?beta=true"
     response = {
         "status": {"code": 200, "message": "OK"},
-        "headers": {"Content-Type": ["application/json"]},
+        # The second as the service sent it, though the body is not compressed any more.
+        "headers": {"Content-Type": ["application/json"], "Content-Encoding": ["gzip"]},
     }
     path = tmp_path / "elsewhere.yaml"
     path.write_text(

@@ -471,12 +471,13 @@ def test_nothing_is_spent_unasked(
     assert [text for text in texts if text not in said] == []
 
 
+@pytest.mark.parametrize("name", ["test_make_record_runs_pytest", "no" + "_such_test"])
 def test_make_record_runs_pytest(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
 ) -> None:
-    """A single file of tests, and none of its tests: what is run is not the point."""
-    options = f"-p no:cacheprovider {ROOT}/tests/graph/replay/test_resume.py"
-    for name, value in {"PYTEST_ADDOPTS": options, "T": "no_such_test", "SCRIPTED": "1"}.items():
-        monkeypatch.setenv(name, value)
+    """For none that has a cassette, as what is run is not the point."""
+    for variable, value in {"PYTEST_ADDOPTS": "-p no:cacheprovider", "T": name}.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("SCRIPTED", "1")
     assert record.main(tmp_path / "none.env") == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert "matches T='no_such_test'" in capsys.readouterr().err
+    assert f"matches T={name!r}" in capsys.readouterr().err
