@@ -55,5 +55,5 @@ def build_agent(
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
     compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog))
-    agent = Agent.of(compiled, build_update_check(deps.catalog))
+    agent = Agent.of(compiled, build_update_check(deps.catalog), deps.started_calls.background)
     return agent.with_config(recursion_limit=max_steps)

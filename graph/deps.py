@@ -17,6 +17,7 @@ from modes.mode import Mode
 from modes.policy import Approvals
 from modes.rights import find_edit_restriction, list_free_commands
 from prompts import render
+from tools.processes.background import BackgroundCommands
 from tools.toolbox import Toolbox
 
 
@@ -32,6 +33,8 @@ class StartedCalls:
         self.process_id = uuid4().hex[:16]
         """Stored in each plan that this process makes."""
         self._digests = set[str]()
+        self.background = BackgroundCommands()
+        """Those of them that may still run."""
 
     def begin(self, digest: str, process_id: str | None) -> bool:
         """Record the call with this ``Judged.digest`` as started; False if it may have run before.

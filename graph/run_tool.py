@@ -38,7 +38,9 @@ async def run_tool(
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
-    before = calling.set(Calling(edits_freely, is_read_only, emit))
+    thread = str(config["configurable"].get("thread_id", ""))
+    commands = deps.started_calls.background.of(thread, deps.environment_digest(mode.slug))
+    before = calling.set(Calling(edits_freely, is_read_only, emit, id, commands))
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises

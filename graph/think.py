@@ -18,6 +18,10 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
     """The node of the mode ``slug``."""
 
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
+        thread = str(config["configurable"].get("thread_id", ""))
+        if deps.started_calls.background.has(thread):
+            # What runs on was started under the rights of another mode.
+            await deps.started_calls.background.end(thread, unless=deps.environment_digest(slug))
         bound = deps.bound_model(slug)
         now, update = reconcile_mode(deps, state)
         message = await call_model(bound, state["messages"], config)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from tools.processes.background import TurnCommands
+
 
 def _nobody(_: str) -> None:
     pass
@@ -19,6 +21,9 @@ class Calling:
     """Whether it runs unasked as a read-only command: it can change nothing and see no secret."""
     emit: Callable[[str], None] = _nobody
     """Shows a client text while the tool runs."""
+    call_id: str = ""
+    commands: TurnCommands | None = None
+    """Those of the turn; None where it is not known when a turn ends."""
 
 
 calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen

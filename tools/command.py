@@ -1,9 +1,15 @@
 """The ``command`` group: run a program in the workspace."""
 
 import asyncio
+from dataclasses import replace
+from typing import Annotated
 
-from tools.calling import calling
+from pydantic import Field
+
+from modes.errors import ToolFailedError
+from tools.calling import Calling, calling
 from tools.deps import ToolDeps
+from tools.processes.background import TurnCommands, shorten
 from tools.processes.environment import build_environment
 from tools.processes.process import Program, run
 from tools.processes.sandboxes import Command, Sandbox
@@ -11,6 +17,7 @@ from tools.tool import Tool
 
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
+MAX_LINES = 2000
 
 
 def command_tools(deps: ToolDeps) -> list[Tool]:
@@ -21,21 +28,62 @@ def command_tools(deps: ToolDeps) -> list[Tool]:
         command: str,
         timeout: int | None = None,  # noqa: ASYNC109  # the model gives it
         cwd: str | None = None,
+        background: bool | None = None,
     ) -> str:
-        """Run a shell command and wait for it; output comes with the exit code.
+        """Run a shell command; output comes with the exit code.
 
         Args:
             command: The command line, for /bin/sh.
-            timeout: Seconds after which it is ended; 120 by default, 600 at most.
+            timeout: Seconds after which it is ended; 120 by default, 600 at most and by default in
+                the background.
             cwd: The folder to run it in, relative to the workspace.
+            background: Whether to go on at once, and read its output later with read_output. It
+                ends with your turn, and with a switch of the mode.
         """
-        seconds = min(max(timeout or DEFAULT_SECONDS, 1), MAX_SECONDS)
-        if sandbox is not None:
-            given = Command(command, cwd or ".", seconds)
-            return await sandbox.run(workspace, given, limits, calling.get())
-        folder = await asyncio.to_thread(workspace.resolve_folder, cwd or ".")
-        program = Program(["/bin/sh", "-c", command], build_environment(), str(folder))
-        return await run(program, seconds, limits, calling.get().emit)
+        here, most = calling.get(), MAX_SECONDS if background else DEFAULT_SECONDS
+        seconds = min(max(timeout or most, 1), MAX_SECONDS)
+        commands = here.commands
+        if sandbox and commands and (running := commands.name_running()):
+            raise ToolFailedError(
+                f"one command runs at a time in the sandbox, and {running} is still running; "
+                "wait for it with read_output"
+            )
+
+        async def run_command(calling: Calling) -> str:
+            if sandbox is not None:
+                given = Command(command, cwd or ".", seconds)
+                return await sandbox.run(workspace, given, limits, calling)
+            folder = await asyncio.to_thread(workspace.resolve_folder, cwd or ".")
+            program = Program(["/bin/sh", "-c", command], build_environment(), str(folder))
+            return await run(program, seconds, limits, calling.emit)
+
+        if background:
+            if commands is None or here.is_read_only:
+                why = "it runs unasked" if commands else "this conversation has no thread"
+                raise ToolFailedError(f"{command!r} cannot run in the background, as {why}")
+            id = commands.start(
+                command, here.call_id, lambda emit: run_command(replace(here, emit=emit))
+            )
+            return f"Started in the background; read its output with read_output, id={id!r}."
+        text = await run_command(here)
+        if commands is None or here.is_read_only:
+            return shorten(text)
+        return commands.shorten(command, here.call_id, text)
+
+    async def read_output(
+        id: str,
+        offset: int | None = None,
+        wait: Annotated[int, Field(ge=0, le=MAX_SECONDS)] = 0,
+    ) -> str:
+        """Read what a command of this turn has printed; lines are numbered as by read_file.
+
+        Args:
+            id: What the result of execute_command calls it.
+            offset: The first line to show; 1 by default.
+            wait: Seconds to wait for the command's end at most, before reading.
+        """
+        commands = calling.get().commands or TurnCommands()
+        return await commands.read(id, max(offset or 1, 1), MAX_LINES, wait)
 
     return [
         Tool.of(
@@ -45,7 +93,8 @@ def command_tools(deps: ToolDeps) -> list[Tool]:
             command="command",
             paths=("cwd",),
             sandboxed=sandbox is not None,
-        )
+        ),
+        Tool.of(read_output, "read"),
     ]
 
 
@@ -56,5 +105,5 @@ def _describe_sandbox(sandbox: Sandbox | None) -> str:
     network = "" if sandbox.has_network else ", without network"
     return (
         f" It runs in a sandbox{network}: the machine is read-only but for the workspace and /tmp, "
-        "which is new each time; what is left running ends with the call."
+        "which is new each time; what is left running ends with the call, one runs at a time."
     )

@@ -105,7 +105,9 @@ def show_plans(deps: AgentDeps, written: list[str]) -> tuple[ShownContent, ...]:
 def _show_arguments(action: ActionRequest, view: ToolCallView) -> ShownContent:
     """All that will run, of which the title shows only the beginning."""
     if view.effect.runs_programs:
-        return as_output("\n".join(str(value) for value in action["args"].values()))
+        values = action["args"].items()
+        lines = [value if isinstance(value, str) else f"{name}: {value}" for name, value in values]
+        return as_output("\n".join(lines))
     return as_output("\n".join(f"{name}: {value}" for name, value in action["args"].items()))
 
 

@@ -3,8 +3,8 @@
 LangGraph saves first and looks afterwards whether the value fits; one that does not stays.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from graph.state import Input, State
 from modes.errors import InvalidInputError
+from tools.processes.background import BackgroundCommands
 
 Updates = Sequence[Sequence[StateUpdate]]
 
@@ -21,22 +22,53 @@ Updates = Sequence[Sequence[StateUpdate]]
 class Agent(CompiledStateGraph[State, None, Input, State]):
     """What ``build_agent`` makes."""
 
-    def __init__(self, *, check: Callable[[Any], None], **parts: Any) -> None:
+    def __init__(
+        self, *, check: Callable[[Any], None], background: BackgroundCommands, **parts: Any
+    ) -> None:
         super().__init__(**parts)
         self.check = check
+        self.background = background
 
     @classmethod
     def of(
-        cls, graph: CompiledStateGraph[State, None, Input, State], check: Callable[[Any], None]
+        cls,
+        graph: CompiledStateGraph[State, None, Input, State],
+        check: Callable[[Any], None],
+        background: BackgroundCommands,
     ) -> Self:
         """The graph with ``check``, made as LangGraph copies one."""
-        return cls(check=check, **vars(graph))
+        return cls(check=check, background=background, **vars(graph))
 
     @override
-    def astream(self, input: Any, *given: Any, **options: Any) -> AsyncIterator[Any]:
+    def astream(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
         if isinstance(input, Command):
             self.check(input)
-        return super().astream(input, *given, **options)
+        chunks: Any = super().astream(input, config, **options)
+        return self._end_commands(chunks, config or {}, is_new=isinstance(input, dict))
+
+    async def _end_commands(
+        self, chunks: AsyncGenerator[Any], config: RunnableConfig, *, is_new: bool
+    ) -> AsyncIterator[Any]:
+        """Pass the chunks on, and end the turn's commands with the turn.
+
+        A turn ends with a run: whole, failed or cancelled, but not one that waits for a person.
+        """
+        here = config.get("configurable", {})
+        thread, goes_on = str(here.get("thread_id", "")), False
+        if is_new:
+            await self.background.end(thread)
+        try:
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    yield chunk
+            if self.background.has(thread):
+                last = {name: value for name, value in here.items() if name != "checkpoint_id"}
+                goes_on = bool((await self.aget_state({"configurable": last})).next)
+        finally:
+            if not goes_on:
+                await self.background.end(thread)
 
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:

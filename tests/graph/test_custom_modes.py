@@ -173,7 +173,10 @@ async def test_a_switch_is_to_the_mode_as_it_was_approved(place: UserFolders) ->
     await talk.send(None)
     assert await talk.mode() == "ask", "approved before it changed"
     (request,) = await talk.waiting()
-    assert "Tools gained: write_file, edit_file, execute_command." in request["description"]
+    assert (
+        "Tools gained: write_file, edit_file, execute_command, read_output."
+        in request["description"]
+    )
     await talk.decide(APPROVE)
     assert await talk.mode() == "mine"
 

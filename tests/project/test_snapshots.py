@@ -63,7 +63,7 @@ def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str
                 assert known == tool, "a tool is the same in every mode"
         yield f"tools-{name}.json", as_json([tools[tool] for tool in sorted(tools)])
     commands = Commands(JudgedSandbox())
-    (command,) = command_tools(ToolDeps(workspace, commands=commands))
+    command, *_ = command_tools(ToolDeps(workspace, commands=commands))
     yield "execute_command-in-the-sandbox.txt", f"{command.runnable.description}\n"
 
 

@@ -10,7 +10,7 @@ from typing import Self
 
 from modes.plain_text import make_readable
 
-HEAD_BYTES = TAIL_BYTES = 10_000
+HEAD_BYTES = TAIL_BYTES = 200_000
 SHOWN_CHARACTERS = 200_000
 """How much of it a client is shown as it comes."""
 SECONDS_BETWEEN = 0.1

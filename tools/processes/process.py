@@ -95,7 +95,7 @@ async def _wait(process: Process, seconds: int, limits: Limits) -> str:
             for other in left:
                 with suppress(psutil.Error):
                     other.kill()
-        await ending
+        await process.wait()  # a loop that closes has cancelled ``ending``
 
 
 async def _exceeded_limit(pid: int, limits: Limits) -> str:

@@ -2,13 +2,12 @@
 
 import asyncio
 import subprocess
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from modes.errors import InvalidCallError, ToolFailedError
+from tests.harness.sleepers import find_sleepers, new_mark, wait_for
 from tests.tools.conftest import Run
 from tools.processes.output import MAX_SEQUENCE, PlainText
 
@@ -20,22 +19,7 @@ def shell(run: Run) -> Run:
 
 @pytest.fixture
 def mark() -> str:
-    """So many seconds to sleep: nobody else does."""
-    return f"3{time.monotonic_ns() % 10**7}"
-
-
-def find_sleepers(mark: str) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if (process.info["cmdline"] or [])[:2] == ["sleep", mark]
-    ]
-
-
-async def wait_for(found: bool, mark: str) -> None:
-    async with asyncio.timeout(20):
-        while bool(find_sleepers(mark)) is not found:
-            await asyncio.sleep(0.05)
+    return new_mark()
 
 
 async def test_a_command(shell: Run, workspace: Path) -> None:
@@ -65,7 +49,7 @@ async def test_output_is_bounded_with_head_and_tail(shell: Run) -> None:
     text = await shell("echo first; yes | head -c 3000000; echo last")
     assert text.startswith("first\n")
     assert text.endswith("last\n[exit code 0]")
-    assert "bytes left out" in text
+    assert "left out; narrow it down]" in text
     assert len(text) < 25_000
 
 
