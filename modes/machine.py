@@ -105,7 +105,7 @@ class Machine:
         self._lock = Lock()
         self._outcomes: dict[tuple[Configuration, Event, str | None], Configuration] = {}
         specs = tuple(tools)
-        self._bound = {slug: _bound(catalog, slug, specs) for slug in catalog}
+        self._bound = {slug: _list_bound_tools(catalog, slug, specs) for slug in catalog}
         self._to_look = {
             slug: {tool.name for tool in specs if list_free_commands(catalog[slug], tool)}
             for slug in catalog
@@ -174,7 +174,7 @@ class Machine:
         return f"{self._class:mermaid}".strip()
 
 
-def _bound(catalog: Catalog, slug: str, tools: Iterable[ToolSpec]) -> tuple[str, ...]:
+def _list_bound_tools(catalog: Catalog, slug: str, tools: Iterable[ToolSpec]) -> tuple[str, ...]:
     return tuple(
         tool.name
         for tool in tools

@@ -21,14 +21,14 @@ MAX_GROUPS = 20
 MAX_NAME = 100
 
 
-def _plain(name: str) -> str:
+def _check_plain(name: str) -> str:
     # It is part of questions to a person: it must not pass for words of ours.
     if not is_plain(name) or len(name) > MAX_NAME:
         raise ValueError(f"is not one line of at most {MAX_NAME} printable characters")
     return name
 
 
-_OneLine = Annotated[_NotBlank, AfterValidator(_plain)]
+_OneLine = Annotated[_NotBlank, AfterValidator(_check_plain)]
 _Pattern = Annotated[str, Field(min_length=1)]
 
 

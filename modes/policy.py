@@ -135,7 +135,7 @@ def _check_file_regex(
             FileRestrictionError,
         )
     rule = f" ({grant.description})" if grant.description else ""
-    for path in _paths(tool, args):
+    for path in _list_paths(tool, args):
         try:
             problem = None if grant.permits(path) else f"{path!r} does not match"
         except SlowPatternError:
@@ -167,7 +167,7 @@ def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | No
     """Denies writes below ``.git``; asks for protected files, and files that look secret."""
     if not (tool.effect.reads_files or tool.effect.changes_files):
         return None
-    paths = _paths(tool, args)
+    paths = _list_paths(tool, args)
     protected = {path: get_protection(path) for path in paths if tool.effect.changes_files}
     for path, kind in protected.items():
         if kind == "deny":
@@ -184,7 +184,7 @@ def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | No
     return None
 
 
-def _paths(tool: ToolSpec, args: Mapping[str, Any] | None) -> list[str]:
+def _list_paths(tool: ToolSpec, args: Mapping[str, Any] | None) -> list[str]:
     return [args[name] for name in tool.paths if args[name] is not None] if args else []
 
 

@@ -65,7 +65,7 @@ class ToolCallView:
         effect = tool.spec.effect
         return cls(
             get_call_id(call),
-            to_one_line(_title(deps, tool, args), MAX_TITLE) or call["name"],
+            to_one_line(_build_title(deps, tool, args), MAX_TITLE) or call["name"],
             "search" if tool.spec.reads_below else effect.shown_as,
             effect,
             files if effect.reads_files or effect.changes_files else (),
@@ -95,7 +95,7 @@ class ToolCallView:
     def ended(self, message: ToolMessage) -> schema.ToolCallProgress:
         """The update with its result."""
         content = self._show_result(message)
-        return update_tool_call(self.id, status=_status_of(message), content=content)
+        return update_tool_call(self.id, status=_get_status(message), content=content)
 
     def failed(self, why: str, output: str = "") -> schema.ToolCallProgress:
         """The update for a call that does not run, or not to its end."""
@@ -108,7 +108,7 @@ class ToolCallView:
         match message.artifact:
             case {"line": int(line)}:
                 view = replace(self, line=line)
-        ended = {"status": _status_of(message), "content": view._show_result(message)}
+        ended = {"status": _get_status(message), "content": view._show_result(message)}
         return view.start().model_copy(update=ended)
 
     def _show_result(self, message: ToolMessage) -> list[ShownContent]:
@@ -136,11 +136,11 @@ class ToolCallView:
         }
 
 
-def _status_of(message: ToolMessage) -> schema.ToolCallStatus:
+def _get_status(message: ToolMessage) -> schema.ToolCallStatus:
     return "failed" if message.status == "error" else "completed"
 
 
-def _title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:
+def _build_title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:
     spec = tool.spec
     if spec.effect.title:
         return spec.effect.title

@@ -135,7 +135,7 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
         if args is None:  # it takes a closer look at the file system, which blocks
             args = await asyncio.to_thread(deps.toolbox.check, tool, call["args"])
     except InvalidCallError as error:
-        return _denied(call, str(error))
+        return _deny(call, str(error))
     return _judge(deps, context, call, tool, args)
 
 
@@ -152,7 +152,7 @@ async def judge_all(
         one = await judge(deps, context, call)
         if one.effect.switches_mode and one.verdict.kind == "ask":
             if has_switch:
-                one = _denied(call, "Call switch_mode once in a message.")
+                one = _deny(call, "Call switch_mode once in a message.")
             has_switch = True
         judged.append(one)
     return judged
@@ -196,11 +196,11 @@ def _judge(
     deps: AgentDeps, context: CallContext, call: ToolCall, tool: Tool, args: dict[str, Any]
 ) -> Judged:
     if tool.spec.effect.ends_turn and not context.is_only_call:
-        return _denied(call, f"Call {tool.spec.name} alone.")
+        return _deny(call, f"Call {tool.spec.name} alone.")
     targets = list_switch_targets(tool.spec.effect, args)
     for target in targets:
         if problem := _find_switch_problem(deps, context, tool, target):
-            return _denied(call, problem)
+            return _deny(call, problem)
     here = deps.environment_digest(context.mode.slug)
     remembered = [
         (one["pattern"], one["exact"])
@@ -230,5 +230,5 @@ def _find_switch_problem(
     return None
 
 
-def _denied(call: ToolCall, reason: str) -> Judged:
+def _deny(call: ToolCall, reason: str) -> Judged:
     return Judged(call, Verdict("deny", reason, InvalidCallError))

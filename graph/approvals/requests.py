@@ -122,7 +122,7 @@ def _describe_resolved(one: Judged) -> str:
 
 def _describe_unseen(one: Judged) -> str:
     """Those characters of the arguments that a client would not show, written out."""
-    places = [place for text in _texts(one.call["args"]) for place in find_invisible(text)]
+    places = [place for text in _list_texts(one.call["args"]) for place in find_invisible(text)]
     if not places:
         return ""
     named = [f"...{to_one_line(place)}..." for place in places[:MAX_PLACES]]
@@ -131,13 +131,13 @@ def _describe_unseen(one: Judged) -> str:
     return f"\nIt contains invisible characters, here escaped: {', '.join(named)}"
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _list_texts(value: Any) -> Iterator[str]:
     match value:
         case str():
             yield value
         case dict():
             for name, inner in value.items():
-                yield from (name, *_texts(inner))
+                yield from (name, *_list_texts(inner))
         case list():
             for inner in value:
-                yield from _texts(inner)
+                yield from _list_texts(inner)

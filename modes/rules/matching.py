@@ -131,25 +131,25 @@ def _words_match(pattern: str, words: tuple[str, ...]) -> bool:
     return len(wanted) == len(words) and all(map(word_matches, wanted, words))
 
 
-def _names(pattern: str) -> list[str]:
+def _split_pattern(pattern: str) -> list[str]:
     """The names of a pattern; one without a slash matches in every folder."""
     names = pattern.strip("/").split("/")
     return names if "/" in pattern.rstrip("/") else ["**", *names]
 
 
 def _covers(pattern: str, path: str) -> bool:
-    names = _names(pattern)
+    names = _split_pattern(pattern)
     is_folder = pattern.endswith("/") or not WILD & set(names[-1])
     return path_matches([*names, "**"] if is_folder else names, path.split("/"))
 
 
 def _meets(pattern: str, path: str) -> bool:
     """Ignores case, for on some disks .ENV is .env; a folder stands for all that is in it."""
-    return path_matches([*_names(pattern.casefold()), "**"], path.casefold().split("/"))
+    return path_matches([*_split_pattern(pattern.casefold()), "**"], path.casefold().split("/"))
 
 
 def _may_meet_below(pattern: str, folder: str) -> bool:
     """Whether the pattern may match in the folder, going by the names before a wildcard."""
-    names = takewhile(lambda name: not WILD & set(name), _names(pattern.casefold()))
+    names = takewhile(lambda name: not WILD & set(name), _split_pattern(pattern.casefold()))
     given = [] if folder == "." else folder.casefold().split("/")
     return all(a == b for a, b in zip(names, given, strict=False))

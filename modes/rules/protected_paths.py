@@ -57,7 +57,7 @@ def get_protection(path: str) -> Literal["ask", "deny"] | None:
     return "ask" if ASK & names else None
 
 
-def steers(folder: str, name: str) -> bool:
+def is_protected(folder: str, name: str) -> bool:
     """Whether ``name`` is protected in ``folder``, whose path is empty or ends with a slash."""
     name = name.casefold()
     if name in ASK or name in NEVER:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from modes.errors import ToolFailedError
-from modes.rules.protected_paths import is_secret, steers
+from modes.rules.protected_paths import is_protected, is_secret
 
 MAX_SCANNED = 500_000
 MAX_DEPTH = 50  # each folder above what is protected takes a mount
@@ -91,7 +91,7 @@ def _note(
         found.repositories.add(path)
         leading = (f"{path}/{name}" for name in ("commondir", "config", "config.worktree"))
         found.links |= {file for file in leading if os.path.lexists(found.root / file)}
-    elif steers(folder, name):
+    elif is_protected(folder, name):
         if entry.is_symlink() and not deep:
             found.links.add(f"{path} -> {Path(entry.path).readlink()}")
         else:
