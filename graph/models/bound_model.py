@@ -16,7 +16,13 @@ from typing_extensions import override
 
 from graph.messages.from_model import check_answer
 from graph.messages.provider_form import RESPONSES, RESPONSES_UNREASONED, prepare_for_provider
-from graph.models.anthropic import OptionalFields, Service, record_mode, select_thinking
+from graph.models.anthropic import (
+    OptionalFields,
+    Service,
+    keep_parameters,
+    record_mode,
+    select_thinking,
+)
 from graph.models.provider_errors import (
     LONGEST_WAIT,
     TRIES,
@@ -25,7 +31,7 @@ from graph.models.provider_errors import (
     read_refused_call,
     read_retry_after,
 )
-from graph.models.providers import TIME_LIMIT
+from graph.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
 from modes.errors import ProviderError
 
 
@@ -62,7 +68,9 @@ async def call_model(
     for number in range(1, TRIES + 1):
         listener = _Listener(bound.time_limit)
         sent = _prepare(bound, messages, fields)
-        arguments = {**fields.arguments, **_get_cache_key(bound.origin, config)}
+        own = getattr(bound.model, "bound", bound.model)  # without the tools
+        arguments = keep_parameters(fields.arguments, own)
+        arguments |= _get_cache_key(bound.origin, config)
         try:
             answer = await _ask(bound, sent, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
@@ -102,6 +110,8 @@ def _get_cache_key(origin: str, config: RunnableConfig) -> dict[str, str]:
     """
     id = config.get("configurable", {}).get("thread_id")
     if id is None or origin not in (RESPONSES, RESPONSES_UNREASONED):
+        return {}
+    if not is_at_openai(PROVIDERS["openai"].address()):
         return {}
     return {"prompt_cache_key": sha256(f"thread {id}".encode()).hexdigest()[:32]}
 

@@ -52,20 +52,34 @@ _UNCLASSIFIED: dict[str, type[ModelError]] = {
     **dict.fromkeys(("ReadTimeout", "TimeoutError"), ModelTimeoutError),
 }
 """Errors of clients that do not use LangChain's classes, such as Ollama's, by class name."""
-_PASSING = frozenset({"408", "429", "500", "502", "503", "504", "529"})
-"""The HTTP status of what may pass."""
+_BY_STATUS: dict[str, type[ModelError]] = {
+    "401": ModelAuthenticationError,
+    "403": ModelPermissionDeniedError,
+    "404": ModelNotFoundError,
+    "408": ModelTimeoutError,
+    "429": ModelRateLimitError,
+    **dict.fromkeys(("500", "502", "503", "504", "529"), ModelAPIError),
+}
+"""The same by HTTP status, for Groq's and Mistral's."""
 
 
 def is_worth_another_try(error: Exception) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(error, ModelError):
         return error.is_retryable and getattr(error, "code", None) != "insufficient_quota"
-    return type(error).__name__ in _UNCLASSIFIED or _get_status(error) in _PASSING
+    kind = _classify(error)
+    return kind is not None and kind.is_retryable
 
 
-def _get_status(error: Exception) -> str:
-    """The HTTP status, or the one that some services put in the error of a whole answer."""
-    return str(getattr(error, "status_code", None) or getattr(error, "code", None))
+def _classify(error: Exception) -> type[ModelError] | None:
+    """The kind of an error that is none of LangChain's; None if it is not known.
+
+    By the HTTP status, or the one that some services put in the error of a whole answer.
+    """
+    response = getattr(error, "response", None)
+    found = (getattr(one, "status_code", None) for one in (error, response))
+    status = next(filter(None, found), None) or getattr(error, "code", None)
+    return _UNCLASSIFIED.get(type(error).__name__) or _BY_STATUS.get(str(status))
 
 
 def read_refused_call(error: Exception) -> AIMessage | None:
@@ -131,7 +145,7 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
     key = (provider and provider.key) or "the key"
     variable = provider.addresses[-1] if provider is not None and provider.addresses else ""
     kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None)
-    kind = kind or _UNCLASSIFIED.get(type(error).__name__)
+    kind = kind or _classify(error)
     if kind is None and getattr(error, "code", None) == "model_not_found":
         kind = ModelNotFoundError  # the Responses API answers 400
     if kind is None:

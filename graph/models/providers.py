@@ -113,6 +113,12 @@ def _is_address(value: str, *, bare: bool) -> bool:
 _NO_REASONING = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-)|.*-chat\b")
 
 
+def is_at_openai(address: str | None) -> bool:
+    """Whether it is OpenAI's own; None is."""
+    host = urlsplit(address or "https://api.openai.com").hostname or ""
+    return host == "api.openai.com" or host.endswith(".api.openai.com")
+
+
 def choose_openai_api(
     model: str, address: str | None, responses: bool | None = None
 ) -> dict[str, Any]:
@@ -123,9 +129,7 @@ def choose_openai_api(
     other address it is Chat Completions, which every server speaks; LangChain would decide by the
     model's name. ``responses`` decides against the address.
     """
-    host = urlsplit(address or "https://api.openai.com").hostname or ""
-    is_openais = host == "api.openai.com" or host.endswith(".api.openai.com")
-    if not (is_openais if responses is None else responses):
+    if not (is_at_openai(address) if responses is None else responses):
         return {"use_responses_api": False}
     given: dict[str, Any] = {"use_responses_api": True, "store": False}
     if not _NO_REASONING.match(model):  # these refuse to include it

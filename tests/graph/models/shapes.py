@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.graph.models.byte_server import Reply, events, lines, whole
+from tests.graph.models.byte_server import EVENTS, Reply, events, lines, whole
 
 ARGS = {"path": "é.txt"}
 TEXT = json.dumps(ARGS, ensure_ascii=False)
@@ -180,6 +180,25 @@ MAGISTRAL = chat(
     [{"role": "assistant", "content": [THINKING]}, {"content": ["I read", " it."]}, *parts()],
     {"content": "I read it."},
     text="I read it.",
+)
+AZURE_CHAT = chat("gpt-5.6", {"content": None, "tool_calls": [call()]}, parts())
+AZURE_FILTERED = {"content_filter_results": {"hate": {"filtered": False}}}
+AZURE = replace(
+    AZURE_CHAT,
+    model="azure_openai:gpt-5.6",
+    streamed=Reply(
+        events(
+            {"choices": [], "prompt_filter_results": [{"prompt_index": 0, **AZURE_FILTERED}]},
+            end="",
+        ).content
+        + AZURE_CHAT.streamed.content,
+        EVENTS,
+    ),
+    variables={
+        "AZURE_OPENAI_ENDPOINT": "{url}",
+        "AZURE_OPENAI_API_KEY": "a-key",
+        "OPENAI_API_VERSION": "2026-01-01",
+    },
 )
 
 

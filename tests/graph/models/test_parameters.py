@@ -19,7 +19,7 @@ from graph.models.parameters import HARMLESS, check_parameters
 from graph.settings import Settings
 from modes.errors import ConfigurationError
 from tests.graph.models.byte_server import serving_bytes
-from tests.graph.models.shapes import VLLM
+from tests.graph.models.shapes import ANTHROPIC, VLLM
 from tests.harness.conversation import Conversation
 from tests.harness.place import UserFolders, modes_file
 
@@ -65,6 +65,22 @@ async def test_a_mode_s_win_over_the_setting_s(
     names = ("temperature", "max_completion_tokens", "top_k", "reasoning_effort")
     assert [plain.get(name) for name in names] == [0.5, 7, 3, None]
     assert [special.get(name) for name in names] == [0.5, 8, 3, "high"]
+
+
+async def test_the_user_s_thinking_is_kept_where_more_is_said_of_it(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest models of Anthropic's are also sent ``block_binding``."""
+    own = {"type": "adaptive", "display": "summarized"}
+    with serving_bytes([ANTHROPIC.last[0]]) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        given = {"thinking": own, "effort": "low"}
+        loader = place.loader(model="anthropic:claude-sonnet-5-5", model_parameters=given)
+        await Conversation(build_agent(loader.deps(), InMemorySaver())).say("go")
+    ((_, body),) = server.requests
+    binding = {"prefix_mismatch_behavior": "drop_block"}
+    assert body["thinking"] == {**own, "block_binding": binding}
+    assert body["output_config"] == {"effort": "low"}
 
 
 @pytest.mark.parametrize(

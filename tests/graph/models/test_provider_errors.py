@@ -7,6 +7,12 @@ from langchain_core.exceptions import ModelTimeoutError
 from graph.models.provider_errors import is_worth_another_try, provider_error
 
 
+def of_mistral(status: int) -> Exception:
+    request = httpx2.Request("POST", "http://127.0.0.1:1")
+    response = httpx2.Response(status, headers={"retry-after": "7"}, request=request)
+    return httpx2.HTTPStatusError("no", request=request, response=response)
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [
@@ -14,11 +20,13 @@ from graph.models.provider_errors import is_worth_another_try, provider_error
         (TimeoutError(), "no answer in time: "),
         (httpx2.ReadTimeout(""), "no answer in time: "),
         (httpx2.ConnectError("All failed"), "http://127.0.0.1:11434 cannot be reached: "),
+        (of_mistral(529), "the provider failed; "),
+        (of_mistral(429), "too many requests, or no quota left; it asks to wait 7 s: "),
         (ValueError("no"), None),
     ],
 )
 def test_errors_that_may_pass(error: Exception, text: str | None) -> None:
-    """Also those of Ollama's client, which has no classes of LangChain's; None for others."""
+    """Also those of clients without LangChain's classes: Ollama's, Mistral's; None for others."""
     assert is_worth_another_try(error) is (text is not None)
     said = str(provider_error(error, "ollama:qwen3", 3, has_begun=False))
     assert f"(tried 3 times): {text or 'ValueError: no'}" in said

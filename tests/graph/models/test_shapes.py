@@ -70,6 +70,7 @@ async def test_a_call_and_the_next_request(
     assert answer.usage_metadata is not None
     assert answer.usage_metadata["total_tokens"] == 59
     assert list_sent_back(server.requests[1][1]) == shape.sent_back
+    assert "prompt_cache_key" not in server.requests[1][1], "that is for OpenAI's own address"
 
 
 @pytest.mark.parametrize("is_elsewhere", [True, False])
