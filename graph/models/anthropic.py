@@ -95,15 +95,6 @@ class OptionalFields:
         return None
 
 
-def keep_parameters(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
-    """``arguments``, which win over the client's own, with what the user set of the same fields."""
-    kept = dict(arguments)
-    if "thinking" in kept:
-        kept["thinking"] = {**kept["thinking"], **(getattr(model, "thinking", None) or {})}
-        kept["betas"] = [*(getattr(model, "betas", None) or ()), *kept["betas"]]
-    return kept
-
-
 class Service:
     """What the service behind one model takes, as far as is known by now."""
 

@@ -19,7 +19,6 @@ from graph.messages.provider_form import RESPONSES, RESPONSES_UNREASONED, prepar
 from graph.models.anthropic import (
     OptionalFields,
     Service,
-    keep_parameters,
     record_mode,
     select_thinking,
 )
@@ -68,9 +67,7 @@ async def call_model(
     for number in range(1, TRIES + 1):
         listener = _Listener(bound.time_limit)
         sent = _prepare(bound, messages, fields)
-        own = getattr(bound.model, "bound", bound.model)  # without the tools
-        arguments = keep_parameters(fields.arguments, own)
-        arguments |= _get_cache_key(bound.origin, config)
+        arguments = {**fields.arguments, **_get_cache_key(bound.origin, config)}
         try:
             answer = await _ask(bound, sent, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own

@@ -67,10 +67,10 @@ async def test_a_mode_s_win_over_the_setting_s(
     assert [special.get(name) for name in names] == [0.5, 8, 3, "high"]
 
 
-async def test_the_user_s_thinking_is_kept_where_more_is_said_of_it(
+async def test_the_user_s_thinking_wins_over_ours(
     place: UserFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The newest models of Anthropic's are also sent ``block_binding``."""
+    """The newest models of Anthropic's are sent ``block_binding`` otherwise."""
     own = {"type": "adaptive", "display": "summarized"}
     with serving_bytes([ANTHROPIC.last[0]]) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
@@ -78,8 +78,7 @@ async def test_the_user_s_thinking_is_kept_where_more_is_said_of_it(
         loader = place.loader(model="anthropic:claude-sonnet-5-5", model_parameters=given)
         await Conversation(build_agent(loader.deps(), InMemorySaver())).say("go")
     ((_, body),) = server.requests
-    binding = {"prefix_mismatch_behavior": "drop_block"}
-    assert body["thinking"] == {**own, "block_binding": binding}
+    assert body["thinking"] == own
     assert body["output_config"] == {"effort": "low"}
 
 
