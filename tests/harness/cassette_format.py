@@ -6,7 +6,8 @@ The files are vcrpy's own, laid out for people: JSON is indented, interactions a
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,17 @@ from typing import Any
 import pytest
 import yaml
 from vcr import VCR
+from vcr.cassette import Cassette
+from vcr.filters import decode_response
 from vcr.persisters.filesystem import CassetteNotFoundError
 from vcr.record_mode import RecordMode
 from vcr.request import Request
 from vcr.serialize import serialize
 from vcr.serializers import yamlserializer
 
+from graph.models.secrets import MASK, find_secrets
 from graph.replay.cassette import CassetteError, Json, Response, decode_body, load_cassette
+from tests.harness.scrubbing import Replaced, keep_headers, scrub, scrub_body
 
 MAX_LINES = 120
 
@@ -30,6 +35,47 @@ def configure(vcr: VCR) -> None:
     vcr.register_serializer("yaml", _Serializer)
     vcr.register_matcher("body", body)
     vcr.register_persister(_Persister(vcr.persister, vcr.record_mode))
+
+
+def get_config(replaced: Replaced, mode: str, path: Path) -> dict[str, Any]:
+    """The options of vcrpy's ``use_cassette`` for tests of this project."""
+    is_replay = mode == "none"
+    # What was not masked then is not masked now: a new secret makes a request another one.
+    is_masked = not is_replay or (path.exists() and MASK in path.read_text(encoding="utf-8"))
+    secrets = () if is_replay else find_secrets()
+
+    def clean_request(request: Request) -> Request:
+        request.uri = scrub(request.uri, replaced, secrets, is_masked=is_masked)
+        request.headers = keep_headers(request.headers.items())
+        request.body = scrub_body(request.body_bytes, replaced, secrets, is_masked=is_masked)
+        return request
+
+    def clean_response(response: Response) -> Response:
+        if is_replay:
+            return response
+        response = decode_response(response)
+        body = scrub_body(response["body"]["string"], replaced, secrets)
+        headers = keep_headers(response["headers"].items())
+        return {**response, "headers": headers, "body": {"string": body}}
+
+    return {
+        "match_on": ["method", "uri", "body"],
+        "before_record_request": clean_request,
+        "before_record_response": clean_response,
+        # It names the thread, and is another one in each run.
+        "filter_post_data_parameters": ["prompt_cache_key"],
+        # Of the old recording nothing stays.
+        "drop_unused_requests": mode == "all",
+    }
+
+
+@contextmanager
+def use_cassette(path: Path, replaced: Replaced, mode: str) -> Iterator[Cassette]:
+    """The cassette for a process that has no pytest."""
+    vcr = VCR(record_mode=mode)
+    configure(vcr)
+    with vcr.use_cassette(str(path), **get_config(replaced, mode, path)) as cassette:
+        yield cassette
 
 
 def dump_cassette(requests: Sequence[Request], responses: Sequence[Response]) -> str:

@@ -6,23 +6,20 @@ added: a conversation is recorded of the scripted provider, or of the real servi
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpcore2
 import pytest
-from vcr import VCR
 from vcr.cassette import Cassette
-from vcr.filters import decode_response
-from vcr.request import Request
 
-from graph.models.secrets import MASK, find_secrets
+from graph.models.secrets import find_secrets
 from graph.replay.cassette import Response, decode_body, load_cassette
 from graph.settings import ROOT
-from tests.harness.cassette_format import configure
-from tests.harness.scrubbing import Replaced, join_stream, keep_headers, scrub, scrub_body
+from tests.harness.cassette_format import get_config
+from tests.harness.scrubbing import Replaced, join_stream, scrub
 from tests.harness.strict_replay import StrictReplay
 from tests.provider.script import Step
 from tests.provider.server import KEY, ScriptedProvider, serving
@@ -51,47 +48,6 @@ def variables(provider: str, key: str) -> dict[str, str]:
     if provider in KEYS:
         return {KEYS[provider]: key}
     return {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": LOCAL_SERVER}
-
-
-def get_config(replaced: Replaced, mode: str, path: Path) -> dict[str, Any]:
-    """The options of vcrpy's ``use_cassette`` for tests of this project."""
-    is_replay = mode == "none"
-    # What was not masked then is not masked now: a new secret makes a request another one.
-    is_masked = not is_replay or (path.exists() and MASK in path.read_text(encoding="utf-8"))
-    secrets = () if is_replay else find_secrets()
-
-    def clean_request(request: Request) -> Request:
-        request.uri = scrub(request.uri, replaced, secrets, is_masked=is_masked)
-        request.headers = keep_headers(request.headers.items())
-        request.body = scrub_body(request.body_bytes, replaced, secrets, is_masked=is_masked)
-        return request
-
-    def clean_response(response: Response) -> Response:
-        if is_replay:
-            return response
-        response = decode_response(response)
-        body = scrub_body(response["body"]["string"], replaced, secrets)
-        headers = keep_headers(response["headers"].items())
-        return {**response, "headers": headers, "body": {"string": body}}
-
-    return {
-        "match_on": ["method", "uri", "body"],
-        "before_record_request": clean_request,
-        "before_record_response": clean_response,
-        # It names the thread, and is another one in each run.
-        "filter_post_data_parameters": ["prompt_cache_key"],
-        # Of the old recording nothing stays.
-        "drop_unused_requests": mode == "all",
-    }
-
-
-@contextmanager
-def use_cassette(path: Path, replaced: Replaced, mode: str) -> Iterator[Cassette]:
-    """The cassette for a process that has no pytest."""
-    vcr = VCR(record_mode=mode)
-    configure(vcr)
-    with vcr.use_cassette(str(path), **get_config(replaced, mode, path)) as cassette:
-        yield cassette
 
 
 @pytest.fixture

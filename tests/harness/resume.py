@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from tests.harness.cassette_format import use_cassette
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.recording import MODELS, redirect, use_cassette, variables
+from tests.harness.recording import MODELS, redirect, variables
 from tests.harness.strict_replay import StrictReplay
 from tests.provider.server import KEY
 
