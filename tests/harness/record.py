@@ -10,6 +10,7 @@ the scripted one. A cassette is written once its test has passed.
 
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from dotenv import load_dotenv
 
 from graph.settings import ENV_FILE
 from tests.harness.recording import KEYS, MODELS
-from tests.harness.selection import IN_VAIN, find_files
+from tests.harness.selection import IN_VAIN, TESTS, find_files
 
 ALREADY_IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 """What pytest would look at again is part of what this module imports."""
@@ -32,13 +33,17 @@ def main(env_file: Path = ENV_FILE) -> int:
         return 1
     pattern = os.environ.get("T")
     try:
-        files = find_files(pattern or "begin")
+        files = find_files(pattern) if pattern else [*_list_files()]
         code = pytest.main([*options, "-W", ALREADY_IMPORTED, *map(str, files)])
     except LookupError:
         code = IN_VAIN
     if code == IN_VAIN:
         sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")
     return code
+
+
+def _list_files() -> Iterator[Path]:
+    return (path for path in TESTS.rglob("test_*.py") if "begin" in path.read_text("utf-8"))
 
 
 def options_for_pytest() -> list[str] | None:

@@ -17,7 +17,7 @@ STEPS = {
     "tables and diagrams": ("tests.harness.readme",),
     "figures": ("benchmarks.stats",),
     "snapshots": ("pytest", "-q", "tests/project/test_snapshots.py", "--update-snapshots"),
-    "recordings": ("pytest", "-q", "-m", "vcr", "--record-mode=all"),
+    "recordings": ("tests.harness.record",),
 }
 
 
@@ -42,7 +42,7 @@ def _succeeds(name: str, *command: str) -> bool:
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
-        env={**os.environ, "WRITE": "1"},
+        env={**os.environ, "WRITE": "1", "SCRIPTED": "1", "T": ""},
         capture_output=True,
         text=True,
         check=False,
