@@ -42,7 +42,8 @@ class Models:
         self.default = default if isinstance(default, str) else default._llm_type
         self._parameters = dict(parameters or {})
         model = load_model(default, self._parameters) if isinstance(default, str) else default
-        self._models: dict[tuple[str, str], BaseChatModel] = {(self.default, "{}"): model}
+        self._models: dict[tuple[str, str, bool], BaseChatModel] = {}
+        self._models[self.default, "{}", True] = model
         self._services: dict[str, Service] = {}
 
     def problem(self, mode: Mode) -> str | None:
@@ -68,13 +69,12 @@ class Models:
         Raises ``ConfigurationError``.
         """
         name = mode.model or self.default
-        key = (name, dumps(mode.model_parameters, sort_keys=True, default=str))
+        parameters = mode.model_parameters
+        is_trusted = not parameters or mode.level is not Level.PROJECT
+        key = (name, dumps(parameters, sort_keys=True, default=str), is_trusted)
         if key not in self._models:
             shared = self._parameters if _get_provider(name) == _get_provider(self.default) else {}
-            is_trusted = mode.level is not Level.PROJECT
-            self._models[key] = load_model(
-                name, shared, mode.model_parameters, is_trusted=is_trusted
-            )
+            self._models[key] = load_model(name, shared, parameters, is_trusted=is_trusted)
         return self._models[key]
 
 
