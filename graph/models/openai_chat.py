@@ -16,7 +16,6 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai.chat_models.base import BaseChatOpenAI
 from openai import APIError, BaseModel
-from openai._streaming import ServerSentEvent
 from typing_extensions import override
 
 WHOLE = "completed"
@@ -40,6 +39,7 @@ def build_extended(integration: type[BaseChatOpenAI], **arguments: Any) -> BaseC
     """A model of ``integration``'s, LangChain's own or made from it, with what is missing there."""
     model = _extend(integration)(**arguments)
     client = model.root_async_client
+    # The client ends a stream alike at [DONE] and where the server hangs up; only this tells which.
     make = client._make_sse_decoder
     client._make_sse_decoder = lambda: _Decoder(make())
     return model
@@ -157,11 +157,11 @@ class _Decoder:
     def __init__(self, decoder: Any) -> None:
         self._decoder = decoder
 
-    async def aiter_bytes(self, parts: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
+    async def aiter_bytes(self, parts: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         has_reason = False
         async for event in self._decoder.aiter_bytes(parts):
             if event.data.startswith("[DONE]") and not has_reason:
                 end = {"index": 0, "delta": {}, "finish_reason": WHOLE}
-                yield ServerSentEvent(data=json.dumps({"choices": [end]}))
+                yield type(event)(data=json.dumps({"choices": [end]}))
             has_reason = has_reason or _HAS_REASON.search(event.data) is not None
             yield event
