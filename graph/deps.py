@@ -1,13 +1,13 @@
 """What the nodes share: ``AgentDeps``, built once for the modes' files as they are."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from uuid import uuid4
 
 from langchain_core.messages import SystemMessage
 
-from graph.messages.provider_form import get_model_origin
 from graph.models.bound_model import BoundModel
 from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
@@ -16,7 +16,7 @@ from modes.machine import Configuration, Machine, Phase
 from modes.mode import Mode
 from modes.policy import Approvals
 from modes.rights import find_edit_restriction, list_free_commands
-from prompts import render
+from prompts import render_mode_words, render_system_prompt
 from tools.processes.background import BackgroundCommands
 from tools.toolbox import Toolbox
 
@@ -48,7 +48,12 @@ class StartedCalls:
         return True
 
 
-def no_prompt_rules(_: str) -> str:
+async def no_environment() -> str:
+    """Where the model is not told where it works."""
+    return ""
+
+
+def no_prompt_rules(_: str | None) -> str:
     """The prompt rules of a workspace that has none."""
     return ""
 
@@ -62,8 +67,10 @@ class AgentDeps:
     models: Models
     approvals: Approvals = Approvals.MANUAL
     """The policy that a new thread starts with."""
-    prompt_rules: Callable[[str], str] = no_prompt_rules
-    """The project's rules for a mode's prompt, by its slug."""
+    prompt_rules: Callable[[str | None], str] = no_prompt_rules
+    """The project's rules for one mode, by its slug; for None, those for every mode."""
+    describe_environment: Callable[[], Awaitable[str]] = no_environment
+    """Where the agent works, as the model is told at a turn's start if it has changed."""
     notices: tuple[str, ...] = ()
     """What a person should know about the modes' files."""
     bound_answers: bool = False
@@ -71,6 +78,7 @@ class AgentDeps:
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     machine: Machine = field(init=False)
     _bound_models: dict[str, BoundModel] = field(init=False, default_factory=dict)
+    _words: dict[str, str] = field(init=False, default_factory=dict)
     _environments: dict[str, str] = field(init=False, default_factory=dict)
     _restrictions: dict[str, str | None] = field(init=False, default_factory=dict)
 
@@ -99,24 +107,39 @@ class AgentDeps:
         return self._restrictions[slug]
 
     def _bind_model(self, mode: Mode) -> BoundModel:
-        prompt = render(
-            name=mode.name,
-            role_definition=mode.role_definition,
-            how_to_work=mode.how_to_work,
-            edit_limit=describe_edit_limit(mode),
-            command_limit=self._describe_command_limit(mode),
-            custom_instructions=mode.custom_instructions,
-            rules=self.prompt_rules(mode.slug),
+        return BoundModel(
+            SystemMessage(self.system_prompt),
+            self.models[mode],
+            {tool.name: self.toolbox[tool.name].runnable for tool in self.toolbox.specs},
+            self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING)),
+            mode.model or self.models.default,
+            self.models.service(mode),
         )
-        names = self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING))
-        tools = [self.toolbox[name].runnable for name in names]
-        model, name = self.models[mode], mode.model or self.models.default
-        # Over the Responses API a model would else have to give every argument there is.
-        is_lenient = getattr(model, "use_responses_api", False)
-        bound = model.bind_tools(tools, strict=False) if is_lenient else model.bind_tools(tools)
-        origin = get_model_origin(model, name.partition(":")[0])
-        service = self.models.service(mode.model)
-        return BoundModel(mode.slug, SystemMessage(prompt), bound, name, origin, service)
+
+    @cached_property
+    def system_prompt(self) -> str:
+        """What the model is told in every mode."""
+        modes = [self.catalog[slug] for slug in self.catalog]
+        return render_system_prompt(
+            {mode.slug: mode.when_to_use or mode.description for mode in modes},
+            self.prompt_rules(None),
+        )
+
+    def mode_words(self, slug: str) -> str:
+        """What the model is told when it enters the mode; made at its first use."""
+        if slug not in self._words:
+            mode = self.catalog[slug]
+            self._words[slug] = render_mode_words(
+                name=mode.name,
+                role_definition=mode.role_definition,
+                tools=self.bound_model(slug).names,
+                how_to_work=mode.how_to_work,
+                edit_limit=describe_edit_limit(mode),
+                command_limit=self._describe_command_limit(mode),
+                custom_instructions=mode.custom_instructions,
+                rules=self.prompt_rules(slug),
+            )
+        return self._words[slug]
 
     def _describe_command_limit(self, mode: Mode) -> str:
         lines = [line for tool in self.toolbox.specs for line in list_free_commands(mode, tool)]

@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.types import Overwrite
 
 from graph.approvals.always_allow import forget
+from graph.briefing import drop_stale_thinking
 from graph.deps import AgentDeps
 from graph.entry.checks import drop_invalid
 from graph.messages.repair import find_open_calls, get_call_id, repair
@@ -36,6 +37,8 @@ def intake_node(deps: AgentDeps) -> Node:
             notice = f"Mode {slug!r} no longer exists; this thread continues in {name} mode."
             _insert_before_question(messages, notice)
             notices = [notice, *notices]
+        messages, stale = drop_stale_thinking(deps, now.mode, state, messages)
+        notices += stale
         now = deps.machine.send(now, Event.RESET)
         if messages and not isinstance(messages[-1], AIMessage):
             now = deps.machine.send(now, Event.START)

@@ -7,6 +7,7 @@ from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
 
 from graph.messages.channels import Messages, append
+from graph.messages.instructions import Instruction
 from graph.models.usage import Usage, add_usage
 
 
@@ -104,6 +105,8 @@ class State(TypedDict, total=False):
     """A thread's state; plain data, so that a checkpoint outlives a change of code."""
 
     messages: Annotated[list[AnyMessage], Messages(_messages_delta_reducer)]
+    instructions: Annotated[list[Instruction], append]
+    """What the model was told beside the messages."""
     mode: str
     phase: str
     approvals: str

@@ -6,6 +6,7 @@ from langchain_core.runnables import RunnableConfig
 
 from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, digest_question, judge_all, plan_batches
+from graph.briefing import find_news
 from graph.deps import AgentDeps
 from graph.models.bound_model import call_model
 from graph.models.usage import count_answer
@@ -24,8 +25,10 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
             await deps.started_calls.background.end(thread, unless=deps.environment_digest(slug))
         bound = deps.bound_model(slug)
         now, update = reconcile_mode(deps, state)
-        message = await call_model(bound, state["messages"], config)
-        update["messages"] = [message]
+        news = await find_news(deps, slug, state)
+        instructions = [*state.get("instructions", []), *news]
+        message = await call_model(bound, state["messages"], config, instructions)
+        update |= {"messages": [message], "instructions": news}
         window = deps.models.window(deps.catalog[slug])
         update["usage"] = count_answer(message, bound.name, window)
         if not message.tool_calls:

@@ -1,10 +1,11 @@
-"""What the model is told: ``_base.md``, and one Markdown file per mode.
+"""What the model is told: ``_base.md``, ``_mode.md``, and one Markdown file per mode.
 
-``_base.md`` is the frame, a Jinja2 template; a mode's file says how to work in that
-mode. What a tool does stands in the tool's docstring, never here. Imports nothing
-of ours.
+``_base.md`` is the system prompt, the same in every mode; ``_mode.md`` is the frame of a mode's
+own words. Both are Jinja2 templates. A mode's file says how to work in that mode. What a tool does
+stands in the tool's docstring, never here. Imports nothing of ours.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -25,33 +26,51 @@ def _environment() -> Environment:
     )
 
 
-def render(  # noqa: PLR0913  # what the template has
+def render_system_prompt(modes: Mapping[str, str], rules: str = "") -> str:
+    """What holds in every mode.
+
+    Args:
+        modes: When to use each mode, by its slug.
+        rules: The project's for every mode, as Markdown.
+    """
+    lines = {slug: " ".join(when.split()) for slug, when in modes.items()}
+    return _environment().get_template("_base.md").render(modes=lines, rules=rules)
+
+
+def render_mode_words(  # noqa: PLR0913  # what the template has
     *,
     name: str,
     role_definition: str,
-    how_to_work: str,
-    edit_limit: str,
-    command_limit: str,
-    custom_instructions: str,
+    tools: Sequence[str],
+    how_to_work: str = "",
+    edit_limit: str = "",
+    command_limit: str = "",
+    custom_instructions: str = "",
     rules: str = "",
 ) -> str:
-    """The system prompt of a mode.
+    """What the model is told when it enters a mode.
 
-    ``how_to_work`` is the text of the mode's Markdown file, if it has one.
-    ``edit_limit`` says in words which files alone may be changed, ``command_limit`` which
-    commands alone may be run; empty for no limit.
-    ``rules`` are the project's, as Markdown.
+    Args:
+        name: The mode's.
+        role_definition: The mode's.
+        tools: The names of its tools.
+        how_to_work: The text of the mode's Markdown file, if it has one.
+        edit_limit: Which files alone may be changed, in words; empty for no limit.
+        command_limit: Which commands alone may be run; empty for no limit.
+        custom_instructions: The user's for this mode.
+        rules: The project's for this mode, as Markdown.
     """
     return (
         _environment()
-        .get_template("_base.md")
+        .get_template("_mode.md")
         .render(
             name=name,
             role_definition=role_definition,
+            tools=tools,
+            how_to_work=how_to_work,
             edit_limit=edit_limit,
             command_limit=command_limit,
             custom_instructions=custom_instructions,
             rules=rules,
-            how_to_work=how_to_work,
         )
     )

@@ -22,11 +22,10 @@ class Todo(_Arguments):
 
 def conversation_tools(deps: ToolDeps) -> list[Tool]:
     """The tools, with the modes that there are as the ones that can be named."""
-    modes = deps.modes
 
     def known(slug: str) -> str:
-        if slug not in modes:
-            raise UnknownModeError(slug, modes)
+        if slug not in deps.modes:
+            raise UnknownModeError(slug, deps.modes)
         return slug
 
     Slug = Annotated[str, AfterValidator(known)]  # noqa: N806  # a type
@@ -75,12 +74,8 @@ def conversation_tools(deps: ToolDeps) -> list[Tool]:
         """
         return result
 
-    lines = "\n".join(
-        f"- {slug}: {' '.join((mode.when_to_use or mode.description).split())}"
-        for slug, mode in modes.items()
-    )
     return [
-        Tool.of(switch_mode, "switch", addendum=f"\nThe modes:\n{lines}"),
+        Tool.of(switch_mode, "switch"),
         Tool.of(ask_followup_question, "question"),
         Tool.of(update_todo_list, "note"),
         Tool.of(attempt_completion, "complete"),

@@ -24,12 +24,17 @@ def main(mode: str | None = None, *, prompt: bool = False) -> Iterator[str]:
         print("\n".join(notices), file=sys.stderr)  # they say why a mode may be missing
     chosen = [deps.catalog[mode]] if mode else [deps.catalog[slug] for slug in deps.catalog]
     yield from (f"workspace  {settings.workspace}", f"approvals  {settings.approvals}", *notices)
+    if prompt:
+        yield from ("", "the system prompt, in every mode", *_indent(deps.system_prompt))
     for one in chosen:
         yield ""
         yield from _describe_mode(deps, one, settings.approvals)
         if prompt:
-            text = deps.bound_model(one.slug).prompt.text
-            yield from (f"  | {line}" for line in text.splitlines())
+            yield from _indent(deps.mode_words(one.slug))
+
+
+def _indent(text: str) -> Iterator[str]:
+    yield from (f"  | {line}" for line in text.splitlines())
 
 
 def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
@@ -37,7 +42,8 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
     yield f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
     parameters = f" with {dict(mode.model_parameters)}" if mode.model_parameters else ""
     yield f"  model {mode.model or deps.models.default}{parameters}"
-    if rules := deps.prompt_rules(mode.slug):
+    yield f"  a change of mode: {deps.models.service(mode).fields.way}"
+    if rules := deps.prompt_rules(None) + deps.prompt_rules(mode.slug):
         yield f"  rules of the workspace: {len(rules)} characters"
     for tool in deps.toolbox.specs:
         found = verdict(mode, tool, None, approvals)

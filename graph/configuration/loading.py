@@ -2,9 +2,11 @@
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 from graph.configuration.sources import LoadedFiles, Sources
 from graph.deps import AgentDeps, StartedCalls
+from graph.environment import describe_environment
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
 from modes.plain_text import to_one_line
@@ -52,6 +54,7 @@ class AgentLoader:
             settings.context_window,
             settings.cache_ttl,
             settings.model_parameters,
+            settings.mode_changes,
         )
         self._started_calls = started_calls or StartedCalls()
         self._loaded: LoadedFiles | None = None
@@ -70,17 +73,19 @@ class AgentLoader:
             notices.append(
                 "the workspace contains this very clone: the agent can edit its own code and gates"
             )
+        toolbox = build_toolbox(
+            self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
+        )
         return AgentDeps(
             loaded.catalog,
-            build_toolbox(
-                self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
-            ),
+            toolbox,
             self._models,
             self._settings.approvals,
-            loaded.project.prompt_rules,
-            tuple(notices),
-            self._settings.bound_answers,
-            self._started_calls,
+            prompt_rules=loaded.project.prompt_rules,
+            describe_environment=partial(describe_environment, toolbox),
+            notices=tuple(notices),
+            bound_answers=self._settings.bound_answers,
+            started_calls=self._started_calls,
         )
 
     def _load(self) -> LoadedFiles:

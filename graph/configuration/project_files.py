@@ -28,7 +28,7 @@ MAX_FILE_BYTES = 1_000_000
 MAX_BYTES = 2_000_000
 """Of all files together."""
 MAX_RULES_CHARACTERS = 50_000
-"""Of all rules for one mode."""
+"""Of all rules for one mode, and of those for every mode."""
 _RULE = re.compile(
     rf"(?:{'|'.join(map(re.escape, EDITORS))})/rules(?:-[A-Za-z0-9-]+)?/"
     r"(?:[^./][^/]*/)*(?:[^./][^/]*)?"
@@ -63,11 +63,11 @@ class ProjectFiles:
         """The texts of the modes files, lowest precedence first."""
         return {name: self.texts[name] for name in MODES_FILES if name in self.texts}
 
-    def prompt_rules(self, slug: str) -> str:
-        """The rules for a mode as Markdown, in order, cut at ``MAX_RULES_CHARACTERS``.
+    def prompt_rules(self, slug: str | None) -> str:
+        """The rules for one mode, or those for every mode, as Markdown.
 
-        The mode's own of ``.kilocode`` and ``.roo``, then ``AGENTS.md``, then the
-        general ones of ``.kilocode`` and ``.roo``; within a folder by path.
+        A mode's own are in ``.kilocode`` and ``.roo``; for every mode there is ``AGENTS.md``, then
+        the general ones of these two. Within a folder by path; cut at ``MAX_RULES_CHARACTERS``.
         """
         text = "\n\n".join(
             f"## {name}\n\n{self.texts[name].strip()}" for name in self._list_rule_files(slug)
@@ -77,20 +77,16 @@ class ProjectFiles:
             text = f"{text[:MAX_RULES_CHARACTERS]}\n[{left_out} more characters left out]"
         return text
 
-    def count_rule_characters(self, slug: str) -> int:
-        """How many characters the rules for a mode have, before they are cut."""
+    def count_rule_characters(self, slug: str | None) -> int:
+        """How many characters these rules have, before they are cut."""
         return sum(len(self.texts[name]) for name in self._list_rule_files(slug))
 
-    def _list_rule_files(self, slug: str) -> list[str]:
-        """The files with rules for a mode, in their order."""
-        own = [f"{editor}/rules-{slug}/" for editor in EDITORS]
-        general = [f"{editor}/rules/" for editor in EDITORS]
-        return [
-            name
-            for place in (*own, AGENTS, *general)
-            for name in self.texts
-            if name == place or (place.endswith("/") and name.startswith(place))
-        ]
+    def _list_rule_files(self, slug: str | None) -> list[str]:
+        """The files with these rules, in their order."""
+        folder = "rules" if slug is None else f"rules-{slug}"
+        folders = [f"{editor}/{folder}/" for editor in EDITORS]
+        own = [name for one in folders for name in self.texts if name.startswith(one)]
+        return [AGENTS, *own] if slug is None and AGENTS in self.texts else own
 
     @property
     def slugs_with_rules(self) -> list[str]:

@@ -243,7 +243,11 @@ def _check_prompt_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str
     for slug in project.slugs_with_rules:
         if slug not in catalog:
             yield f"rules for mode {slug!r} in the workspace, but there is no such mode"
-    cut = [slug for slug in catalog if project.count_rule_characters(slug) > MAX_RULES_CHARACTERS]
+    cut = [
+        slug or "every mode"
+        for slug in (None, *catalog)
+        if project.count_rule_characters(slug) > MAX_RULES_CHARACTERS
+    ]
     if cut:
         yield (
             f"the workspace has more than {MAX_RULES_CHARACTERS} characters of rules for "

@@ -1,9 +1,10 @@
 """``call_model``: asks the model of a mode, and asks again within a bound if that may help."""
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -15,13 +16,16 @@ from langchain_core.runnables.config import merge_configs
 from typing_extensions import override
 
 from graph.messages.from_model import check_answer
-from graph.messages.provider_form import RESPONSES, RESPONSES_UNREASONED, prepare_for_provider
-from graph.models.anthropic import (
-    OptionalFields,
-    Service,
-    record_mode,
-    select_thinking,
+from graph.messages.instructions import Instruction, list_in_place
+from graph.messages.provider_form import (
+    RESPONSES,
+    RESPONSES_UNREASONED,
+    get_model_origin,
+    prepare_for_provider,
 )
+from graph.messages.thinking import record_prefix, select_thinking
+from graph.models.anthropic import OptionalFields, Service
+from graph.models.mode_changes import Way, add_instructions, choose_tools, defer_tools
 from graph.models.provider_errors import (
     LONGEST_WAIT,
     TRIES,
@@ -33,27 +37,68 @@ from graph.models.provider_errors import (
 from graph.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
 from modes.errors import ProviderError
 
+Declared = tuple[Runnable[LanguageModelInput, AIMessage], str]
+"""A model with tools declared, and a digest of these and the system prompt."""
+
 
 @dataclass(frozen=True)
 class BoundModel:
-    """A mode's system prompt, and the model with the mode's tools bound."""
+    """A model, and what it is told in one mode."""
 
-    mode: str
-    """The slug."""
     prompt: SystemMessage
-    model: Runnable[LanguageModelInput, AIMessage]
+    """The same in every mode."""
+    model: BaseChatModel
+    tools: Mapping[str, Any]
+    """All that there are by name, in the form that ``bind_tools`` takes."""
+    names: tuple[str, ...]
+    """Of the mode's tools."""
     name: str
     """The model's name, as the user wrote it."""
-    origin: str
-    """The origin of its answers; see ``provider_form``."""
     service: Service
     time_limit: float = TIME_LIMIT
     first_wait: float = 0.5
     """Seconds before the second try if the provider does not say; twice that before the third."""
+    _declared: dict[tuple[Way, tuple[str, ...]], Declared] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """The origin of its answers; see ``provider_form``."""
+        return get_model_origin(self.model, self.name.partition(":")[0])
+
+    @property
+    def is_responses(self) -> bool:
+        """Whether it is asked through OpenAI's Responses API."""
+        return bool(getattr(self.model, "use_responses_api", False))
+
+    def declare(self, way: Way, told: Sequence[Instruction]) -> Declared:
+        """The model with its tools, for a thread that was ``told`` these instructions."""
+        first = tuple(told[0]["tools"]) if told else self.names
+        key = way, first if way == "tool_changes" else ()
+        if key not in self._declared:
+            self._declared[key] = self._declare(way, first)
+        return self._declared[key]
+
+    def _declare(self, way: Way, first: Sequence[str]) -> Declared:
+        names = self.names if way == "rewrite" else [*self.tools]
+        # Over the Responses API a model would else have to give every argument there is.
+        options: dict[str, Any] = {"strict": False} if self.is_responses else {}
+        bound: Any = self.model
+        declared: Any = []
+        if names:
+            bound = self.model.bind_tools([self.tools[name] for name in names], **options)
+            declared = getattr(bound, "kwargs", {}).get("tools")
+        if way == "tool_changes":
+            declared = defer_tools(declared, first)
+            bound = bound.bind(tools=declared)
+        told = json.dumps([self.prompt.text, declared], sort_keys=True, default=str)
+        return bound, sha256(told.encode()).hexdigest()[:16]
 
 
 async def call_model(
-    bound: BoundModel, messages: Sequence[AnyMessage], config: RunnableConfig
+    bound: BoundModel,
+    messages: Sequence[AnyMessage],
+    config: RunnableConfig,
+    instructions: Sequence[Instruction] = (),
 ) -> AIMessage:
     """The model's answer to ``messages``, in a form that the history can hold.
 
@@ -64,39 +109,53 @@ async def call_model(
         ProviderError: Without the client's own error behind it, which may hold a key.
     """
     fields = bound.service.fields
-    for number in range(1, TRIES + 1):
+    tries = 1
+    while True:
         listener = _Listener(bound.time_limit)
-        sent = _prepare(bound, messages, fields)
-        arguments = {**fields.arguments, **_get_cache_key(bound.origin, config)}
+        model, prefix, sent = _prepare(bound, messages, instructions, fields)
+        arguments = {
+            **fields.arguments,
+            **choose_tools(fields.way, bound.names, is_responses=bound.is_responses),
+            **_get_cache_key(bound.origin, config),
+        }
         try:
-            answer = await _ask(bound, sent, arguments, listener, config)
+            answer = await _ask(bound, model, sent, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
             if refused := read_refused_call(error):
                 return check_answer(refused, (), messages)
-            wait = bound.first_wait * number if (said := read_retry_after(error)) is None else said
-            if less := bound.service.without(error, fields):
-                fields, wait = less, 0
-            may_help = (less or is_worth_another_try(error)) and not listener.has_begun
-            if number == TRIES or not may_help or wait > LONGEST_WAIT:
+            less = bound.service.without(error, fields)
+            if less is not None and not listener.has_begun:
+                fields = less
+                continue
+            wait = bound.first_wait * tries if (said := read_retry_after(error)) is None else said
+            may_help = is_worth_another_try(error) and not listener.has_begun
+            if tries == TRIES or not may_help or wait > LONGEST_WAIT:
                 raise provider_error(
-                    error, bound.name, number, has_begun=listener.has_begun
+                    error, bound.name, tries, has_begun=listener.has_begun
                 ) from None
+            tries += 1
             await asyncio.sleep(wait)
         else:
             if not isinstance(answer, AIMessage):
                 raise ProviderError(
                     f"the model {bound.name!r} answered with a {answer.type} message"
                 )
-            return record_mode(check_answer(answer, listener.chunks, messages), bound.mode)
-    raise AssertionError
+            checked = check_answer(answer, listener.chunks, messages)
+            return checked if fields.thinking == "all" else record_prefix(checked, prefix, messages)
 
 
 def _prepare(
-    bound: BoundModel, messages: Sequence[AnyMessage], fields: OptionalFields
-) -> list[AnyMessage]:
-    """The prompt, and the history in the form that this model takes."""
-    history = prepare_for_provider(messages, bound.origin)
-    return [bound.prompt, *select_thinking(history, fields.thinking, bound.mode)]
+    bound: BoundModel,
+    messages: Sequence[AnyMessage],
+    instructions: Sequence[Instruction],
+    fields: OptionalFields,
+) -> tuple[Runnable[LanguageModelInput, AIMessage], str, list[AnyMessage]]:
+    """The model, a digest of its prompt and tools, and what to send: prompt, then history."""
+    told = list_in_place(messages, instructions)
+    model, prefix = bound.declare(fields.way, told)
+    history = add_instructions(fields.way, messages, told, bound.tools)
+    history = prepare_for_provider(history, bound.origin)
+    return model, prefix, [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
 
 
 def _get_cache_key(origin: str, config: RunnableConfig) -> dict[str, str]:
@@ -150,6 +209,7 @@ class _Listener(BaseCallbackHandler):
 
 async def _ask(
     bound: BoundModel,
+    model: Runnable[LanguageModelInput, AIMessage],
     sent: list[AnyMessage],
     arguments: dict[str, Any],
     listener: _Listener,
@@ -159,10 +219,10 @@ async def _ask(
     if _may_be_streamed(bound.model, config):
         config = merge_configs(config, {"callbacks": [listener]})
     async with asyncio.timeout(bound.time_limit) as listener.deadline:
-        return await bound.model.ainvoke(sent, config, **arguments)
+        return await model.ainvoke(sent, config, **arguments)
 
 
-def _may_be_streamed(model: Any, config: RunnableConfig) -> bool:
+def _may_be_streamed(model: BaseChatModel, config: RunnableConfig) -> bool:
     """Whether somebody listens, or the model always streams.
 
     Otherwise a listener would hear nothing, and cost a tenth of a step.
@@ -170,5 +230,4 @@ def _may_be_streamed(model: Any, config: RunnableConfig) -> bool:
     callbacks = config.get("callbacks")
     if getattr(callbacks, "handlers", callbacks):
         return True
-    inner = getattr(model, "bound", model)  # without the tools
-    return not isinstance(inner, BaseChatModel) or bool(getattr(inner, "streaming", False))
+    return bool(getattr(model, "streaming", False))

@@ -9,6 +9,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
 from graph.models.anthropic import CacheTTL, Service
+from graph.models.mode_changes import choose_way
 from graph.models.offline import OfflineModel
 from graph.models.parameters import check_parameters
 from graph.models.providers import PROVIDERS, get_limits
@@ -31,14 +32,17 @@ class Models:
         context_window: int | None = None,
         cache_ttl: CacheTTL = "5m",
         parameters: Mapping[str, Any] | None = None,
+        mode_changes: str = "auto",
     ) -> None:
         """``default`` is for modes that name no model; raises ``ConfigurationError``.
 
         ``context_window`` holds for all models; without it each model's is looked up.
-        ``parameters`` are the user's, for all models of the default one's provider.
+        ``parameters`` are the user's, for all models of the default one's provider. The others
+        are the settings of these names.
         """
         self._context_window = context_window
         self._cache_ttl = cache_ttl
+        self._mode_changes = mode_changes
         self.default = default if isinstance(default, str) else default._llm_type
         self._parameters = dict(parameters or {})
         model = load_model(default, self._parameters) if isinstance(default, str) else default
@@ -54,10 +58,12 @@ class Models:
             return str(error)
         return None
 
-    def service(self, name: str | None) -> Service:
-        """What is known of the service behind the model; always the same object."""
-        name = name or self.default
-        return self._services.setdefault(name, Service(name, self._cache_ttl))
+    def service(self, mode: Mode) -> Service:
+        """What is known of the service behind the mode's model; the same object for each name."""
+        name, way = mode.model or self.default, choose_way(self[mode], self._mode_changes)
+        if name not in self._services:
+            self._services[name] = Service(name, self._cache_ttl, way)
+        return self._services[name]
 
     def window(self, mode: Mode) -> int | None:
         """How many tokens the window of the mode's model holds; None if nobody says."""

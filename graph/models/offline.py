@@ -6,7 +6,7 @@ its program, and the calls since then are the steps that it has taken.
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -16,6 +16,7 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
+    SystemMessage,
     ToolMessage,
 )
 from langchain_core.messages.ai import UsageMetadata
@@ -25,6 +26,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import override
 
+from graph.messages.instructions import remove_instructions
 from graph.messages.repair import VOID
 from graph.messages.untrusted import remove_marks
 from graph.models.offline_commands import HELP, Call, Step, parse
@@ -32,8 +34,9 @@ from graph.models.offline_commands import HELP, Call, Step, parse
 MAX_RESULT = 200
 """Characters of a tool's result in the report."""
 _NOT_POSSIBLE = "refused: this mode has no tool for it."
+_MODES = re.compile(r"\nThe modes there are:\n\n((?:- .*\n)*)")
 _MODE = re.compile(r"^- ([\w-]+): (.*)", re.MULTILINE)
-"""A mode and when to use it, in the description of ``switch_mode``."""
+"""A mode and when to use it, in the system prompt."""
 
 
 class OfflineModel(BaseChatModel):
@@ -86,19 +89,24 @@ class OfflineModel(BaseChatModel):
 
 
 def _respond(messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> AIMessage:
-    functions = [tool["function"] for tool in kwargs.get("tools", ())]
-    return respond(messages, {one["name"]: one.get("description", "") for one in functions})
+    return respond(
+        [
+            message.model_copy(update={"content": remove_instructions(message.text)})
+            for message in messages
+        ],
+        {tool["function"]["name"] for tool in kwargs.get("tools", ())},
+    )
 
 
-def respond(messages: Sequence[BaseMessage], tools: Mapping[str, str]) -> AIMessage:
-    """The next message of the conversation; ``tools`` are the descriptions of those bound."""
+def respond(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessage:
+    """The next message of the conversation; ``tools`` are the names of those bound."""
     start = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=None)
     steps = parse(messages[start].text) if start is not None else []
     if start is None or not steps:
         return _build_message(messages, HELP, [])
     progress = _Progress(steps)
     progress.replay(messages[start + 1 :])
-    calls = progress.next_calls(tools)
+    calls = progress.next_calls(tools, _list_modes(messages[0]))
     return _build_message(messages, "" if calls else progress.report(), calls)
 
 
@@ -145,15 +153,15 @@ class _Progress:
         self._results.append(f"- {self._left.pop(0).line}: {result}")
         self._has_asked = self._is_refused = False
 
-    def next_calls(self, tools: Mapping[str, str]) -> list[Call]:
+    def next_calls(self, tools: Collection[str], modes: Mapping[str, str]) -> list[Call]:
         while self._left:
             step = self._left[0]
             is_refused = self._is_refused and not self._has_asked
             missing = [name for name, _ in step.calls if is_refused or name not in tools]
             if not missing:
                 return list(step.calls)
-            mode = _choose_mode(tools.get("switch_mode", ""), step.keywords)
-            if mode is not None and not self._has_asked:
+            mode = _choose_mode(modes, step.keywords)
+            if mode is not None and "switch_mode" in tools and not self._has_asked:
                 reason = f"{step.line!r} needs {missing[0]}."
                 return [("switch_mode", {"mode_slug": mode, "reason": reason})]
             self._close(_NOT_POSSIBLE)
@@ -163,11 +171,17 @@ class _Progress:
         return "\n".join(["Here is how it went:", *self._results])
 
 
-def _choose_mode(description: str, keywords: Sequence[str]) -> str | None:
+def _list_modes(first: BaseMessage) -> dict[str, str]:
+    """When to use each mode, by its slug, as the system prompt says."""
+    found = _MODES.search(first.text) if isinstance(first, SystemMessage) else None
+    return dict(_MODE.findall(found[1])) if found else {}
+
+
+def _choose_mode(modes: Mapping[str, str], keywords: Sequence[str]) -> str | None:
     """The mode whose description has the most of ``keywords``; None if no mode has any."""
     counts = {
         slug: sum(f" {word}" in f" {purpose.lower()}" for word in keywords)
-        for slug, purpose in _MODE.findall(description)
+        for slug, purpose in modes.items()
     }
     best = max(counts, key=lambda slug: counts[slug], default=None)
     return best if best is not None and counts[best] else None

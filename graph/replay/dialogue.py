@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from graph.messages.instructions import remove_instructions
+
 COMMANDS = "execute_command"
 SWITCH = "switch_mode"
 Line = tuple[str, str]
@@ -22,12 +24,33 @@ def read_dialogue(body: Any) -> tuple[frozenset[str], list[Line]]:
     """
     if not isinstance(body, dict):
         return frozenset(), []
-    names = (str(tool.get("function", tool).get("name")) for tool in body.get("tools") or ())
     messages = body.get("messages") or body.get("input") or ()
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     lines = [line for message in messages for line in _read_message(message)]
-    return frozenset(names) - {COMMANDS}, lines
+    return frozenset(_list_tools(body, messages)) - {COMMANDS}, lines
+
+
+def _list_tools(body: dict[str, Any], messages: Iterable[dict[str, Any]]) -> set[str]:
+    """The names of the tools that the model may call; see ``mode_changes``."""
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+        return set(map(_get_name, choice.get("allowed_tools", choice)["tools"]))
+    shown = {_get_name(tool) for tool in body.get("tools") or () if not tool.get("defer_loading")}
+    for message in messages:
+        content = message.get("content")
+        for block in (
+            content if isinstance(content, list) and message.get("role") == "system" else ()
+        ):
+            if block.get("type") == "tool_addition":
+                shown.add(block["tool"]["name"])
+            elif block.get("type") == "tool_removal":
+                shown.discard(block["tool"]["name"])
+    return shown
+
+
+def _get_name(tool: dict[str, Any]) -> str:
+    return str(tool.get("function", tool).get("name"))
 
 
 def is_of_modes(tools: frozenset[str]) -> bool:
@@ -56,7 +79,8 @@ def _read_message(message: dict[str, Any]) -> Iterator[Line]:
     for block in blocks:
         match block.get("type"):
             case "text" | "input_text" | "output_text" if block.get("text"):
-                yield str(role), str(block["text"]).strip()
+                if text := remove_instructions(str(block["text"])).strip():
+                    yield str(role), text
             case "tool_use":
                 yield "call", _format_call(block["name"], block["input"])
             case "tool_result":

@@ -60,9 +60,9 @@ async def test_a_mode_s_model_is_shown_and_used(
     deps = loader.deps()
     planner = deps.catalog["planner"]
     assert deps.models[planner] is deps.models[planner]
-    bound: Any = deps.bound_model("planner").model
-    assert bound.bound.model_name == "some-model"
-    assert deps.bound_model("ask").model.bound is deps.models[deps.catalog["ask"]]  # type: ignore[attr-defined]
+    model: Any = deps.bound_model("planner").model
+    assert model.model_name == "some-model"
+    assert deps.bound_model("ask").model is deps.models[deps.catalog["ask"]]
     talk = talk_to(loader)
     await talk.say("switch to planner: why")
     (request,) = await talk.waiting()

@@ -22,6 +22,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 from typing_extensions import override
 
+from graph.messages.instructions import remove_instructions
 from graph.models.offline import OfflineModel
 from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, problems
 
@@ -70,7 +71,8 @@ class UnboundModel(OfflineModel):
     @override
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         result = self._answer(messages, *args, **kwargs)
-        (mode,) = (m for m in MODES if f"You are in {m.title()} mode" in messages[0].text)
+        told = "".join(message.text for message in messages)
+        mode = max(MODES, key=lambda mode: told.rfind(f"You are in {mode.title()} mode now."))
         answer = result.generations[0].message
         assert isinstance(answer, AIMessage)
         self.mode_of.update({str(call["id"]): mode for call in answer.tool_calls})
@@ -80,7 +82,7 @@ class UnboundModel(OfflineModel):
         last = max(n for n, m in enumerate(messages) if isinstance(m, HumanMessage))
         if not messages[last].text.startswith("["):
             return super()._generate(messages, *args, **kwargs)
-        steps = json.loads(messages[last].text)
+        steps = json.loads(remove_instructions(messages[last].text))
         taken = sum(isinstance(message, AIMessage) for message in messages[last:])
         number = sum(isinstance(message, AIMessage) for message in messages)
         calls = steps[taken] if taken < len(steps) else []

@@ -54,9 +54,11 @@ async def test_the_person_picks_another_target_and_then_its_tools_are_there(
     before, after = model.asked
     assert "write_file" not in before.tools
     assert "write_file" in after.tools
-    assert "Ask mode" in before.messages[0].text
-    assert "Code mode" in after.messages[0].text
+    assert before.messages[0] == after.messages[0], "one system prompt"
+    assert "You are in Ask mode now." in before.messages[-1].text
+    assert before.messages[-1] == after.messages[1]
     assert "Switched from Ask to Code" in after.messages[-1].text
+    assert "You are in Code mode now." in after.messages[-1].text
 
 
 async def test_a_message_instead_of_a_decision_means_not_run(talk: Conversation) -> None:

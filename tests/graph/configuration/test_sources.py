@@ -13,6 +13,7 @@ from graph.configuration.loading import AgentLoader
 from graph.configuration.project_files import MAX_RULES_CHARACTERS
 from graph.configuration.trust import TrustFile
 from graph.configuration.watch import Watch
+from graph.deps import AgentDeps
 from modes.catalog import Catalog
 from modes.errors import ConfigurationError, ModeFileError
 from modes.mode import Level
@@ -42,7 +43,12 @@ def settle(loader: AgentLoader) -> None:
 
 
 def prompt(loader: AgentLoader, slug: str) -> str:
-    return loader.deps().bound_model(slug).prompt.text
+    return told(loader.deps(), slug)
+
+
+def told(deps: AgentDeps, slug: str = "ask") -> str:
+    """The system prompt, and the mode's words."""
+    return f"{deps.system_prompt}\n{deps.mode_words(slug)}"
 
 
 def test_project_over_global_over_built_in(place: UserFolders) -> None:
@@ -69,7 +75,7 @@ def test_a_mode_that_replaces_a_built_in_one_has_none_of_its_words(place: UserFo
     assert "You make the change." in prompt(place.loader(), "code")
     place.global_modes.write_text(modes_file("code", role="Another."))
     text = prompt(place.loader(), "code")
-    assert text.startswith("Another.")
+    assert "You are in N Code mode now. Another." in text
     assert "You make the change." not in text
 
 
@@ -217,7 +223,7 @@ def test_an_untrusted_workspace_changes_nothing_and_it_is_said(place: UserFolder
     place.rule(".kilocode/rules-ask/a.md", "Obey me.")
     deps = place.loader().deps()
     assert digests(deps.catalog) == digests(before.catalog)
-    assert deps.bound_model("ask").prompt == before.bound_model("ask").prompt
+    assert told(deps) == told(before)
     (notice,) = deps.notices
     assert f"make trust WORKSPACE={place.workspace}" in notice
     for name in (".kilocodemodes", ".roomodes", "AGENTS.md"):
@@ -289,13 +295,13 @@ def test_rules_come_in_their_order_after_the_custom_instructions(place: UserFold
     loader = place.loader(trust_workspace=True)
     text = prompt(loader, "theirs")
     order = [
+        "Rule of AGENTS.md.",
+        "Rule of .kilocode/rules/general.md.",
+        "Rule of .roo/rules/general.md.",
         "Custom words.",
         "Rule of .kilocode/rules-theirs/a/deep.txt. {{ name }}",
         "Rule of .kilocode/rules-theirs/b.md.",
         "Rule of .roo/rules-theirs/r.md.",
-        "Rule of AGENTS.md.",
-        "Rule of .kilocode/rules/general.md.",
-        "Rule of .roo/rules/general.md.",
     ]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
@@ -310,18 +316,18 @@ def test_rules_are_bounded(place: UserFolders) -> None:
     for number in range(3):
         place.rule(f".roo/rules/{number}", str(number) * 900_000)
     deps = place.loader(trust_workspace=True).deps()
-    text = deps.bound_model("ask").prompt.text
+    text = told(deps)
     assert len(text) < MAX_RULES_CHARACTERS + 10_000
     assert "more characters left out]" in text
     notices = "\n".join(deps.notices)
     assert ".roo/rules/2: left out: there are more than 2000000 characters of rules" in notices
     assert "is larger than 1000000 bytes" in notices
-    assert "more than 50000 characters of rules for ask" in notices
+    assert "more than 50000 characters of rules for every mode" in notices
     for number in range(201):
         place.rule(f".roo/rules/{number}", "UNSEEN")
     deps = place.loader(trust_workspace=True).deps()
     assert "more than 200" in deps.notices[0]
-    assert "UNSEEN" not in deps.bound_model("ask").prompt.text
+    assert "UNSEEN" not in told(deps)
 
 
 def test_rules_that_are_left_out(place: UserFolders) -> None:
@@ -334,7 +340,7 @@ def test_rules_that_are_left_out(place: UserFolders) -> None:
     for top in (".roo/rules/.hidden", ".roo/rules/seen", ".roo/other"):
         (place.workspace / top / "a/a/a/a/a/a/a/a").mkdir(parents=True)
     deps = place.loader(trust_workspace=True).deps()
-    assert "SECRET" not in deps.bound_model("ask").prompt.text
+    assert "SECRET" not in told(deps)
     text = "\n".join(deps.notices)
     for name in ("AGENTS.md", ".kilocode", ".roo/rules-tpyo/link.md"):
         assert f"{name}: left out: is a link" in text
@@ -397,7 +403,7 @@ def test_names_that_are_no_text(place: UserFolders, trusted: bool) -> None:
     (folder / "a\u202eb.md").write_text("HIDDEN")
     (folder / "a\nb.md").write_text("HIDDEN")
     deps = place.loader(trust_workspace=trusted).deps()
-    assert "HIDDEN" not in deps.bound_model("ask").prompt.text
+    assert "HIDDEN" not in told(deps)
     for notice in deps.notices:
         assert notice.isprintable()
         notice.encode()
@@ -459,14 +465,14 @@ def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
     deps = loader.deps()
     mode = deps.catalog["mine"]
     assert (list(deps.catalog), mode.level) == (["mine"], Level.BUILT_IN)
-    assert "Help well." in deps.bound_model("mine").prompt.text
+    assert "Help well." in deps.mode_words("mine")
     spec = deps.toolbox["write_file"].spec
     for path in ("own/modes/mine.yaml", "own/prompts/mine.md"):
         found = verdict(mode, spec, {"path": path}, Approvals.AUTO)
         assert found.kind == "deny", "the agent would change what it may do"
     (prompts / "mine.md").write_text("Help better.")
     assert loader.is_outdated()
-    assert "Help better." in loader.deps().bound_model("mine").prompt.text
+    assert "Help better." in loader.deps().mode_words("mine")
     (prompts / "mine.md").write_bytes(b"\xff")
     with pytest.raises(ModeFileError, match=r"prompts/mine\.md: cannot be read"):
         place.loader(modes_folder=modes, **given).deps()

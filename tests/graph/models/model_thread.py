@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph.messages.provider_form import get_model_origin
 from graph.models.anthropic import Service
 from graph.models.bound_model import BoundModel, call_model
 from graph.models.loading import load_model
@@ -48,11 +47,9 @@ def bind(name: str, mode: str = "code", *, is_streamed: bool = False) -> BoundMo
     """The model, loaded as the environment says, which waits for nothing."""
     model: Any = load_model(name)
     model.streaming = is_streamed
-    is_lenient = getattr(model, "use_responses_api", False)
-    tools = model.bind_tools(TOOLS, **({"strict": False} if is_lenient else {}))
-    origin = get_model_origin(model, name.partition(":")[0])
     prompt = SystemMessage(f"You are in {mode} mode.")
-    return BoundModel(mode, prompt, tools, name, origin, Service(name), first_wait=0.01)
+    tools = {tool["name"]: tool for tool in TOOLS}
+    return BoundModel(prompt, model, tools, tuple(tools), name, Service(name), first_wait=0.01)
 
 
 class ModelThread:

@@ -8,8 +8,6 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from graph.models.anthropic import OptionalFields
-from graph.models.loading import Models
-from graph.models.offline import OfflineModel
 from modes.errors import ProviderError
 from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.provider.binding import BETA
@@ -70,7 +68,7 @@ def thinking_sent(provider: ScriptedProvider) -> list[list[str]]:
 )
 def test_which_model_is_sent_what(name: str, caches: bool, drops: bool) -> None:
     fields = OptionalFields.of(name)
-    thinking = "of this mode" if drops else "all"
+    thinking = "of this prefix" if drops else "all"
     assert (fields.caches, fields.drops, fields.thinking) == (caches, drops, thinking)
 
 
@@ -102,9 +100,8 @@ async def test_what_is_on_the_wire(
 
 
 def test_an_hour_in_the_cache_is_a_setting() -> None:
-    assert Models(OfflineModel(), cache_ttl="1h").service(SONNET).fields.arguments[
-        "cache_control"
-    ] == {"type": "ephemeral", "ttl": "1h"}
+    fields = OptionalFields.of(SONNET, "1h")
+    assert fields.arguments["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
 
 
 async def test_a_model_that_checks_and_is_not_known_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +127,7 @@ async def test_a_service_that_refuses_the_header(
     *,
     is_streamed: bool,
 ) -> None:
-    """It checks all the same: thinking of an earlier mode stays away for good."""
+    """It checks all the same: thinking of an earlier prompt stays away for good."""
     script = [ASK, CODE, CODE, say("Done."), say("Back."), say("Hello.")]
     caplog.set_level(logging.WARNING, "modeshift")
     with serving(script, unknown=unknown) as provider:
@@ -150,7 +147,7 @@ async def test_a_service_that_refuses_the_header(
     assert all(body["cache_control"] == CACHE for body in rest)
     assert thinking_sent(provider) == [[], [], [], ["code"], ["code"] * 2, [], []]
     (told,) = caplog.messages
-    assert "refuses block_binding, or thinking of an earlier mode" in told
+    assert "refuses block_binding, or thinking of another prompt" in told
 
 
 @pytest.mark.parametrize("unknown", [BETA, None])

@@ -171,7 +171,7 @@ class SlowModel(GenericFakeChatModel):
 async def ask_slow(pause: Any, **options: Any) -> str:
     model = SlowModel(messages=repeat(AIMessage("one two three")), pause=pause, streaming=True)
     prompt = SystemMessage("Be slow.")
-    bound = BoundModel("ask", prompt, model, "slow:x", "slow", Service("slow:x"), **options)
+    bound = BoundModel(prompt, model, {}, (), "slow:x", Service("slow:x"), **options)
     return (await call_model(bound, [HumanMessage("go")], {})).text
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph.models.offline import OfflineModel, respond
 from graph.models.offline_commands import HELP, parse
@@ -63,12 +63,14 @@ async def test_a_stream_adds_up_to_the_answer() -> None:
         assert whole.usage_metadata == said.usage_metadata
 
 
-MODES = """Switches.
+MODES = """You work in modes.
 
-The modes:
+The modes there are:
+
 - look: To answer questions.
 - draft: To write a plan.
-- build: To write, change and run files."""
+- build: To write, change and run files.
+"""
 
 
 @pytest.mark.parametrize(
@@ -77,13 +79,17 @@ The modes:
         ("write a.md: x", MODES, "draft"),
         ("write a.py: x", MODES, "build"),
         ("write a.md: x & run ls", MODES, "build"),
-        ("write a.md: x", "- make: To write anything.", "make"),
+        (
+            "write a.md: x",
+            "\nThe modes there are:\n\n- make: To write anything.\n- and more: not here\n",
+            "make",
+        ),
         ("run ls", "no modes", None),
     ],
 )
 def test_it_asks_for_a_mode_that_there_is(line: str, modes: str, mode: str | None) -> None:
     """By what the modes say of themselves; None if none of them says that it has the tool."""
-    answer = respond([HumanMessage(line)], {"switch_mode": modes})
+    answer = respond([SystemMessage(modes), HumanMessage(line)], {"switch_mode"})
     assert [call["args"]["mode_slug"] for call in answer.tool_calls] == ([mode] if mode else [])
     assert ("refused: this mode has no tool" in answer.text) is (mode is None)
 

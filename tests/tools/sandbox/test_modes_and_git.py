@@ -61,7 +61,7 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
 async def test_a_mode_without_commands_may_look(workspace: Path, mode: str) -> None:
     await runner(workspace)("git init -q")
     deps = make_deps(workspace, load_test_catalog(), Approvals.MANUAL)
-    assert "`git diff --stat`" in deps.bound_model(mode).prompt.text
+    assert "`git diff --stat`" in deps.mode_words(mode)
     talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("run git status\nrun touch made", mode=mode)
     assert "No commits yet" in (await talk.results())["offline_0_0"].text

@@ -1,0 +1,122 @@
+"""What the model is told before it is asked, and what of its own it is not sent any more."""
+
+import logging
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from graph.deps import AgentDeps
+from graph.messages.instructions import Instruction, list_in_place
+from graph.messages.thinking import drop_unbound_thinking, find_last_prefix
+from graph.state import State, Todo
+
+log = logging.getLogger("modeshift")
+TODO_TOOL = "update_todo_list"
+REMINDED_AFTER = 10
+"""Answers of the model, after which it is sent its todo list again."""
+
+
+async def find_news(deps: AgentDeps, slug: str, state: State) -> list[Instruction]:
+    """The instruction to add for the mode ``slug``; none if the model knows all of it."""
+    messages = state["messages"]
+    told = list_in_place(messages, state.get("instructions", []))
+    known = told[-1] if told else None
+    words = deps.mode_words(slug)
+    digest = sha256(words.encode()).hexdigest()[:16]
+    parts = []
+    if known is None or (known["mode"], known["words"]) != (slug, digest):
+        parts.append(words)
+    environment = known["environment"] if known else ""
+    if known is None or isinstance(messages[-1], HumanMessage):
+        environment = await deps.describe_environment()
+        if environment and (known is None or known["environment"] != environment):
+            parts.append(f"# Where you work{' now' if known else ''}\n\n{environment}")
+    todos = _describe_todos(state.get("todos", []))
+    if todos and _is_due(todos, messages, told):
+        parts.append(todos)
+    if not parts:
+        return []
+    return [
+        Instruction(
+            after=str(messages[-1].id),
+            text="\n\n".join(parts),
+            mode=slug,
+            tools=[*deps.bound_model(slug).names],
+            words=digest,
+            environment=environment,
+        )
+    ]
+
+
+def _describe_todos(todos: Sequence[Todo]) -> str:
+    """The todo list as the model is reminded of it; empty if nothing is left to do."""
+    if all(todo["status"] == "completed" for todo in todos):
+        return ""
+    return "\n".join(
+        [
+            "# Your todo list",
+            "",
+            *(f"- {todo['content']} ({todo['status']})" for todo in todos),
+        ]
+    )
+
+
+def _is_due(todos: str, messages: Sequence[AnyMessage], told: Sequence[Instruction]) -> bool:
+    """Whether the list is other than the model last saw it, or that was some steps ago."""
+    texts = {one["after"]: one["text"] for one in told}
+    steps = 0
+    for message in reversed(messages):
+        if "# Your todo list" in (text := texts.get(str(message.id), "")):
+            return todos not in text
+        if isinstance(message, AIMessage):
+            steps += 1
+            written = [call["args"] for call in message.tool_calls if call["name"] == TODO_TOOL]
+            if written:
+                return _describe_written(written[-1]) != todos
+        if steps == REMINDED_AFTER:
+            break
+    return True
+
+
+def _describe_written(args: dict[str, Any]) -> str:
+    """The list of a call, which its tool may have refused."""
+    try:
+        return _describe_todos(
+            [
+                Todo(content=one["content"], status=one.get("status", "pending"))
+                for one in args["todos"]
+            ]
+        )
+    except (KeyError, TypeError, AttributeError):
+        return ""
+
+
+def drop_stale_thinking(
+    deps: AgentDeps, slug: str, state: State, messages: list[AnyMessage]
+) -> tuple[list[AnyMessage], list[str]]:
+    """The history without the thinking that its model would refuse, and what to tell a person.
+
+    That is what stands behind a message that somebody has edited or removed. If it is the prompt
+    or the tools that have changed, none is sent back, which ``call_model`` sees to.
+    """
+    kept, dropped = drop_unbound_thinking(messages)
+    notices = []
+    if dropped:
+        notices.append(
+            f"an earlier message was changed, so {dropped} of the model's later thoughts no longer "
+            "fit and are left out"
+        )
+    bound = deps.bound_model(slug)
+    last = find_last_prefix(kept)
+    if last is not None and bound.service.fields.way != "rewrite":
+        told = list_in_place(kept, state.get("instructions", []))
+        if last != bound.declare(bound.service.fields.way, told)[1]:
+            notices.append(
+                "the prompt or the tools have changed since the last answer, so the provider's "
+                "cache starts anew and the model's earlier thoughts are left out"
+            )
+    for notice in notices:
+        log.warning("%s", notice)
+    return kept, notices
