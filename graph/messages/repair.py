@@ -64,19 +64,23 @@ def repair(
             continue
         repaired.append(message)
         if isinstance(message, AIMessage) and message.tool_calls:
-            results = _collect_results(messages[index + 1 :])
+            # In the order in which they came: so they have been sent already.
+            results = _collect_results(message, messages[index + 1 :])
+            repaired += results.values()
             for call in message.tool_calls:
-                why = UNKNOWN if get_call_id(call) in running else text
-                repaired.append(results.get(get_call_id(call)) or build_not_run_result(call, why))
+                if get_call_id(call) not in results:
+                    why = UNKNOWN if get_call_id(call) in running else text
+                    repaired.append(build_not_run_result(call, why))
     return repaired
 
 
-def _collect_results(following: Sequence[AnyMessage]) -> dict[str, ToolMessage]:
-    """The first result for each id, up to the next assistant message that calls tools."""
+def _collect_results(asking: AIMessage, following: Sequence[AnyMessage]) -> dict[str, ToolMessage]:
+    """The first result for each call, up to the next assistant message that calls tools."""
+    ids = set(map(get_call_id, asking.tool_calls))
     results: dict[str, ToolMessage] = {}
     for message in following:
         if isinstance(message, AIMessage) and message.tool_calls:
             break
-        if isinstance(message, ToolMessage):
+        if isinstance(message, ToolMessage) and message.tool_call_id in ids:
             results.setdefault(message.tool_call_id, message)
     return results
