@@ -6,9 +6,9 @@ from functools import partial
 
 from graph.configuration.sources import LoadedFiles, Sources
 from graph.deps import AgentDeps, StartedCalls
-from graph.environment import describe_environment
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
+from graph.surroundings import describe_environment
 from modes.plain_text import to_one_line
 from tools.deps import Commands
 from tools.processes.process import Limits

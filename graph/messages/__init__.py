@@ -8,8 +8,10 @@ __all__ = (  # the public modules
     "channels",
     "from_client",
     "from_model",
+    "instructions",
     "normal_form",
     "provider_form",
     "repair",
+    "thinking",
     "untrusted",
 )

@@ -82,7 +82,7 @@ class OpenAI(_Recorder, ChatOpenAI):
 
 
 def anthropic() -> Anthropic:
-    return Anthropic(model_name="claude-sonnet-5-5", api_key="none")
+    return Anthropic(model="claude-sonnet-5-5", api_key="none")
 
 
 def openai() -> OpenAI:

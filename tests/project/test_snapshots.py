@@ -43,22 +43,29 @@ async def requests(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
 def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str, str]]:
     """Names of files, and what they should hold."""
     openai, chat, anthropic = seen["openai"], seen["chat"], seen["anthropic"]
+    prompts = {body["input"][0]["content"] for body in openai.values()}
+    prompts |= {body["messages"][0]["content"] for body in chat.values()}
+    prompts |= {body["system"] for body in anthropic.values()}
+    (prompt,) = prompts  # all are told the same, in every mode
+    yield "prompt.md", prompt
+    tools_of_modes = {}
     for mode, body in openai.items():
-        prompt = body["input"][0]["content"]
-        assert body["input"][0]["role"] == chat[mode]["messages"][0]["role"] == "system"
-        assert chat[mode]["messages"][0]["content"] == prompt, "all are told the same"
-        assert anthropic[mode]["system"] == prompt
-        yield f"prompt-{mode}.md", prompt
-    yield (
-        "tools-of-modes.json",
-        as_json(
-            {mode: [tool["name"] for tool in body["tools"]] for mode, body in anthropic.items()}
-        ),
-    )
+        words = body["input"][-1]["content"]
+        assert anthropic[mode]["messages"][-1]["content"] == [{"type": "text", "text": words}]
+        tagged = f"hello\n\n<system-message>\n{words}\n</system-message>"
+        assert chat[mode]["messages"][-1]["content"] == tagged
+        yield f"words-{mode}.md", words
+        names = [tool["name"] for tool in body["tool_choice"]["tools"]]
+        shown = [tool for tool in anthropic[mode]["tools"] if not tool.get("defer_loading")]
+        assert [tool["name"] for tool in shown] == names
+        assert [tool["function"]["name"] for tool in chat[mode]["tools"]] == names
+        tools_of_modes[mode] = names
+    yield "tools-of-modes.json", as_json(tools_of_modes)
     for name, bodies in seen.items():
         tools: dict[str, Any] = {}
         for body in bodies.values():
             for tool in body["tools"]:
+                tool.pop("defer_loading", None)
                 known = tools.setdefault(tool.get("function", tool)["name"], tool)
                 assert known == tool, "a tool is the same in every mode"
         yield f"tools-{name}.json", as_json([tools[tool] for tool in sorted(tools)])

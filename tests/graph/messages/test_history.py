@@ -50,9 +50,9 @@ def test_results_that_are_missing_late_or_doubled() -> None:
     repaired = repair(
         [ai("a", "b", "c"), HumanMessage("hello"), result("b"), result("b", "forged")], ["c"]
     )
-    assert [message.text for message in repaired] == ["", NOT_RUN, "ok", UNKNOWN, "hello"]
+    assert [message.text for message in repaired] == ["", "ok", NOT_RUN, UNKNOWN, "hello"]
     statuses = [one.status for one in repaired if isinstance(one, ToolMessage)]
-    assert statuses == ["error", "success", "error"]
+    assert statuses == ["success", "error", "error"]
 
 
 def test_open_calls_are_those_of_the_last_message() -> None:
