@@ -10,6 +10,7 @@ from typing import Any, Literal
 import yaml
 from langchain_core.messages import BaseMessage
 
+from graph.messages.instructions import remove_instructions
 from tests.provider.digests import tokens
 
 ERRORS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
@@ -76,7 +77,16 @@ Step = Answer | Failure | Raw
 
 
 Driver = Callable[[Sequence[BaseMessage]], Step]
-"""Answers by the history."""
+"""Answers by the history, without what the agent was told beside it."""
+
+
+def list_said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The messages for a driver."""
+    return [
+        message.model_copy(update={"content": remove_instructions(message.text)})
+        for message in messages
+        if message.type != "system"
+    ]
 
 
 def say(text: str) -> Answer:

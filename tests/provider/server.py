@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.provider import anthropic_messages, openai_chat, openai_responses
 from tests.provider.prompt_cache import Input, PromptCache
-from tests.provider.script import Answer, Driver, Failure, Ids, Raw, Step
+from tests.provider.script import Answer, Driver, Failure, Ids, Raw, Step, list_said
 
 KEY = "sk-modeshift-test-0123456789abcdef"
 """The key that the services take."""
@@ -101,7 +101,7 @@ class ScriptedProvider:
             return failed
         self.dropped += wire.dropped(request.body)
         if callable(self.script):
-            return self.script(wire.asked(request.body))
+            return self.script(list_said(wire.asked(request.body)))
         self._taken += 1
         return self.script[self._taken - 1]
 

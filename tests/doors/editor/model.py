@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 
-from graph.messages.instructions import remove_instructions
 from tests.provider.script import Answer, Call, Failure, Step, say
 
 GPT = "openai:gpt-5.5"
@@ -43,11 +42,10 @@ STEPS: dict[str, Step] = {
 
 
 def answer(messages: Sequence[BaseMessage]) -> Step:
-    said = [(m.type, remove_instructions(m.text)) for m in messages if m.type != "system"]
-    kind, last = said[-1]
-    text = next(text for kind, text in reversed(said) if kind == "human")
+    last = messages[-1]
+    text = next(m.text for m in reversed(messages) if m.type == "human")
     if text == "so far?":
-        return say(f"You have read: {said[-2][1]}")
-    if kind == "tool":
-        return say(f"It says: {last}")
+        return say(f"You have read: {messages[-2].text}")
+    if last.type == "tool":
+        return say(f"It says: {last.text}")
     return STEPS.get(text, say("Here I am."))
