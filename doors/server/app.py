@@ -1,5 +1,8 @@
 """The middleware that ``langgraph.json`` mounts around the dev server's own routes."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from httpx import HTTPStatusError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -10,6 +13,7 @@ from doors.server.bind_answers import BindAnswers
 from doors.server.gate import Gate
 from doors.server.start_page import StartPage
 from graph.configuration.environment import load_settings
+from tools.processes.background import end_every_command
 
 
 async def _pass_refusal_on(_: Request, error: Exception) -> Response:
@@ -21,8 +25,15 @@ async def _pass_refusal_on(_: Request, error: Exception) -> Response:
     )
 
 
+@asynccontextmanager
+async def _end_commands(_: Starlette) -> AsyncIterator[None]:
+    yield
+    await end_every_command()
+
+
 _settings = load_settings()
 app = Starlette(
+    lifespan=_end_commands,
     middleware=[
         Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),
         Middleware(StartPage),

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
+from weakref import WeakSet
 
 from modes.errors import ToolFailedError
 from tools.workspace.line_range import LineRange
@@ -117,6 +118,7 @@ class BackgroundCommands:
 
     def __init__(self) -> None:
         self._turns: dict[str, TurnCommands] = {}
+        _EVERY.add(self)
 
     def of(self, thread: str, environment: str) -> TurnCommands | None:
         """Those of a thread's turn, to add to; None without a thread, whose turn ends unseen."""
@@ -136,9 +138,18 @@ class BackgroundCommands:
             await turn.end()
 
     async def end_all(self) -> None:
-        """End those of all threads: the process stops."""
+        """End those of all threads."""
         for thread in list(self._turns):
             await self.end(thread)
+
+
+_EVERY = WeakSet[BackgroundCommands]()
+
+
+async def end_every_command() -> None:
+    """For a process that stops: one that a signal ends does not end what it has started."""
+    for commands in list(_EVERY):
+        await commands.end_all()
 
 
 def shorten(text: str, id: str | None = None) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 
+from tests.harness.sleepers import new_mark
 from tests.provider.script import Answer, Call, Failure, Step, say
 
 GPT = "openai:gpt-5.5"
@@ -15,6 +16,8 @@ COLOURS = {**COLOUR, "follow_up": [{"text": "Red"}, {"text": "Blue"}]}
 TWO_LINES = f"ls # {'the files ' * 30}, then\ntouch too-much"
 EDITS = [{"old": "x", "new": "y", "replace_all": True}, {"old": "one", "new": "two"}]
 EVERYWHERE = {"path": "a.txt", "edits": EDITS}
+MARK = new_mark()
+BACKGROUND = {"command": f"sleep {MARK}", "background": True}
 PICTURE = {
     "question": "![a picture](http://127.0.0.1/leak)",
     "follow_up": [{"text": f"Reject {n}", "mode": "code" if n == 1 else None} for n in range(9)],
@@ -36,6 +39,7 @@ STEPS: dict[str, Step] = {
     "long id again": Answer("", (Call("read_file", {"path": "a.txt"}, "call_" + "x" * 30),)),
     "two lines": Answer("", (Call("execute_command", {"command": TWO_LINES}),)),
     "everywhere": Answer("", (Call("edit_file", EVERYWHERE),)),
+    "background": Answer("", (Call("execute_command", BACKGROUND),)),
     "picture": Answer("", (Call("ask_followup_question", PICTURE),)),
     "two writes": Answer("", (WRITE, Call("write_file", {"path": "b.txt", "content": "b"}))),
 }
@@ -46,6 +50,8 @@ def answer(messages: Sequence[BaseMessage]) -> Step:
     text = next(m.text for m in reversed(messages) if m.type == "human")
     if text == "so far?":
         return say(f"You have read: {messages[-2].text}")
+    if last.text.startswith("<data-") and "Started in the background" in last.text:
+        return Answer("", (WRITE,))
     if last.type == "tool":
         return say(f"It says: {last.text}")
     return STEPS.get(text, say("Here I am."))

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -10,8 +11,9 @@ from acp.schema import Cost
 from doors.commands.usage import read_threads
 from doors.editor.prompt_turn import STOPPED_HERE
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing
-from tests.doors.editor.model import CLAUDE, GPT, STORY
+from tests.doors.editor.model import CLAUDE, GPT, MARK, STORY
 from tests.harness.conversation import until
+from tests.harness.sleepers import wait_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -65,6 +67,26 @@ async def test_cancel_while_a_person_is_asked(editor: Editor, workspace: Path, s
     ]
     assert len(ends) == 1
     assert [path.name for path in workspace.iterdir()] == ["d"]
+
+
+async def test_what_runs_in_the_background_ends_when_the_dialog_is_closed(
+    editor: Editor, workspace: Path
+) -> None:
+    """Although the question stays open, it ends with the editor's turn."""
+    asked: list[str] = []
+
+    async def answer(*_: Any) -> str | None:
+        asked.append("once")
+        if len(asked) == 1:
+            return "once"
+        await wait_for(True, MARK)
+        return None
+
+    editor.answer = answer
+    talk = await editor.talk(workspace, "code", model=GPT)
+    await talk.say("background")
+    assert len(asked) == 2
+    await wait_for(False, MARK)
 
 
 async def test_cancel_while_a_command_runs(editor: Editor, workspace: Path) -> None:

@@ -1,21 +1,30 @@
 """The real dev server, killed as by a power cut, and started again."""
 
 import asyncio
+import os
+import re
 import shutil
+import signal
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from langchain_core.messages import BaseMessage
 from langgraph_sdk.client import LangGraphClient
 
 from tests.doors.server.test_auth import ALICE, BOB, client_of, status_of
 from tests.harness.conversation import APPROVE, until
 from tests.harness.server import Thread, running
+from tests.harness.sleepers import new_mark, wait_for
+from tests.provider.script import Answer, Call, Step, say
+from tests.provider.server import KEY, serving
 
 pytestmark = pytest.mark.slow
+WRITE = Call("write_file", {"path": "a", "content": "x"})
 NOBODYS_CHECKPOINT = """
     INSERT INTO checkpoints SELECT ?, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
     checkpoint, '{}' FROM checkpoints WHERE thread_id = ? LIMIT 1
@@ -59,6 +68,47 @@ async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: P
             name = state["interrupts"][0]["value"]["question"]
             await asking.run(command={"resume": {"decisions": [APPROVE], "question": name}})
         assert (server.workspace / "kept.txt").read_text() == "hello"
+
+
+async def test_what_runs_in_the_background_ends_with_the_run_and_the_server(tmp_path: Path) -> None:
+    """A run that is cancelled, and a server that is told to stop while a person is asked."""
+    marks = {"read": new_mark(), "write": new_mark()}
+    calls = {"read": Call("read_output", {"id": "?", "wait": 600}), "write": WRITE}
+
+    def answer(messages: Sequence[BaseMessage]) -> Step:
+        said, last = messages[1].text, messages[-1]
+        if last.type == "human":
+            command = {"command": f"sleep {marks[said]}", "background": True}
+            return Answer("", (Call("execute_command", command),))
+        if last.type == "tool" and (found := re.search("id='(.*)'", last.text)):
+            return Answer("", (replace_id(calls[said], found[1]),))
+        return say("Done.")
+
+    with serving(answer) as provider:
+        given = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{provider.url}/v1"}
+        with running(tmp_path, MODEL="openai:gpt-5.5", **given) as server:
+            async with server.client as client:
+                reading, asking = await Thread.new(client), await Thread.new(client)
+                for thread, said in ((reading, "read"), (asking, "write")):
+                    await thread.say(said, mode="code")
+                run = asyncio.create_task(reading.decide(APPROVE))
+                await asking.decide(APPROVE)
+                for mark in marks.values():
+                    await wait_for(True, mark)
+                (one,) = await client.runs.list(reading.id, status="running")
+                await client.runs.cancel(reading.id, one["run_id"], wait=True)
+                await asyncio.gather(run, return_exceptions=True)
+                await wait_for(False, marks["read"])
+                assert await asking.waiting()
+                await wait_for(True, marks["write"])
+            assert server.process is not None
+            os.kill(server.process.pid, signal.SIGTERM)
+            await wait_for(False, marks["write"])
+
+
+def replace_id(call: Call, id: str) -> Call:
+    assert isinstance(call.args, dict)
+    return Call(call.name, {**call.args, "id": id} if "id" in call.args else call.args)
 
 
 async def list_types(thread: Thread) -> list[str]:

@@ -180,7 +180,7 @@ async def test_in_the_sandbox_as_in_the_foreground(workspace: Path, turn: TurnCo
     assert (workspace / "in").exists()
     await run("execute_command", command=f"setsid sleep {mark} & sleep {mark}", background=True)
     await wait_for(True, mark)
-    for background in (False, True):
+    for background in (True, False):
         with pytest.raises(ToolFailedError, match=rf"one command runs at a time.*{name(2)} \('set"):
             await run("execute_command", command="true", background=background)
     await turn.end()
