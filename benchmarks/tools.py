@@ -13,9 +13,11 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from modes.errors import ToolFailedError
 from tests.harness.modes import load_catalog
 from tools.deps import Commands
 from tools.processes.sandboxes import NoSandbox, find_sandbox
@@ -32,6 +34,7 @@ async def bench(rounds: int, scale: int) -> None:
     await search(rounds, 50_000 // scale)
     await listing(rounds, 100_000 // scale)
     await huge_file((1 << 30) // scale)
+    await edits(rounds, 100_000 // scale)
 
 
 async def commands(rounds: int, count: int) -> None:
@@ -71,6 +74,9 @@ async def search(rounds: int, count: int) -> None:
             {
                 "rg": plain,
                 "search_files": _call(toolbox, "search_files", regex="needle 7.*", path="."),
+                "the same, with context": _call(
+                    toolbox, "search_files", regex="needle 7.*", glob="d*/*.txt", context=2
+                ),
             },
             rounds,
         )
@@ -97,6 +103,7 @@ async def listing(rounds: int, count: int) -> None:
             {
                 "rg --files": plain,
                 "list_files": _call(toolbox, "list_files", path=".", depth=2),
+                "the same, with a glob": _call(toolbox, "list_files", glob="d*/f*7.txt"),
                 "all that the workspace has": whole,
             },
             rounds,
@@ -121,6 +128,44 @@ async def huge_file(size: int) -> None:
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             print(f"  {name:32}{taken:8.1f}{peak / (1 << 20):8.1f}")
+
+
+async def edits(rounds: int, count: int) -> None:
+    """One edit and twenty of a file of many lines, and one of a line that is not there."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [f"line {number} of a file like many others\n" for number in range(count)]
+        Path(folder, "f").write_text("".join(lines))  # noqa: ASYNC240
+        toolbox = build_toolbox(Workspace(Path(folder)), load_catalog())
+        there, back = (
+            [{"old": f"{a} {n} of", "new": f"{b} {n} of"} for n in range(0, count, count // 20)]
+            for a, b in (("line", "row"), ("row", "line"))
+        )
+
+        async def rewrite() -> None:
+            file = Path(folder, "f")
+            file.write_text(file.read_text().replace("line 0 of", "line 0 of"))  # noqa: ASYNC240
+
+        def edit(*all_edits: list[dict[str, str]]) -> Timed:
+            async def run() -> None:
+                for edits in all_edits:
+                    await _call(toolbox, "edit_file", path="f", edits=edits)()
+
+            return run
+
+        async def miss() -> None:
+            with suppress(ToolFailedError):
+                await edit([{"old": "line of a file like no other", "new": ""}])()
+
+        await _compare(
+            f"edits of {count} lines, there and back",
+            {
+                "read, replace, write": rewrite,
+                "edit_file": edit(there[:1], back[:1]),
+                "20 edits": edit(there, back),
+                "a miss, once": miss,
+            },
+            rounds,
+        )
 
 
 async def _shell() -> None:

@@ -67,7 +67,9 @@ def conversation_tools(deps: ToolDeps) -> list[Tool]:
         return f"Todo list: {done} of {len(todos)} completed.", {"todos": items}
 
     def attempt_completion(result: Annotated[str, Field(min_length=1)]) -> str:
-        """Say that the task is done, and end your turn; call it alone.
+        """End your turn with the result as your answer; an answer without a call ends it, too.
+
+        Call it alone.
 
         Args:
             result: What was done and how it was checked, for the user to read.
