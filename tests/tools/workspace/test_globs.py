@@ -82,7 +82,7 @@ async def test_what_is_found(run: Run, tree: Path, args: dict[str, object], show
         ("list_files", {"path": "a.py", "depth": 2}, "'a.py' is not a folder; read it with"),
         ("list_files", {"glob": ""}, "glob: the pattern '' is blank"),
         ("list_files", {"glob": "x" * 301}, "glob: a pattern of 301 characters; 300 are the limit"),
-        ("list_files", {"glob": "[ab].py"}, r"'\[ab\].py' may hold '\*' and '\?', and no '\['"),
+        ("list_files", {"glob": "[ab].py"}, r"'\[ab\].py' may have '\*' and '\?', and no '\['"),
         ("list_files", {"glob": "{a,b}" * 7}, "stands for more than 100 patterns"),
         *(
             ("list_files", {"glob": glob}, re.escape(f"glob {glob!r}: give a path below"))
