@@ -7,7 +7,7 @@ what was sent once is sent again. How it is sent depends on what the model takes
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from typing_extensions import TypedDict
 
 _TAG = "system-message"
@@ -62,9 +62,9 @@ def _interleave(
     for index, message in enumerate(messages):
         yield message
         waiting += placed.get(message.id, ())
-        following = messages[index + 1] if index + 1 < len(messages) else None
-        may_stand = isinstance(message, HumanMessage | ToolMessage)
-        if waiting and may_stand and (following is None or isinstance(following, AIMessage)):
+        if not waiting or isinstance(message, AIMessage):
+            continue
+        if index + 1 == len(messages) or isinstance(messages[index + 1], AIMessage):
             for one in waiting:
                 yield build(one, last)
                 last = one
