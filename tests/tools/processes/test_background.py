@@ -12,7 +12,6 @@ from modes.errors import InvalidCallError, ToolFailedError
 from tests.harness.modes import load_test_catalog
 from tests.harness.sleepers import new_mark, wait_for
 from tests.tools.conftest import Run
-from tests.tools.sandbox.commands import needs_sandbox, sandbox
 from tools.calling import Calling, calling
 from tools.deps import Commands
 from tools.processes.background import MAX_KEPT, TurnCommands
@@ -166,23 +165,3 @@ def test_an_event_loop_that_closes_ends_it(workspace: Path) -> None:
     with pytest.raises(ToolFailedError, match="was ended before its own end"):
         asyncio.run(run("read_output", id=name(0)))
     asyncio.run(turn.end())
-
-
-@needs_sandbox
-async def test_in_the_sandbox_as_in_the_foreground(workspace: Path, turn: TurnCommands) -> None:
-    """The same borders, one command at a time, and all of its processes end."""
-    mark = new_mark()
-    run = running(workspace, turn, Commands(sandbox()))
-    await run("execute_command", command="touch in ../out /usr/x", background=True)
-    shown = await run("read_output", id=name(0), wait=30)
-    assert "Read-only file system" in shown
-    assert [each.name for each in workspace.parent.iterdir()] == [workspace.name]
-    assert (workspace / "in").exists()
-    await run("execute_command", command=f"setsid sleep {mark} & sleep {mark}", background=True)
-    await wait_for(True, mark)
-    for background in (True, False):
-        with pytest.raises(ToolFailedError, match=rf"one command runs at a time.*{name(2)} \('set"):
-            await run("execute_command", command="true", background=background)
-    await turn.end()
-    await wait_for(False, mark)
-    assert "exit code 0" in await run("execute_command", command="true")
