@@ -7,6 +7,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
 from graph.act import act_node
+from graph.compact import compact_node
 from graph.deps import AgentDeps
 from graph.entry.checks import build_input_check, build_update_check
 from graph.entry.compiled import Agent
@@ -44,14 +45,17 @@ def build_agent(
         destinations=("act", "switch_mode", "intake", *modes, END),
     )
     graph.add_node("switch_mode", switch_node(deps))
+    graph.add_node("compact_history", compact_node(deps))
 
     graph.add_edge(START, "intake")
     # All there are: what a host writes between two steps, it writes as ``intake``.
-    graph.add_conditional_edges("intake", route, ["review", "act", "switch_mode", *modes, END])
+    all_nodes = ["review", "act", "switch_mode", "compact_history", *modes, END]
+    graph.add_conditional_edges("intake", route, all_nodes)
     for mode in modes:
-        graph.add_conditional_edges(mode, route, ["review", "act", END])
+        graph.add_conditional_edges(mode, route, ["review", "act", "compact_history", END])
     graph.add_conditional_edges("review", route, ["act", "switch_mode", *modes])
     graph.add_conditional_edges("switch_mode", route, modes)
+    graph.add_conditional_edges("compact_history", route, [*modes, END])
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
     compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog))

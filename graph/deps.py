@@ -7,6 +7,7 @@ from hashlib import sha256
 from uuid import uuid4
 
 from langchain_core.messages import SystemMessage
+from langchain_core.messages.utils import count_tokens_approximately
 
 from graph.models.bound_model import BoundModel
 from graph.models.loading import Models
@@ -79,6 +80,7 @@ class AgentDeps:
     machine: Machine = field(init=False)
     _bound_models: dict[str, BoundModel] = field(init=False, default_factory=dict)
     _words: dict[str, str] = field(init=False, default_factory=dict)
+    _sizes: dict[str, int] = field(init=False, default_factory=dict)
     _environments: dict[str, str] = field(init=False, default_factory=dict)
     _restrictions: dict[str, str | None] = field(init=False, default_factory=dict)
 
@@ -140,6 +142,15 @@ class AgentDeps:
                 rules=self.prompt_rules(slug),
             )
         return self._words[slug]
+
+    def prompt_size(self, slug: str) -> int:
+        """About how many tokens of each request the prompt, the mode's words and tools take."""
+        if slug not in self._sizes:
+            bound = self.bound_model(slug)
+            told = [bound.prompt, SystemMessage(self.mode_words(slug))]
+            tools = [bound.tools[name] for name in bound.names]
+            self._sizes[slug] = count_tokens_approximately(told, tools=tools)
+        return self._sizes[slug]
 
     def _describe_command_limit(self, mode: Mode) -> str:
         lines = [line for tool in self.toolbox.specs for line in list_free_commands(mode, tool)]

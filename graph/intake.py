@@ -42,6 +42,8 @@ def intake_node(deps: AgentDeps) -> Node:
         now = deps.machine.send(now, Event.RESET)
         if messages and not isinstance(messages[-1], AIMessage):
             now = deps.machine.send(now, Event.START)
+        elif state.get("compact"):
+            now = deps.machine.send(now, Event.COMPACT)
         notices += [
             f"{key!r} of this thread held invalid values; they are dropped" for key in dropped
         ]
@@ -54,6 +56,7 @@ def intake_node(deps: AgentDeps) -> Node:
             "plan": [],
             "switch": None,
             "refused": [],
+            "compact_from": 0,
             "written": state.get("written", []),
             **forgotten,
             "notices": [*deps.notices, *notices],

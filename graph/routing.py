@@ -49,11 +49,11 @@ def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, dict[s
     wanted = state.get("mode", before.mode)
     if wanted not in deps.catalog:
         reason = f"mode {wanted!r} no longer exists"
-        return before, change_mode(wanted, before.mode, reason, "nobody")
+        return before, change_mode(state, wanted, before.mode, reason, "nobody")
     if wanted == before.mode:
         return before, {}
     after = deps.machine.send(before, Event.SET_MODE, wanted)
-    return after, change_mode(before.mode, after.mode, "set by the host", "host")
+    return after, change_mode(state, before.mode, after.mode, "set by the host", "host")
 
 
 def _recorded_mode(deps: AgentDeps, state: State) -> str:
@@ -64,11 +64,17 @@ def _recorded_mode(deps: AgentDeps, state: State) -> str:
 
 
 def change_mode(
-    source: str, target: str, reason: str, decided_by: Literal["human", "host", "nobody"]
+    state: State,
+    source: str,
+    target: str,
+    reason: str,
+    decided_by: Literal["human", "host", "nobody"],
 ) -> dict[str, Any]:
     """The update of the state for a change of mode, with its record."""
     when = datetime.now(UTC).isoformat(timespec="milliseconds")
     record = ModeChange(
         source=source, target=target, reason=reason, decided_by=decided_by, when=when
     )
+    if written := state.get("written"):
+        record["written"] = written
     return {"mode": target, "mode_changes": [record], "written": []}

@@ -29,6 +29,8 @@ async def run_tool(
     """
     assert judged.tool is not None
     id = get_call_id(judged.call)
+    # Four letters to a token: a quarter of the model's window.
+    limit = min(MAX_RESULT_CHARACTERS, deps.models.window(mode) or MAX_RESULT_CHARACTERS)
 
     def emit(text: str) -> None:
         write({"type": "tool_output", "tool_call_id": id, "text": text})
@@ -44,11 +46,11 @@ async def run_tool(
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return build_not_run_result(judged.call, _describe_failure(error, judged)), {}
+        return build_not_run_result(judged.call, _describe_failure(error, judged, limit)), {}
     finally:
         calling.reset(before)
     assert isinstance(message, ToolMessage)
-    message.content = truncate(message.text)
+    message.content = truncate(message.text, limit)
     updates: dict[str, Any] = {}
     if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
@@ -57,9 +59,9 @@ async def run_tool(
     return message, updates
 
 
-def _describe_failure(error: Exception, judged: Judged) -> str:
+def _describe_failure(error: Exception, judged: Judged, limit: int) -> str:
     """What the model is told; the text of an exception that is not ours is data."""
-    text = truncate(describe_error(error))
+    text = truncate(describe_error(error), limit)
     source, id = _name_source(judged), get_call_id(judged.call)
     if isinstance(error, ToolFailedError) and error.data:
         return f"{text}\n{mark_as_data(truncate(error.data), source, id)}"
@@ -77,15 +79,15 @@ def _name_source(judged: Judged) -> str:
     return " ".join([spec.name, *(str(value) for value in given if value is not None)])
 
 
-def truncate(text: str) -> str:
+def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
     """Bound a result, and write out what a provider refuses or a terminal would act on.
 
     A file may have any length, and its name any bytes.
     """
     text = text.encode("utf-8", "backslashreplace").decode()
-    given = text[:MAX_RESULT_CHARACTERS]
+    given = text[:limit]
     shown = make_readable(given)
-    lines = [shown[:MAX_RESULT_CHARACTERS]]
+    lines = [shown[:limit]]
     if left_out := len(text) - len(given) + len(shown) - len(lines[0]):
         lines.append(f"[{left_out} more characters left out]")
     if shown != given:

@@ -19,6 +19,8 @@ class Input(TypedDict, total=False):
     approvals: Literal["manual", "auto"]
     forget: list[str]
     """Ids in ``remembered``, or ``all``."""
+    compact: bool
+    """Whether to replace the history by a summary, as soon as no question is open."""
 
 
 class Remembered(TypedDict):
@@ -51,6 +53,8 @@ class ModeChange(TypedDict):
     decided_by: Literal["human", "host", "nobody"]
     """``nobody`` where the mode no longer exists."""
     when: str
+    written: NotRequired[list[str]]
+    """Files changed in ``source``, if any were."""
 
 
 class Switch(TypedDict):
@@ -125,8 +129,11 @@ class State(TypedDict, total=False):
     forget: list[str]
     written: list[str]
     """Files changed since the thread came to this mode; the next mode is told."""
+    compact: bool
+    compact_from: int | None
+    """How many messages there must be before they are summarized again; None: not in this turn."""
     notices: list[str]
-    """What a person should know about the modes, as of the turn's start."""
+    """What a person should know, as of this turn."""
     usage: Annotated[Usage, add_usage]
     """Tokens, in this turn and in all."""
 

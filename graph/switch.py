@@ -43,12 +43,12 @@ def switch_node(deps: AgentDeps) -> Node:
         message = ToolMessage(
             f"{switch['reply']}\nSwitched from {names[0]} to {names[1]} mode; your role is now "
             f"that of {names[1]} mode. {describe_switch(deps, *modes)}"
-            + _describe_handover(names[0], state.get("written", []), state.get("todos", [])),
+            + describe_handover(names[0], state.get("written", []), state.get("todos", [])),
             tool_call_id=get_call_id(switch["call"]),
             name=switch["call"]["name"],
         )
         update = {
-            **change_mode(before.mode, now.mode, switch["reason"], "human"),
+            **change_mode(state, before.mode, now.mode, switch["reason"], "human"),
             "phase": now.phase.value,
             "switch": None,
             "messages": [message],
@@ -60,8 +60,8 @@ def switch_node(deps: AgentDeps) -> Node:
     return switch_mode
 
 
-def _describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo]) -> str:
-    """The files written in the mode that is left (a plan, say), and the todo list."""
+def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo] = ()) -> str:
+    """The files written in a mode (a plan, say), and the todo list, each line begun by a break."""
     lines = []
     if written:
         more = len(written) - MAX_NAMED

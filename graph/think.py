@@ -7,11 +7,13 @@ from langchain_core.runnables import RunnableConfig
 from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, digest_question, judge_all, plan_batches
 from graph.briefing import find_news
+from graph.compact import is_due, may_compact
 from graph.deps import AgentDeps
 from graph.models.bound_model import call_model
 from graph.models.usage import count_answer
 from graph.routing import Node, reconcile_mode
 from graph.state import Asked, State
+from modes.errors import TooLongError
 from modes.machine import Event
 
 
@@ -25,9 +27,17 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
             await deps.started_calls.background.end(thread, unless=deps.environment_digest(slug))
         bound = deps.bound_model(slug)
         now, update = reconcile_mode(deps, state)
+        compacting = {"phase": deps.machine.send(now, Event.COMPACT).phase.value}
+        if is_due(deps, slug, state):
+            return update | compacting
         news = await find_news(deps, slug, state)
         instructions = [*state.get("instructions", []), *news]
-        message = await call_model(bound, state["messages"], config, instructions)
+        try:
+            message = await call_model(bound, state["messages"], config, instructions)
+        except TooLongError:
+            if not may_compact(state):
+                raise
+            return update | compacting
         update |= {"messages": [message], "instructions": news}
         window = deps.models.window(deps.catalog[slug])
         update["usage"] = count_answer(message, bound.name, window)

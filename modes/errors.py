@@ -12,6 +12,7 @@
         ├── UnknownModeError       a slug that is not in the catalog
         ├── InvalidInputError      a run's input, or a decision, that does not fit
         └── ProviderError          the model's provider failed
+            └── TooLongError         ... because it cannot read that much
 
 A programmer's mistake stays a plain Python exception. Messages quote values with ``!r`` and say
 what to do.
@@ -97,3 +98,7 @@ class InvalidInputError(UserError):
 
 class ProviderError(UserError):
     """The model's provider failed; the text says what it answered."""
+
+
+class TooLongError(ProviderError):
+    """The conversation is longer than the model reads, and nothing of an answer has come."""

@@ -28,6 +28,7 @@ class Phase(StrEnum):
     REVIEWING = "reviewing"
     ACTING = "acting"
     SWITCHING = "switching"
+    COMPACTING = "compacting"
 
 
 class Event(StrEnum):
@@ -46,7 +47,11 @@ class Event(StrEnum):
     ACTED = "acted"
     """Every call of the message has run."""
     COMPLETE = "complete"
-    """The model says that the task is done."""
+    """The task is done: the model says so, or it was but to compact the history."""
+    COMPACT = "compact"
+    """The history is too long to go on with, or a person wants it shorter."""
+    COMPACTED = "compacted"
+    """It has been replaced by a summary, or cannot be; the turn goes on."""
     SWITCH = "switch"
     """Only a switch that a person approved is left to do."""
     SWITCH_MODE = "switch_mode"
@@ -77,9 +82,18 @@ _PHASE_EDGES = (
     (Phase.ACTING, Event.SWITCH, Phase.SWITCHING),
     (Phase.ACTING, Event.COMPLETE, Phase.IDLE),
     (Phase.SWITCHING, Event.SWITCH_MODE, Phase.THINKING),
+    (Phase.IDLE, Event.COMPACT, Phase.COMPACTING),
+    (Phase.THINKING, Event.COMPACT, Phase.COMPACTING),
+    (Phase.COMPACTING, Event.COMPACTED, Phase.THINKING),
+    (Phase.COMPACTING, Event.COMPLETE, Phase.IDLE),
 )
 
-_NODES = {Phase.REVIEWING: "review", Phase.ACTING: "act", Phase.SWITCHING: "switch_mode"}
+_NODES = {
+    Phase.REVIEWING: "review",
+    Phase.ACTING: "act",
+    Phase.SWITCHING: "switch_mode",
+    Phase.COMPACTING: "compact_history",
+}
 
 
 class Machine:

@@ -1,8 +1,9 @@
 """What the model is told: ``_base.md``, ``_mode.md``, and one Markdown file per mode.
 
 ``_base.md`` is the system prompt, the same in every mode; ``_mode.md`` is the frame of a mode's
-own words. Both are Jinja2 templates. A mode's file says how to work in that mode. What a tool does
-stands in the tool's docstring, never here. Imports nothing of ours.
+own words. Both are Jinja2 templates. ``_summary.md`` asks for a summary of the conversation. A
+mode's file says how to work in that mode. What a tool does stands in the tool's docstring, never
+here. Imports nothing of ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,11 @@ def render_system_prompt(modes: Mapping[str, str], rules: str = "") -> str:
     """
     lines = {slug: " ".join(when.split()) for slug, when in modes.items()}
     return _environment().get_template("_base.md").render(modes=lines, rules=rules)
+
+
+def render_summary_request() -> str:
+    """What the model is told to do once the conversation is to be summarized."""
+    return _environment().get_template("_summary.md").render()
 
 
 def render_mode_words(  # noqa: PLR0913  # what the template has

@@ -11,7 +11,7 @@ from acp import image_block, schema, text_block, tool_content
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from doors.editor.files import Folder
-from doors.editor.options import Options
+from doors.editor.options import COMPACT, Options
 from graph.messages.untrusted import mark_as_data, remove_marks
 from modes.errors import InvalidInputError
 from modes.plain_text import escape_invisible, make_readable, to_one_line
@@ -32,26 +32,29 @@ _DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Prompt:
-    """A user's message; at least one of the two is there."""
+    """A user's message; it holds at least one of the three."""
 
     mode: str | None
     """The mode of a slash command that the message begins with."""
     content: Content
+    compacts: bool = False
+    """Whether the slash command is ``/compact``."""
 
     @classmethod
     def parse(cls, blocks: Sequence[PromptBlock], options: Options, folder: Folder) -> Self:
         """Raises ``InvalidInputError`` for an empty message and for what no model accepts."""
-        mode = None
+        name = None
         first = blocks[0] if blocks else None
         if isinstance(first, schema.TextContentBlock) and (
             command := options.parse_command(first.text)
         ):
-            mode, rest = command
+            name, rest = command
             blocks = [*([text_block(rest)] if rest else []), *blocks[1:]]
         content = _parse_content(blocks, folder)
-        if mode is None and not content:
+        if name is None and not content:
             raise InvalidInputError("the message is empty; say something, or attach text")
-        return cls(mode, content)
+        compacts = name == COMPACT and not options.has_mode(COMPACT)
+        return cls(None if compacts else name, content, compacts)
 
     @property
     def title(self) -> str:

@@ -113,6 +113,8 @@ class GraphRun:
             case "tasks", {"name": "act", "input": {"planned": planned}}:
                 if planned["denied"] is None:
                     await updates.begin_call(deps, planned)
+            case "tasks", {"name": "compact_history", "input": _}:
+                await updates.say("> The conversation is being summarized.\n\n")
             case "updates", dict():
                 for node, update in part.items():
                     await updates.show_update(deps, node, update or {})

@@ -16,6 +16,8 @@ APPROVALS = {
     Approvals.AUTO: ("Auto-accept", "Edits, and commands in the sandbox, run unasked."),
 }
 
+COMPACT = "compact"
+"""The slash command that asks for a summary; a mode of this name comes first."""
 _COMMAND = re.compile(r"\s*/(\S+)[^\S\n]*\n?")
 Modes = tuple[tuple[str, str, str], ...]
 """Slug, name and description of each mode."""
@@ -84,9 +86,9 @@ class Options:
         ]
 
     def commands(self) -> list[schema.AvailableCommand]:
-        """The slash commands: one for each mode."""
+        """The slash commands: one for each mode, and ``/compact``."""
         hint = schema.UnstructuredCommandInput(hint="what to do there (or nothing, to switch only)")
-        return [
+        commands = [
             schema.AvailableCommand(
                 name=slug,
                 description=f"Switch to {name} mode. {text}".strip(),
@@ -94,11 +96,19 @@ class Options:
             )
             for slug, name, text in self.modes
         ]
+        if not self.has_mode(COMPACT):
+            words = "Replace the earlier messages of the conversation by a summary"
+            commands.append(schema.AvailableCommand(name=COMPACT, description=words))
+        return commands
+
+    def has_mode(self, slug: str) -> bool:
+        """Whether there is a mode of this name."""
+        return slug in [one for one, _, _ in self.modes]
 
     def parse_command(self, text: str) -> tuple[str, str] | None:
-        """The mode of a slash command and the text behind it; None for any other text."""
+        """The name of a slash command and the text behind it; None for any other text."""
         found = _COMMAND.match(text)
-        if found is None or found[1] not in [slug for slug, _, _ in self.modes]:
+        if found is None or not (found[1] == COMPACT or self.has_mode(found[1])):
             return None
         return found[1], text[found.end() :]
 

@@ -97,7 +97,8 @@ class PromptTurn:
             )
         if prompt.mode is not None:
             await config.choose("mode", prompt.mode)
-        await config.change(title=config.record.title or prompt.title)
+        if prompt.content:
+            await config.change(title=config.record.title or prompt.title)
         await self._updates.send(
             SessionInfoUpdate(
                 session_update="session_info_update",
@@ -111,10 +112,15 @@ class PromptTurn:
         question = await config.open_question()
         if prompt is None:
             return "end_turn" if question is None else await self.graph_run.run(None, question)
-        if question is not None and (answer := _answer_in_chat(question, prompt.content)):
+        given: Any = {**config.pending}
+        if prompt.compacts:
+            given["compact"] = True
+        elif question is not None and (answer := _answer_in_chat(question, prompt.content)):
             return await self.graph_run.run(answer)
-        await config.drop_open_question()
-        given: Any = {"messages": [HumanMessage(prompt.content)], **config.pending}
+        if prompt.content:
+            given["messages"] = [HumanMessage(prompt.content)]
+        if prompt.content or question is None:  # else it is asked again
+            await config.drop_open_question()
         return await self.graph_run.run(cast(Input, given))
 
     async def _clean_up(self) -> None:

@@ -97,7 +97,7 @@ class Session:
         Raises ``UserError`` for a message that is refused.
         """
         prompt = Prompt.parse(blocks, self._config.options, self._updates.folder)
-        if not prompt.content:  # a slash command alone is a choice like any other
+        if prompt.mode and not prompt.content:  # a slash command alone is a choice like any other
             options = await self.choose("mode", prompt.mode)
             await self._updates.say(f"{options.mode_name} mode.")
             return "end_turn"

@@ -39,7 +39,8 @@ from modes.plain_text import to_one_line
 OUTPUT_SECONDS = 0.2
 """The least time between two updates of what a command prints."""
 MAX_OUTPUT = 20_000
-REPAIRING = ("intake", "review")
+COMPACTING = "compact_history"
+REPAIRING = ("intake", "review", COMPACTING)
 """Nodes that rewrite the history, whose answers have been shown before."""
 STOPPED = "Stopped."
 STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or in part."
@@ -76,7 +77,7 @@ class SessionUpdates:
         await self.send(update_agent_message_text(text))
 
     async def show_notice(self, text: str) -> None:
-        """Show what a person should know about the modes, once."""
+        """Show what a person should know, once."""
         if text not in self._notices:
             self._notices.add(text)
             await self.say(f"> Notice: {text}\n\n")
@@ -115,6 +116,10 @@ class SessionUpdates:
         """Show what a node has changed, from the stream ``updates``."""
         messages = update.get("messages") or []
         messages = messages.value if isinstance(messages, Overwrite) else messages
+        if node == COMPACTING:
+            self._notices.discard(update["notices"][-1])  # it may fail twice for one reason
+            if messages:
+                await self.say(f"{messages[0].text}\n\n")
         for message in messages:
             if isinstance(message, AIMessage) and node not in REPAIRING:
                 await self._show_answer(deps, message)

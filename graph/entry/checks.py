@@ -72,6 +72,8 @@ _EMPTY: dict[str, Any] = {
     "switch": None,
     "asked": None,
     "usage": {},
+    "compact": False,
+    "compact_from": 0,
 }
 """What replaces a value that does not fit, where that is no empty list."""
 _SET_ANEW = ("mode", "first_mode")
@@ -85,6 +87,7 @@ def build_input_check(catalog: Catalog) -> Check:
         "mode": _mode_check(catalog),
         "approvals": _check_approvals,
         "forget": _check_ids,
+        "compact": _CHECKS["compact"],
     }
 
     def check(given: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ __all__ = (  # the public modules
     "normal_form",
     "provider_form",
     "repair",
+    "shortening",
     "thinking",
     "untrusted",
 )

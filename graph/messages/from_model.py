@@ -42,6 +42,8 @@ _FINISHED = re.compile(
 )
 _TRUNCATED = re.compile(r"length|max_|incomplete|context_window", re.I)
 _DECLINED = re.compile(r"refusal|content_filter|safety", re.I)
+_REFUSAL = "is_refusal"
+"""A key in the metadata of an answer."""
 
 
 def check_answer(
@@ -77,6 +79,12 @@ def check_answer(
     return normalize(checked, taken)
 
 
+def is_complete(answer: AIMessage) -> bool:
+    """Whether a checked answer is all that the model had to say, and no refusal."""
+    metadata = answer.response_metadata
+    return not metadata.get(_REFUSAL) and _TRUNCATED.search(_stop_reason(answer)) is None
+
+
 def _reread_calls(answer: AIMessage, chunks: Sequence[AIMessageChunk]) -> AIMessage:
     """The answer with its calls read from the chunks, strictly.
 
@@ -109,7 +117,9 @@ def _check_end(answer: AIMessage, *, may_be_empty: bool) -> AIMessage:
         raise ProviderError(BROKE_OFF)
     refusal = answer.additional_kwargs.get("refusal") or _refusal(answer)
     if refusal or _DECLINED.search(reason):
-        return _with_text(answer, refusal or answer.text or REFUSED)
+        said = _with_text(answer, refusal or answer.text or REFUSED)
+        said.response_metadata = {**said.response_metadata, _REFUSAL: True}
+        return said
     is_truncated = _TRUNCATED.search(reason) is not None
     calls: list[AnyCall] = [*answer.tool_calls, *answer.invalid_tool_calls]
     if not calls and not answer.text.strip():

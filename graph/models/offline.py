@@ -30,6 +30,7 @@ from graph.messages.instructions import remove_instructions
 from graph.messages.repair import VOID
 from graph.messages.untrusted import remove_marks
 from graph.models.offline_commands import HELP, Call, Step, parse
+from prompts import render_summary_request
 
 MAX_RESULT = 200
 """Characters of a tool's result in the report."""
@@ -101,6 +102,8 @@ def _respond(messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> AIMe
 def respond(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessage:
     """The next message of the conversation; ``tools`` are the names of those bound."""
     start = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=None)
+    if start is not None and messages[start].text.endswith(render_summary_request()):
+        return _build_message(messages, _retell(messages[:start]), [])
     steps = parse(messages[start].text) if start is not None else []
     if start is None or not steps:
         return _build_message(messages, HELP, [])
@@ -191,6 +194,12 @@ def _summarize(result: ToolMessage) -> str:
     text = " ".join(remove_marks(result.text).split())
     text = text if len(text) <= MAX_RESULT else f"{text[:MAX_RESULT]}..."
     return f"refused: {text}" if result.status == "error" else text
+
+
+def _retell(messages: Sequence[BaseMessage]) -> str:
+    """All that this model knows of a summary."""
+    said = [" ".join(one.text.split()) for one in messages if isinstance(one, HumanMessage)]
+    return "\n".join(["The user said:", *(f"- {text[:MAX_RESULT]}" for text in said[-20:])])
 
 
 def _build_message(messages: Sequence[BaseMessage], text: str, calls: Sequence[Call]) -> AIMessage:

@@ -21,7 +21,7 @@ from graph.messages.normal_form import explain_bad_json, mark_broken
 from graph.messages.repair import BROKE_OFF
 from graph.models.providers import PROVIDERS
 from graph.models.secrets import find_secrets, mask_secrets
-from modes.errors import ModeshiftError, ProviderError, describe_error
+from modes.errors import ModeshiftError, ProviderError, TooLongError, describe_error
 from modes.plain_text import to_one_line
 
 TRIES = 3
@@ -123,7 +123,8 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
     said = to_one_line(mask_secrets(_said(error), find_secrets()), MAX_DETAIL)
     advice = _advice(error, model, has_begun=has_begun)
     times = f" (tried {tries} times)" if tries > 1 else ""
-    return ProviderError(f"the model {model!r} did not answer{times}: {advice}{said}")
+    kind = TooLongError if _is_too_long(error) and not has_begun else ProviderError
+    return kind(f"the model {model!r} did not answer{times}: {advice}{said}")
 
 
 def _advice(error: Exception, model: str, *, has_begun: bool) -> str:

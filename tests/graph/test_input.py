@@ -66,6 +66,8 @@ BAD_INPUT: list[tuple[dict[str, Any], list[str]]] = [
     ({"forget": 5}, ["forget must be", "not 5"]),
     ({"forget": [5]}, ["not [5]"]),
     ({"forget": {"id": "x"}}, ["not {'id': 'x'}"]),
+    ({"compact": 1}, ["compact 1 does not fit"]),
+    ({"compact_from": 0}, ["unknown key 'compact_from'"]),
 ]
 
 
@@ -145,6 +147,8 @@ MALFORMED: dict[str, list[Any]] = {
     "remembered": [5, [{}]],
     "plan": [[5], [[{}]]],
     "forget": [5],
+    "compact": ["yes"],
+    "compact_from": ["x"],
     "mode_changes": [5, [{"target": "code"}]],
     "switch": [{}],
     "todos": [[5], [{"a": "b"}]],

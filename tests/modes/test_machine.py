@@ -28,6 +28,10 @@ LEGAL = {
     (Phase.ACTING, Event.SWITCH): Phase.SWITCHING,
     (Phase.ACTING, Event.COMPLETE): Phase.IDLE,
     (Phase.SWITCHING, Event.SWITCH_MODE): Phase.THINKING,
+    (Phase.IDLE, Event.COMPACT): Phase.COMPACTING,
+    (Phase.THINKING, Event.COMPACT): Phase.COMPACTING,
+    (Phase.COMPACTING, Event.COMPACTED): Phase.THINKING,
+    (Phase.COMPACTING, Event.COMPLETE): Phase.IDLE,
 }
 
 
@@ -90,7 +94,7 @@ def test_slugs_that_are_names_of_something_else() -> None:
     taken = {slug: f"mode_{slug}" for slug in ("review", "act", "plan")}
     assert nodes == {slug: slug for slug in slugs} | taken
     of_phases = [machine.node(Configuration("idle", phase)) for phase in Phase]
-    assert of_phases == [None, "idle", "review", "act", "switch_mode"]
+    assert of_phases == [None, "idle", "review", "act", "switch_mode", "compact_history"]
 
 
 def test_threads_may_share_it(machine: Machine) -> None:

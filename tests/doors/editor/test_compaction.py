@@ -1,0 +1,49 @@
+"""``/compact``: the conversation gives way to a summary, and the editor is shown what happened."""
+
+from pathlib import Path
+
+import pytest
+
+from graph.compact import HEADER
+from tests.doors.editor.editor import Editor
+from tests.doors.editor.model import CLAUDE, GPT
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+BEGUN = "> The conversation is being summarized."
+DONE = "> Notice: A summary is in the place of the conversation's earlier messages: about"
+FAILED = "> Notice: The conversation could not be summarized and stays as it is: "
+
+
+async def test_it_is_shown_what_has_happened(editor: Editor, workspace: Path) -> None:
+    talk = await editor.talk(workspace, model=CLAUDE)
+    for times in (1, 2):
+        assert await talk.say("/compact") == "end_turn"
+        assert talk.said.count(f"{FAILED}there is nothing to summarize yet\n") == times
+    await talk.say("hello " * 1000)
+    await talk.say("hello")
+    fills = len(talk.of("usage_update"))
+    before = talk.said
+    assert await talk.say("  /compact\n") == "end_turn"
+    shown = talk.said.removeprefix(before).split("\n\n")
+    assert shown[:3] == [BEGUN, HEADER, "Here I am."]
+    assert shown[3].startswith(DONE)
+    assert len(talk.of("usage_update")) == fills, "how full it is now, the next answer says"
+    await talk.say("/compact think")
+    assert talk.said.endswith("Done.")
+    again = await talk.replayed()
+    assert again.said == f"{HEADER}\n\nHere I am.Done."
+    assert [one.content.text for one in again.of("user_message_chunk")] == ["think"]
+
+
+async def test_an_open_question_is_asked_again_and_comes_first(
+    editor: Editor, workspace: Path
+) -> None:
+    talk = await editor.talk(workspace, model=GPT)
+    await talk.say("hello " * 1000)
+    await talk.say("open question")
+    assert await talk.say("/compact") == "end_turn"
+    assert talk.said.count("Which colour?") == 2
+    assert BEGUN not in talk.said
+    await talk.say("Red")
+    assert talk.said.count(HEADER) == 1
+    assert talk.said.endswith("It says: Red")
