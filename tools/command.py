@@ -30,7 +30,7 @@ def command_tools(deps: ToolDeps) -> list[Tool]:
         cwd: str | None = None,
         background: bool | None = None,
     ) -> str:
-        """Run a shell command; output comes with the exit code.
+        """Run a shell command; output comes with the exit code. Other tools read and edit files.
 
         Args:
             command: The command line, for /bin/sh.
