@@ -154,6 +154,15 @@ async def test_a_long_turn(client: LangGraphClient) -> None:
     await thread.say("\n".join(["search nothing"] * 60))
     assert thread.error is None
     assert len(thread.nodes) == 122
+    await thread.run(input={"compact": True})
+    assert thread.nodes == ["intake", "compact_history"]
+    state, *earlier = await client.threads.get_history(thread.id, limit=3)
+    first, *_, last = state["values"]["messages"]
+    assert "The user said:\n- search nothing search" in first["content"]
+    assert "tokens instead of" in state["values"]["notices"][0]
+    for one in earlier:
+        assert len(one["values"]["messages"]) == 122
+        assert one["values"]["messages"][-1] == last
 
 
 async def test_threads_run_side_by_side(client: LangGraphClient) -> None:
@@ -175,7 +184,8 @@ async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> N
     nodes = {node["id"] for node in drawn["nodes"]}
     assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
     schemas: Any = await client.assistants.get_schemas(agent["assistant_id"])
-    assert set(schemas["input_schema"]["properties"]) == {"messages", "mode", "approvals", "forget"}
+    keys = {"messages", "mode", "approvals", "forget", "compact"}
+    assert set(schemas["input_schema"]["properties"]) == keys
 
 
 def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:
