@@ -17,8 +17,16 @@ from doors.editor.store import Record, Sessions
 from doors.editor.transport import INVALID_PARAMS
 from graph.configuration.cache import AgentCache
 from modes.errors import InvalidInputError, UserError
+from modes.plain_text import to_one_line
 
 NOT_FOUND = -32002
+Servers = (
+    Sequence[
+        schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
+    ]
+    | None
+)
+"""The MCP servers that the editor configured."""
 
 
 class EditorAgent:
@@ -59,26 +67,30 @@ class EditorAgent:
             auth_methods=[],
         )
 
-    async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
+    async def new_session(
+        self, cwd: str, mcp_servers: Servers = None, **_: Any
+    ) -> schema.NewSessionResponse:
         """Begin a session in the folder ``cwd``."""
         with _refuse_user_errors():
             session = self._create(Record(str(uuid4()), str(_resolve_folder(cwd))))
-            await session.open(Path(cwd))
+            await session.open(Path(cwd), _get_names(mcp_servers))
             await session.store()
         self._sessions[session.id] = session
         return schema.NewSessionResponse(session_id=session.id, **session.describe())
 
-    async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+    ) -> schema.LoadSessionResponse:
         """Reopen a session and send its history."""
-        session = await self._reopen(cwd, session_id)
+        session = await self._reopen(cwd, session_id, mcp_servers)
         await session.replay()
         return schema.LoadSessionResponse(**session.describe())
 
     async def resume_session(
-        self, cwd: str, session_id: str, **_: Any
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
     ) -> schema.ResumeSessionResponse:
         """Reopen a session whose history the client has."""
-        session = await self._reopen(cwd, session_id)
+        session = await self._reopen(cwd, session_id, mcp_servers)
         return schema.ResumeSessionResponse(**session.describe())
 
     async def list_sessions(
@@ -139,7 +151,7 @@ class EditorAgent:
     def _create(self, record: Record) -> Session:
         return Session(self._client, record, self._agents, self._store, self._files)
 
-    async def _reopen(self, cwd: str, session_id: str) -> Session:
+    async def _reopen(self, cwd: str, session_id: str, mcp_servers: Servers) -> Session:
         with _refuse_user_errors():
             folder = _resolve_folder(cwd)
             session = self._sessions.get(session_id)
@@ -153,7 +165,7 @@ class EditorAgent:
                     f"the session belongs to the folder {str(session.cwd)!r}, not to {cwd!r}"
                 )
             session = self._sessions.setdefault(session_id, session)
-            await session.open(Path(cwd))
+            await session.open(Path(cwd), _get_names(mcp_servers))
         return session
 
     def _find(self, session_id: str) -> Session:
@@ -172,6 +184,10 @@ def _refuse_user_errors() -> Iterator[None]:
         yield
     except UserError as error:
         raise RequestError(INVALID_PARAMS, str(error)) from error
+
+
+def _get_names(servers: Servers) -> list[str]:
+    return [to_one_line(str(server.name)) for server in servers or ()]
 
 
 def _resolve_folder(cwd: str) -> Path:

@@ -48,10 +48,15 @@ class Session:
         self._turns: dict[asyncio.Task[StopReason], PromptTurn] = {}
         """The turns that are running or waiting."""
         self._follow_up: asyncio.Task[None] | None = None
+        self._servers: Sequence[str] = ()
 
-    async def open(self, folder: Path) -> None:
-        """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``."""
+    async def open(self, folder: Path, servers: Sequence[str] = ()) -> None:
+        """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``.
+
+        ``servers`` are the names of the MCP servers that the editor configured.
+        """
         self._updates.folder = Folder(self.cwd, folder)
+        self._servers = servers
         await self._config.refresh()
         self.is_open = True
 
@@ -70,6 +75,9 @@ class Session:
 
     async def _begin(self) -> None:
         await self._config.show()
+        if self._servers:
+            names = ", ".join(map(repr, self._servers))
+            await self._updates.say(f"MCP servers are not started by this agent yet: {names}.")
         await self._ask_again()
 
     async def _ask_again(self) -> None:

@@ -88,8 +88,7 @@ def prepare(message: Any) -> dict[str, Any] | None:
     """The message without what would mislead the SDK; None for one to ignore.
 
     The SDK spreads ``_meta`` over the checked parameters, by name. In a response it looks for a
-    result first, also beside an error. It leaves out of lists what it cannot parse, MCP servers
-    for example. Raises ``RequestError`` for what is refused.
+    result first, also beside an error. Raises ``RequestError`` for what is refused.
     """
     if not isinstance(message, dict):
         raise RequestError(INVALID_REQUEST, "a message must be an object")
@@ -111,11 +110,6 @@ def prepare(message: Any) -> dict[str, Any] | None:
 
 
 def _find_unsupported(params: dict[str, Any]) -> str | None:
-    if servers := params.get("mcpServers") or params.get("mcp_servers"):
-        given = [*servers] if isinstance(servers, list | dict) else [servers]
-        names = [one.get("name") if isinstance(one, dict) else one for one in given]
-        shown = to_one_line(", ".join(map(repr, names)))
-        return f"MCP servers are not supported yet ({shown}); open the session without them"
     if params.get("additionalDirectories") or params.get("additional_directories"):
         return "additional directories are not supported; cwd is the workspace"
     return None

@@ -284,20 +284,28 @@ async def test_a_session_that_does_not_exist_is_not_found(
         await elsewhere.say("hello")
 
 
-async def test_mcp_servers_and_other_folders_are_refused(editor: Editor, workspace: Path) -> None:
-    server = schema.McpServerStdio(name="files", command="/bin/false", args=[], env=[])
-    talk = await editor.talk(workspace)
-    open_, load = editor.agent.new_session, editor.agent.load_session
-    cwd = str(workspace)
-    asked: list[tuple[Any, str]] = [
-        (open_(cwd=cwd, mcp_servers=[server]), "not supported yet .*'files'"),
-        (load(cwd=cwd, session_id=talk.id, mcp_servers=[server]), "not supported yet"),
-        (open_(cwd=cwd, mcp_servers=[], additional_directories=["/"]), "additional directories"),
-    ]
-    for asking, problem in asked:
-        with pytest.raises(RequestError, match=problem) as refused:
-            await asking
-        assert refused.value.code == -32602
+async def test_a_session_opens_without_the_mcp_servers_of_the_editor(
+    editor: Editor, workspace: Path
+) -> None:
+    """Zed sends all that are configured to every agent."""
+    started = workspace / "started"
+    server = schema.McpServerStdio(
+        name="files", command="/usr/bin/touch", args=[str(started)], env=[]
+    )
+    opened = await editor.agent.new_session(cwd=str(workspace), mcp_servers=[server])
+    talk = Talk(editor, opened.session_id, workspace, None)
+    await talk.say("hello")
+    assert "MCP servers are not started by this agent yet: 'files'." in str(editor.updates)
+    assert not started.exists()
+
+
+async def test_other_folders_are_refused(editor: Editor, workspace: Path) -> None:
+    opening = editor.agent.new_session(
+        cwd=str(workspace), mcp_servers=[], additional_directories=["/"]
+    )
+    with pytest.raises(RequestError, match="additional directories") as refused:
+        await opening
+    assert refused.value.code == -32602
 
 
 async def test_a_mode_without_its_model_cannot_be_chosen(place: UserFolders) -> None:

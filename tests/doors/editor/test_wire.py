@@ -80,8 +80,6 @@ async def test_the_version_is_one(process: AgentProcess) -> None:
         (b'{"id": 3, "method": "no/such"}', -32601),
         (b'{"id": 3, "method": "$/sparkle"}', -32601),
         (b'{"id": 3, "method": "session/prompt", "params": {}}', -32602),
-        (b'{"id": 3, "method": "session/new", "params": {"cwd": "/", "mcpServers": [{}]}}', -32602),
-        (b'{"id": 3, "method": "session/load", "params": {"cwd": "/", "mcpServers": [4]}}', -32602),
         (b'{"id": 3, "method": "session/resume", "params": {"mcp_servers": 4}}', -32602),
     ],
 )
