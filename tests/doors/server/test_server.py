@@ -156,7 +156,8 @@ async def test_a_long_turn(client: LangGraphClient) -> None:
     assert len(thread.nodes) == 122
     await thread.run(input={"compact": True})
     assert thread.nodes == ["intake", "compact_history"]
-    state, *earlier = await client.threads.get_history(thread.id, limit=3)
+    history: list[Any] = list(await client.threads.get_history(thread.id, limit=3))
+    state, *earlier = history
     first, *_, last = state["values"]["messages"]
     assert "The user said:\n- search nothing search" in first["content"]
     assert "tokens instead of" in state["values"]["notices"][0]
