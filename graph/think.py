@@ -27,9 +27,8 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
             await deps.started_calls.background.end(thread, unless=deps.environment_digest(slug))
         bound = deps.bound_model(slug)
         now, update = reconcile_mode(deps, state)
-        compacting = {"phase": deps.machine.send(now, Event.COMPACT).phase.value}
         if is_due(deps, slug, state):
-            return update | compacting
+            return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}
         news = await find_news(deps, slug, state)
         instructions = [*state.get("instructions", []), *news]
         try:
@@ -37,7 +36,7 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
         except TooLongError:
             if not may_compact(state):
                 raise
-            return update | compacting
+            return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}
         update |= {"messages": [message], "instructions": news}
         window = deps.models.window(deps.catalog[slug])
         update["usage"] = count_answer(message, bound.name, window)
