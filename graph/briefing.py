@@ -22,16 +22,13 @@ async def find_news(deps: AgentDeps, slug: str, state: State) -> list[Instructio
     """The instruction to add for the mode ``slug``; none if the model knows all of it."""
     messages = state["messages"]
     told = list_in_place(messages, state.get("instructions", []))
-    known = told[-1] if told else None
     words = deps.mode_words(slug)
     digest = sha256(words.encode()).hexdigest()[:16]
-    parts = []
-    if known is None or (known["mode"], known["words"]) != (slug, digest):
-        parts.append(words)
-    environment = known["environment"] if known else ""
-    if known is None or isinstance(messages[-1], HumanMessage):
+    parts = [] if _has_words(told, words, slug, digest) else [words]
+    environment = known = _find_environment(told)
+    if not told or isinstance(messages[-1], HumanMessage):
         environment = await deps.describe_environment()
-        if environment and (known is None or known["environment"] != environment):
+        if environment and environment != known:
             parts.append(f"# Where you work{' now' if known else ''}\n\n{environment}")
     todos = _describe_todos(state.get("todos", []))
     if todos and _is_due(todos, messages, told):
@@ -48,6 +45,25 @@ async def find_news(deps: AgentDeps, slug: str, state: State) -> list[Instructio
             environment=environment,
         )
     ]
+
+
+def _has_words(told: Sequence[Instruction], words: str, slug: str, digest: str) -> bool:
+    """Whether the mode's words are still in the history, and no other mode's behind them.
+
+    The message that they stood behind may have been removed, and a later one with less not.
+    """
+    for one in reversed(told):
+        if (one["mode"], one["words"]) != (slug, digest):
+            return False
+        if one["text"].startswith(words):
+            return True
+    return False
+
+
+def _find_environment(told: Sequence[Instruction]) -> str:
+    """The environment as the history has it last; empty if it has none."""
+    given = ((one["environment"], one["text"]) for one in reversed(told))
+    return next((known for known, text in given if known and known in text), "")
 
 
 def _describe_todos(todos: Sequence[Todo]) -> str:

@@ -22,9 +22,8 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
 
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
         thread = str(config["configurable"].get("thread_id", ""))
-        if deps.started_calls.background.has(thread):
-            # What runs on was started under the rights of another mode.
-            await deps.started_calls.background.end(thread, unless=deps.environment_digest(slug))
+        # What was started under the rights of another mode.
+        await deps.started_calls.background.end(thread, unless=deps.environment_digest(slug))
         bound = deps.bound_model(slug)
         now, update = reconcile_mode(deps, state)
         if is_due(deps, slug, state):

@@ -64,11 +64,16 @@ def _interleave(
         waiting += placed.get(message.id, ())
         if not waiting or isinstance(message, AIMessage):
             continue
-        if index + 1 == len(messages) or isinstance(messages[index + 1], AIMessage):
+        if index + 1 == len(messages) or _is_answer(messages[index + 1]):
             for one in waiting:
                 yield build(one, last)
                 last = one
             waiting = []
+
+
+def _is_answer(message: AnyMessage) -> bool:
+    """Whether it is one that is sent: Anthropic's client leaves an empty one out."""
+    return isinstance(message, AIMessage) and bool(message.tool_calls or message.text.strip())
 
 
 def append_instructions(

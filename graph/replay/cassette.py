@@ -5,6 +5,8 @@ Bounded, because a cassette may come from elsewhere. See docs/cassettes.md.
 
 import json
 import re
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from modes.errors import ConfigurationError
 from modes.plain_text import to_one_line
 
 MAX_VALUES = 1_000_000
+MAX_BODY = 50_000_000
+"""Bytes of a body when it is not compressed any more."""
 # libyaml's parser would overflow the stack and crash the process.
 _TOO_DEEP = re.compile(r"(?:[\[{]\s*){50}|(?:-\s+){50}|^ {1000}", re.MULTILINE)
 
@@ -37,7 +41,10 @@ def load_cassette(path: Path) -> tuple[list[Request], list[Response]]:
     """
     try:
         requests, responses, *_ = deserialize(path.read_text(encoding="utf-8"), _Serializer)
-        json.dumps([one.uri for one in requests])  # refuses what is no text
+        # Refuses what is no text.
+        json.dumps([(one.uri, len(one.body_bytes or b"")) for one in requests])
+        for one in responses:
+            _check_unpacked(one["body"]["string"])
         return requests, [decode_response(one) for one in responses]
     except OSError as error:
         raise CassetteError(
@@ -100,6 +107,14 @@ def _check_size(data: Json) -> None:
         elif isinstance(value, list):
             left += value
     raise ValueError(f"it holds more than {MAX_VALUES} values")
+
+
+def _check_unpacked(body: bytes) -> None:
+    """Raise ``ValueError`` if a compressed body would fill the memory."""
+    with suppress(zlib.error):  # it is not compressed
+        unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, MAX_BODY + 1)
+        if len(unpacked) > MAX_BODY:
+            raise ValueError(f"an answer is larger than {MAX_BODY} bytes, unpacked")
 
 
 def _refuse(where: str, why: Exception | str) -> CassetteError:

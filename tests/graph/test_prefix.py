@@ -182,3 +182,16 @@ def test_each_request_begins_with_the_one_before(build: Any, turns: Any) -> None
         asyncio.run(run(model, turns, Path(folder)))
     assert len(model.bodies) >= len(turns)
     check_prefixes(model.bodies)
+
+
+async def test_an_answer_that_somebody_has_emptied(workspace: Path) -> None:
+    """Anthropic's client leaves it out, and then refuses what the model is told before it."""
+    model = anthropic()
+    talk = Conversation(make_agent(workspace, model))
+    await talk.say("One.")
+    answer = (await talk.messages())[-1]
+    await talk.agent.aupdate_state(talk.config, {"messages": [AIMessage("", id=answer.id)]})
+    await talk.say("Two.", mode="code")
+    *_, question, told = model.bodies[-1]["messages"]
+    assert (question["role"], told["role"]) == ("user", "system")
+    assert all(f"You are in {name} mode" in str(told) for name in ("Ask", "Code"))
