@@ -42,7 +42,7 @@ def intake_node(deps: AgentDeps) -> Node:
         now = deps.machine.send(now, Event.RESET)
         if messages and not isinstance(messages[-1], AIMessage):
             now = deps.machine.send(now, Event.START)
-        elif state.get("compact"):
+        if state.get("compact"):
             now = deps.machine.send(now, Event.COMPACT)
         notices += [
             f"{key!r} of this thread held invalid values; they are dropped" for key in dropped
@@ -56,6 +56,7 @@ def intake_node(deps: AgentDeps) -> Node:
             "plan": [],
             "switch": None,
             "refused": [],
+            "compact": False,
             "compact_from": 0,
             "written": state.get("written", []),
             **forgotten,

@@ -98,7 +98,12 @@ class Options:
         ]
         if not self.has_mode(COMPACT):
             words = "Replace the earlier messages of the conversation by a summary"
-            commands.append(schema.AvailableCommand(name=COMPACT, description=words))
+            hint = schema.UnstructuredCommandInput(hint="what to go on with (or nothing)")
+            commands.append(
+                schema.AvailableCommand(
+                    name=COMPACT, description=words, input=schema.AvailableCommandInput(hint)
+                )
+            )
         return commands
 
     def has_mode(self, slug: str) -> bool:

@@ -178,7 +178,7 @@ async def test_on_demand(workspace: Path, monkeypatch: pytest.MonkeyPatch, given
     assert (values["compact"], values["phase"], len(values["notices"])) == (False, "idle", 1)
     assert values["mode"] == ("ask" if host else "code")
     if given == "a message":
-        assert talk.nodes == ["intake", "code", "compact_history", "code"]
+        assert talk.nodes == ["intake", "compact_history", "code"]
         assert said == [f"{HEADER}\n\n{TEXT}", "And now?", "Thanks."]
     else:
         assert talk.nodes[:2] == ["intake", "compact_history"]
@@ -361,6 +361,25 @@ async def test_the_offline_model_retells_what_it_was_told(workspace: Path) -> No
     said = ["The user said:", *["- read long.txt"] * 5, "- hello"]
     assert first.text == "\n".join([f"{HEADER}\n", *said])
     assert len(more) == 2
+
+
+async def test_what_was_cancelled_is_not_done_later(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = Failure("overloaded", retry_after="30")
+    with serving(worker := Worker([*[read()] * 3, say("Read."), say("Hello.")], busy)) as provider:
+        use(provider, monkeypatch, "anthropic")
+        talk = start(CLAUDE, workspace, None)
+        await talk.say("Read it.", mode="code")
+        before = await talk.messages()
+        run = asyncio.create_task(talk.send({"compact": True}))
+        await until(lambda: bool(worker.asked))
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        await talk.say("Hello?")
+        assert [one.text for one in (await talk.messages())[len(before) :]] == ["Hello?", "Hello."]
+    assert len(worker.asked) == 1
 
 
 @pytest.mark.parametrize("stop", ["before", "within", "after"])
