@@ -50,7 +50,7 @@ def is_due(deps: AgentDeps, slug: str, state: State) -> bool:
 
     Raises ``ConfigurationError`` if the window cannot even hold the prompt.
     """
-    window = deps.models.window(deps.catalog[slug])
+    window = deps.bound_model(slug).window
     if window is not None and (size := deps.prompt_size(slug)) > window:
         name = deps.catalog[slug].name
         raise ConfigurationError(
@@ -91,7 +91,7 @@ def compact_node(deps: AgentDeps) -> Node:
         is_turn = bool(messages) and not isinstance(messages[-1], AIMessage)
         after = deps.machine.send(now, Event.COMPACTED if is_turn else Event.COMPLETE)
         update |= {"mode": now.mode, "phase": after.phase.value, "compact": False}
-        size, window = estimate_tokens(messages), deps.models.window(deps.catalog[now.mode])
+        size, window = estimate_tokens(messages), deps.bound_model(now.mode).window
         room = min(window or size, size)
         usage = Usage()
         try:

@@ -116,6 +116,7 @@ class AgentDeps:
             self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING)),
             mode.model or self.models.default,
             self.models.service(mode),
+            self.models.window(mode),
         )
 
     @cached_property

@@ -30,7 +30,7 @@ async def run_tool(
     assert judged.tool is not None
     id = get_call_id(judged.call)
     # Four letters to a token: a quarter of the model's window.
-    limit = min(MAX_RESULT_CHARACTERS, deps.models.window(mode) or MAX_RESULT_CHARACTERS)
+    limit = min(MAX_RESULT_CHARACTERS, deps.bound_model(mode.slug).window or MAX_RESULT_CHARACTERS)
 
     def emit(text: str) -> None:
         write({"type": "tool_output", "tool_call_id": id, "text": text})

@@ -36,9 +36,11 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
             if not may_compact(state):
                 raise
             return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}
-        update |= {"messages": [message], "instructions": news}
-        window = deps.models.window(deps.catalog[slug])
-        update["usage"] = count_answer(message, bound.name, window)
+        update |= {
+            "messages": [message],
+            "usage": count_answer(message, bound.name, bound.window),
+            **({"instructions": news} if news else {}),
+        }
         if not message.tool_calls:
             return update | {"phase": deps.machine.send(now, Event.ANSWER).phase.value}
 

@@ -55,6 +55,8 @@ class BoundModel:
     name: str
     """The model's name, as the user wrote it."""
     service: Service
+    window: int | None = None
+    """The tokens that it reads at most; None if nobody says."""
     time_limit: float = TIME_LIMIT
     first_wait: float = 0.5
     """Seconds before the second try if the provider does not say; twice that before the third."""
