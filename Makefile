@@ -65,7 +65,7 @@ format: $(READY) ## mend layout and imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input with Anthropic's cache against without
+bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's
 	@$(BIN)/python -m benchmarks.steps
 	@$(BIN)/python -m benchmarks.many_modes
 	@$(BIN)/python -m benchmarks.tools

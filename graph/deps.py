@@ -89,7 +89,7 @@ class AgentDeps:
         object.__setattr__(self, "machine", machine)
 
     def bound_model(self, slug: str) -> BoundModel:
-        """The mode's prompt and model; made at its first use, for there may be many modes."""
+        """The mode's model and its tools; made at their first use, for there may be many modes."""
         if slug not in self._bound_models:
             self._bound_models[slug] = self._bind_model(self.catalog[slug])
         return self._bound_models[slug]

@@ -1,4 +1,4 @@
-"""The mode nodes: one model call, with the mode's prompt and exactly its tools."""
+"""The mode nodes: one model call, in the mode's words and with its tools."""
 
 from typing import Any
 

@@ -156,7 +156,7 @@ class Mode(ModeText):
     level: Level = Level.BUILT_IN
     file: str = ""
     how_to_work: str = Field("", exclude=True)
-    """A built-in mode's part of the prompt, from its Markdown file."""
+    """A built-in mode's further words, from its Markdown file."""
     denials: tuple[SourcedPermissions, ...] = ()
     """Rules whose ``deny`` always wins; their ``allow`` and ``ask`` do not count here."""
     defaults: tuple[SourcedPermissions, ...] = ()

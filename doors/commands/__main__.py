@@ -26,7 +26,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "doctor": ("print what is enforced on this machine, what is not, and how to get the rest", {}),
     "modes": (
         "print what each mode may do with each tool, and who says so",
-        {"mode=SLUG": "only this mode", "prompt": "the system prompt of each mode as well"},
+        {
+            "mode=SLUG": "only this mode",
+            "prompt": "also the system prompt and each mode's words",
+        },
     ),
     "trust": (
         "show the modes and rules that a workspace brings, and trust them",

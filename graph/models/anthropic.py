@@ -40,7 +40,7 @@ _ABOUT_WAY = {
         r"|role\W+system|system\W+role|messages[\w.]*role|unknown anthropic-beta",
         re.I,
     ),
-    "allowed_tools": re.compile(r"allowed_tools|tool_choice|developer", re.I),
+    "allowed_tools": re.compile(r"allowed_tools|tool_choice|developer|system message", re.I),
 }
 """How a service refuses one of the ways in ``mode_changes``."""
 

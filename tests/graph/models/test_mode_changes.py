@@ -1,0 +1,92 @@
+"""How a model is told of a change of mode: which way is chosen, and what if it is refused."""
+
+import logging
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from graph.models.loading import Models, load_model
+from graph.models.mode_changes import TOOL_CHANGES_BETA, WAYS, Way, choose_way
+from graph.settings import ROOT
+from tests.graph.models.model_thread import use
+from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.provider.script import call, say
+from tests.provider.server import serving
+
+DOCS = (ROOT / "docs/mode-changes.md").read_text(encoding="utf-8")
+ELSEWHERE = "at `OPENAI_BASE_URL`"
+ROWS = re.findall(r"^\| (.*`\w+:.+`.*) \| `(\w+)` \|", DOCS, re.M)
+CASES = [
+    (model, way, ELSEWHERE in models)
+    for models, way in ROWS
+    for model in re.findall(r"`(\w+:[\w.-]+)`", models)
+]
+
+
+@pytest.mark.parametrize(("model", "way", "is_elsewhere"), CASES)
+def test_the_way_is_as_the_page_says(
+    monkeypatch: pytest.MonkeyPatch, model: str, way: str, *, is_elsewhere: bool
+) -> None:
+    for name in ("ANTHROPIC", "OPENAI", "GOOGLE"):
+        monkeypatch.setenv(f"{name}_API_KEY", "none")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    if is_elsewhere:
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert choose_way(load_model(model)) == way
+
+
+def test_the_page_has_every_way() -> None:
+    assert {way for _, way, _ in CASES} == {*WAYS} == {*get_args(Way)}
+    assert len(CASES) > 10
+
+
+@pytest.mark.parametrize("wanted", get_args(Way))
+def test_no_way_is_taken_that_the_client_has_not(
+    monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    for model, possible in (
+        ("anthropic:claude-fable-5-2", "tool_changes"),
+        ("ollama:qwen3", "none"),
+    ):
+        assert choose_way(load_model(model), wanted) == (
+            wanted if wanted == possible else "rewrite"
+        )
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "unknown"),
+    [
+        ("anthropic:claude-sonnet-5-5", "auto", TOOL_CHANGES_BETA),
+        ("openai:qwen3", "allowed_tools", None),
+        ("openai:deepseek-chat", "allowed_tools", "allowed_tools"),
+    ],
+)
+async def test_a_service_that_refuses_the_way(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    model: str,
+    wanted: str,
+    unknown: str | None,
+) -> None:
+    """It gets each change as all services take it, from then on, and in every thread."""
+    switch = call("switch_mode", mode_slug="code", reason="To write.")
+    script = [switch, call("write_file", path="a", content="b"), say("Done."), say("Hello.")]
+    caplog.set_level(logging.WARNING, "modeshift")
+    with serving(script, unknown=unknown) as provider:
+        use(provider, monkeypatch)
+        agent = make_agent(tmp_path, Models(model, mode_changes=wanted))
+        first, second = Conversation(agent), Conversation(agent)
+        await first.say("Write it.")
+        await first.decide(APPROVE)
+        await first.decide(APPROVE)
+        await second.say("Hello?")
+        assert provider.steps_left == 0
+        assert provider.not_offered == []
+        assert len(provider.requests) == 1 + len(script), "asked once more, the first time"
+    assert (tmp_path / "a").read_text() == "b"
+    (told,) = caplog.messages
+    assert "so each change of mode rewrites the request" in told
