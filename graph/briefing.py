@@ -114,24 +114,26 @@ def drop_stale_thinking(
 ) -> tuple[list[AnyMessage], list[str]]:
     """The history without the thinking that its model would refuse, and what to tell a person.
 
-    That is what stands behind a message that somebody has edited or removed. If it is the prompt
-    or the tools that have changed, none is sent back, which ``call_model`` sees to.
+    If it is the prompt or the tools that have changed, none is sent back, which ``call_model``
+    sees to.
     """
     kept, dropped = drop_unbound_thinking(messages)
     notices = []
     if dropped:
         notices.append(
-            f"an earlier message was changed, so {dropped} of the model's later thoughts no longer "
-            "fit and are left out"
+            f"{dropped} of the model's earlier thoughts are left out: a message before them was "
+            "changed, or they are of another program or an older version of this one"
         )
     bound = deps.bound_model(slug)
-    last = find_last_prefix(kept)
-    if last is not None and bound.service.fields.way != "rewrite":
+    fields = bound.service.fields
+    last = find_last_prefix(kept, bound.origin)
+    if last is not None and fields.way != "rewrite":
         told = list_in_place(kept, state.get("instructions", []))
-        if last != bound.declare(bound.service.fields.way, told)[1]:
+        if last != bound.declare(fields.way, told)[1]:
+            also = "" if fields.thinking == "all" else ", and its earlier thoughts are left out"
             notices.append(
-                "the prompt or the tools have changed since the last answer, so the provider's "
-                "cache starts anew and the model's earlier thoughts are left out"
+                "the model's prompt or tools have changed since its last answer: the provider's "
+                f"cache starts anew{also}"
             )
     for notice in notices:
         log.warning("%s", notice)

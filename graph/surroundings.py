@@ -1,8 +1,8 @@
 """``describe_environment``: where the agent works, as the model is told."""
 
 import asyncio
-import os
 import platform
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -17,6 +17,8 @@ from tools.workspace.workspace import Workspace
 GIT_SECONDS = 3
 _GIT = "git status --porcelain --untracked-files=no"
 _HEAD = "ref: refs/heads/"
+_LONGEST = 1000
+_PLAIN = re.compile(r"[\w.+#/-]{1,100}")
 
 
 async def describe_environment(toolbox: Toolbox) -> str:
@@ -40,16 +42,19 @@ def _describe_sandbox(sandbox: Sandbox | None) -> str:
 
 
 def _read_branch(workspace: Workspace) -> str | None:
-    """From git's own file: starting git could run what a hostile repository names."""
+    """From git's own file: starting git could run what a hostile repository names.
+
+    The file may say anything, and what is said here counts as ours: only a plain name is told.
+    """
     try:
-        # It may be a pipe that nobody writes to.
-        file = os.open(workspace.root / ".git" / "HEAD", os.O_RDONLY | os.O_NONBLOCK)
-        with open(file, "rb") as opened:
-            head = opened.read(1000).decode("utf-8", "replace")
-    except OSError:
+        with workspace.opened_on_disk(".git/HEAD") as file:
+            head = file.read(_LONGEST).decode("utf-8", "replace").strip()
+    except (ModelError, OSError):
         return None
-    name = head.strip().removeprefix(_HEAD)
-    return f"branch {to_one_line(name, 200)!r}" if head.startswith(_HEAD) else "no branch"
+    if not head.startswith(_HEAD):
+        return "no branch"
+    name = head.removeprefix(_HEAD)
+    return f"branch {name}" if _PLAIN.fullmatch(name) else "a branch"
 
 
 async def _describe_changes(workspace: Workspace, sandbox: Sandbox | None) -> str:

@@ -49,6 +49,8 @@ class Verdict:
     """For ``ask``: a person is asked every time, whatever they allowed before."""
     is_read_only: bool = False
     """For ``allow``: the command should change nothing, and the sandbox enforces that."""
+    is_missing: bool = False
+    """For ``deny``: the mode does not have the tool, and another may."""
 
     @property
     def refusal(self) -> str:
@@ -117,8 +119,8 @@ def _check_group(
     but = f" but for {', '.join(map(repr, lines))}" if lines else ""
     return Verdict(
         "deny",
-        f"{mode.name} mode has no {tool.group!r} tools{but}, so {tool.name} did not run. "
-        "Ask for a mode that has them with switch_mode.",
+        f"{mode.name} mode has no {tool.group!r} tools{but}, so {tool.name} did not run.",
+        is_missing=True,
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Self
 
@@ -208,8 +208,23 @@ def _judge(
         if one["tool"] == tool.spec.name and one["digest"] == here
     ]
     found = verdict(context.mode, tool.spec, args, context.approvals, remembered)
+    if found.is_missing:
+        found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
     environment = "".join([here, *(deps.catalog[slug].digest for slug in targets)])
     return Judged(call, found, tool, args, environment)
+
+
+def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:
+    """The modes that do not deny the call, as the end of a refusal."""
+    slugs = [
+        slug
+        for slug in deps.catalog
+        if slug not in context.refused
+        and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
+    ]
+    if not slugs:
+        return " Go on without it: there is no mode to ask for that allows this call."
+    return f" Ask for one of these with switch_mode: {', '.join(slugs)}."
 
 
 def _find_switch_problem(

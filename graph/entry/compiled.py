@@ -3,10 +3,11 @@
 LangGraph saves first and looks afterwards whether the value fits; one that does not stays.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any, Self
 
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
@@ -45,20 +46,21 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     ) -> AsyncIterator[Any]:
         if isinstance(input, Command):
             self.check(input)
-        chunks: Any = super().astream(input, config, **options)
-        return self._end_commands(chunks, config or {}, is_new=isinstance(input, dict))
+        return self._stream(input, config, options)
 
-    async def _end_commands(
-        self, chunks: AsyncGenerator[Any], config: RunnableConfig, *, is_new: bool
+    async def _stream(
+        self, input: Any, config: RunnableConfig | None, options: dict[str, Any]
     ) -> AsyncIterator[Any]:
-        """Pass the chunks on, and end the turn's commands with the turn.
+        """Run, and end the turn's commands with the turn.
 
         A turn ends with a run: whole, failed or cancelled, but not one that waits for a person.
         """
-        here = config.get("configurable", {})
+        here = (config or {}).get("configurable", {})
         thread, goes_on = str(here.get("thread_id", "")), False
-        if is_new:
+        if isinstance(input, dict):
             await self.background.end(thread)
+            input = await self._drop_known(input, config)
+        chunks: Any = super().astream(input, config, **options)
         try:
             async with aclosing(chunks):
                 async for chunk in chunks:
@@ -69,6 +71,18 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         finally:
             if not goes_on:
                 await self.background.end(thread)
+
+    async def _drop_known(self, input: dict[str, Any], config: Any) -> dict[str, Any]:
+        """A run's input without the answers that the thread has: a client may send all it shows.
+
+        They would take the place of those, without thinking and with calls of other ids.
+        """
+        given = input.get("messages")
+        if not isinstance(given, list) or not any(map(_get_answer_id, given)):
+            return input
+        kept = (await self.aget_state(config)).values.get("messages", ())
+        known = {message.id for message in kept}
+        return {**input, "messages": [one for one in given if _get_answer_id(one) not in known]}
 
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:
@@ -93,6 +107,16 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     def _check_all(self, supersteps: Updates) -> None:
         for update in (one for step in supersteps for one in step):
             self.check(update[0])
+
+
+def _get_answer_id(given: Any) -> str | None:
+    """The id of an assistant's message in a run's input, in each form that LangChain takes."""
+    match given:
+        case AIMessage(id=str(id)) | {"id": str(id), "type": "ai" | "AIMessageChunk"}:
+            return id
+        case {"id": str(id), "role": "assistant" | "ai"}:
+            return id
+    return None
 
 
 @contextmanager

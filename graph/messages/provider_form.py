@@ -51,7 +51,7 @@ def prepare_for_provider(messages: Sequence[AnyMessage], origin: str) -> list[An
     for index, message in enumerate(messages):
         if isinstance(message, AIMessage):
             has_more = type(message.content) is list or message.additional_kwargs
-            if (has_more or taken is not None) and _get_origin(message) != origin:
+            if (has_more or taken is not None) and get_origin(message) != origin:
                 sent[index] = _translate(message, taken, renamed)
         elif renamed and isinstance(message, ToolMessage) and message.tool_call_id in renamed:
             id = renamed[message.tool_call_id]
@@ -61,7 +61,7 @@ def prepare_for_provider(messages: Sequence[AnyMessage], origin: str) -> list[An
     return sent
 
 
-def _get_origin(message: AIMessage) -> str | None:
+def get_origin(message: AIMessage) -> str | None:
     """The origin of an answer; None if no provider gave it."""
     metadata = message.response_metadata
     provider: str | None = metadata.get("model_provider")

@@ -1,7 +1,8 @@
-"""Which thinking of earlier answers is sent back.
+"""Which thinking of earlier answers is sent back: Anthropic's, and OpenAI's reasoning.
 
 The newest models check that what stands before a thinking block is what stood there when it was
-written: the system prompt and the tools, which ``prefix`` is a digest of, and the messages.
+written: the system prompt and the tools, which ``prefix`` is a digest of, and the messages. What
+is noted with an answer says so; thinking without that is of an older version or of somebody else.
 """
 
 import json
@@ -11,10 +12,10 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from graph.messages.repair import find_last_answer
+from graph.messages.provider_form import get_origin
 
 Thinking = Literal["all", "of this prefix", "none"]
-_KINDS = frozenset({"thinking", "redacted_thinking"})
+_KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _PREFIX = "prefix"
 _HISTORY = "history"
 """Keys in the metadata of an answer: digests of what stood before it."""
@@ -22,8 +23,9 @@ _HISTORY = "history"
 
 def record_prefix(answer: AIMessage, prefix: str, earlier: Sequence[AnyMessage]) -> AIMessage:
     """``answer``, to the history ``earlier``, with what stood before it noted in its metadata."""
-    noted = {_PREFIX: prefix, _HISTORY: _digest_history(earlier)}
-    metadata = {**answer.response_metadata, **noted}
+    metadata = {**answer.response_metadata, _PREFIX: prefix}
+    if has_thinking(answer):
+        metadata[_HISTORY] = _digest_history(earlier)
     return answer.model_copy(update={"response_metadata": metadata})
 
 
@@ -39,16 +41,21 @@ def select_thinking(messages: list[AnyMessage], kept: Thinking, prefix: str) -> 
 
 
 def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], int]:
-    """The history without the thinking that stood behind something else, and how much was dropped.
+    """The history without the thinking that no service takes back, and how much was dropped.
 
-    Somebody has edited or removed a message before it; so no later thinking fits either.
+    Once somebody has edited or removed a message, no later thinking fits. Of thinking that has
+    nothing noted none goes back, and none before it: it may have stayed away already.
     """
     kept: list[AnyMessage] = []
     dropped = 0
     is_edited = False
     for message in messages:
         if not isinstance(message, AIMessage) or _HISTORY not in message.response_metadata:
-            kept.append(message)
+            if has_thinking(message):
+                dropped += sum(map(has_thinking, kept)) + 1
+                kept = [*map(_strip, kept), _strip(message)]
+            else:
+                kept.append(message)
             continue
         digest = _digest_history(kept)
         is_edited = is_edited or message.response_metadata[_HISTORY] != digest
@@ -62,17 +69,16 @@ def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessa
     return kept, dropped
 
 
-def find_last_prefix(messages: Sequence[AnyMessage]) -> str | None:
-    """The prefix of the last answer, if that holds thinking."""
-    last = find_last_answer(messages)
-    if last is None or not has_thinking(last):
-        return None
-    prefix: str | None = last.response_metadata.get(_PREFIX)
-    return prefix
+def find_last_prefix(messages: Sequence[AnyMessage], origin: str) -> str | None:
+    """The prefix of the last answer of this origin."""
+    for message in reversed(messages):
+        if isinstance(message, AIMessage) and get_origin(message) == origin:
+            return message.response_metadata.get(_PREFIX)
+    return None
 
 
 def has_thinking(message: AnyMessage) -> bool:
-    """Whether it holds a block of thinking, in Anthropic's format."""
+    """Whether it holds a block of thinking."""
     return isinstance(message.content, list) and any(map(_is_thinking, message.content))
 
 
@@ -107,7 +113,7 @@ def _strip_backwards(messages: Sequence[AnyMessage], prefix: str | None) -> Iter
             yield message
 
 
-def _strip(message: AIMessage) -> AIMessage:
+def _strip(message: AnyMessage) -> AnyMessage:
     if not has_thinking(message):
         return message
     content: Any = [block for block in message.content if not _is_thinking(block)]

@@ -1,10 +1,11 @@
-"""What Anthropic's service takes beside messages and tools, and which thinking it takes back.
+"""What a service takes beside messages and tools, and which thinking it takes back.
 
-``cache_control`` keeps the history so far in the cache. The newest models check that the system
-prompt, the tools and the messages before a thinking block are those that it was written after. A
-change of the prompt, the tools or the history ends that. ``block_binding`` makes the service drop
-the blocks that do not fit; it would otherwise refuse the request. The field also has to name the
-kind of thinking, the one that those models use anyway.
+``cache_control`` keeps the history so far in Anthropic's cache. The newest models check that the
+system prompt, the tools and the messages before a thinking block are those that it was written
+after. A change of the prompt, the tools or the history ends that. ``block_binding`` makes the
+service drop the blocks that do not fit; it would otherwise refuse the request. The field also has
+to name the kind of thinking, the one that those models use anyway. OpenAI's newest models check
+too: what does not fit, and all behind it, they leave out without a word.
 """
 
 import logging
@@ -27,9 +28,13 @@ CHECKING = frozenset(
     }
 )
 """The models that check; the same name with a date behind it is the same model."""
+_GPT_CHECKING = re.compile(r"gpt-(6\.[2-9]|[7-9])")
 _DATE = re.compile(r"-20\d{6}$")
 _USERS_BETAS = re.compile(r"^\s*anthropic-beta\s*:\s*(\S.*?)\s*$", re.I | re.M)
 _OTHER_CONVERSATION = "bound to a different conversation"
+_UNFIT = re.compile(
+    rf"{_OTHER_CONVERSATION}|invalid `signature`|encrypted content .* could not be verified", re.I
+)
 _ABOUT_THINKING = re.compile(
     rf"block_binding|{BETA}|anthropic-beta|adaptive|thinking[\w.]*: extra inputs", re.I
 )
@@ -61,6 +66,8 @@ class OptionalFields:
     def of(cls, name: str, ttl: CacheTTL = "5m", way: Way = "rewrite") -> "OptionalFields":
         """The fields for the model ``provider:name``, as far as is known before it is asked."""
         provider, _, model = name.partition(":")
+        if provider == "openai" and _GPT_CHECKING.match(model):
+            return cls(way, thinking="of this prefix")
         if provider != "anthropic":
             return cls(way)
         if _DATE.sub("", model) not in CHECKING:
@@ -93,8 +100,9 @@ class OptionalFields:
             return None
         text = str(error)
         # First, because its text also names the field and the header.
-        if _OTHER_CONVERSATION in text and self.thinking != "none":
-            less: Thinking = "of this prefix" if self.thinking == "all" else "none"
+        if self.thinking != "none" and _UNFIT.search(text):
+            is_checked = self.thinking == "all" and _OTHER_CONVERSATION in text
+            less: Thinking = "of this prefix" if is_checked else "none"
             return replace(self, drops=False, thinking=less)
         if self.way != "rewrite" and _ABOUT_WAY[self.way].search(text):
             return replace(self, way="rewrite")

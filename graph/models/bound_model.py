@@ -143,7 +143,7 @@ async def call_model(
                     f"the model {bound.name!r} answered with a {answer.type} message"
                 )
             checked = check_answer(answer, listener.chunks, messages)
-            return checked if fields.thinking == "all" else record_prefix(checked, prefix, messages)
+            return record_prefix(checked, prefix, messages)
 
 
 def _prepare(
