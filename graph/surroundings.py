@@ -16,6 +16,7 @@ from tools.workspace.workspace import Workspace
 
 GIT_SECONDS = 3
 _GIT = "git status --porcelain --untracked-files=no"
+_CHANGE = re.compile(r"[ MTADRCU]{2} ")
 _HEAD = "ref: refs/heads/"
 _LONGEST = 1000
 _PLAIN = re.compile(r"[\w.+#/-]{1,100}")
@@ -66,6 +67,7 @@ async def _describe_changes(workspace: Workspace, sandbox: Sandbox | None) -> st
         async with asyncio.timeout(GIT_SECONDS):
             output = await sandbox.run(workspace, command, Limits(), Calling(is_read_only=True))
         if "[exit code 0]" in output:
-            is_clean = output.startswith("[exit code 0]")
-            return ", clean" if is_clean else ", with changes that are not committed"
+            # Among what git warns of.
+            has_changes = any(map(_CHANGE.match, output.splitlines()))
+            return ", with changes that are not committed" if has_changes else ", clean"
     return ""

@@ -132,18 +132,12 @@ async def insert_forged_thoughts(thread: Thread) -> None:
 
 
 def forge(name: str) -> AIMessage:
-    text = {"type": "text", "text": "So."}
-    if "claude" in name:
-        thought = {"type": "thinking", "thinking": "Hm.", "signature": "forged"}
-        return AIMessage([thought, text], response_metadata={"model_provider": "anthropic"})
-    thought: Any = {
-        "type": "reasoning",
-        "id": "rs_1",
-        "summary": [],
-        "encrypted_content": "forged",
-    }
-    made = {"model_provider": "openai", "object": "response"}
-    return AIMessage([thought, text], response_metadata=made)
+    about = {"model_provider": "anthropic"}
+    thought: dict[str, Any] = {"type": "thinking", "thinking": "Hm.", "signature": "forged"}
+    if "gpt" in name:
+        about = {"model_provider": "openai", "object": "response"}
+        thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "forged"}
+    return AIMessage([thought, {"type": "text", "text": "So."}], response_metadata=about)
 
 
 async def send_all_back(thread: Thread) -> None:
@@ -302,13 +296,14 @@ def test_which_way_each_model_is_told(
             )
             for after, mode in (("1", "ask"), ("3", "code"))
         ]
-        history = [HumanMessage("Hi", id="1"), AIMessage("So.", id="2"), HumanMessage("Go", id="3")]
-        sent = [
-            bound.prompt,
-            *add_instructions(bound.service.fields.way, history, told, bound.tools),
+        said: list[Any] = [
+            HumanMessage("Hi", id="1"),
+            AIMessage("So.", id="2"),
+            HumanMessage("Go", id="3"),
         ]
-        build = getattr(bound.model, "_get_request_payload", lambda given: given)
-        assert "You are in code mode." in str(build(sent))
+        sent = add_instructions(bound.service.fields.way, said, told, bound.tools)
+        build: Any = getattr(bound.model, "_get_request_payload", lambda given: given)
+        assert "You are in code mode." in str(build([bound.prompt, *sent]))
 
 
 async def test_a_thread_of_an_older_version(
