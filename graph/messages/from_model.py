@@ -33,6 +33,10 @@ EMPTY = (
     "the model answered with nothing, as some do when they decline or have no more to say; "
     "send a message to go on"
 )
+MALFORMED = (
+    "the model's answer is malformed, and nothing of it is kept; send a message, such as 'go on', "
+    "to try again"
+)
 GIVES_A_REASON = frozenset({"anthropic", "openai"})
 """Providers that end every complete answer with a reason."""
 # LangChain joins a reason that comes twice in a stream, without a space.
@@ -59,8 +63,9 @@ def check_answer(
         earlier: The history; the answer and its calls get ids that are not in it.
 
     Raises:
-        ProviderError: If the answer is empty or broke off.
+        ProviderError: If the answer is empty, malformed, or broke off.
     """
+    _check_shape(answer)
     last = earlier[-1] if earlier else None
     is_behind_result = isinstance(last, ToolMessage) and last.status != "error"
     checked = _check_end(_reread_calls(answer, chunks), may_be_empty=is_behind_result)
@@ -83,6 +88,20 @@ def is_complete(answer: AIMessage) -> bool:
     """Whether a checked answer is all that the model had to say, and no refusal."""
     metadata = answer.response_metadata
     return not metadata.get(_REFUSAL) and _TRUNCATED.search(_stop_reason(answer)) is None
+
+
+def _check_shape(answer: AIMessage) -> None:
+    """Refuse what clients fail at: once it is in the history, every later request would."""
+    blocks = answer.content if isinstance(answer.content, list) else ()
+    for block in blocks:
+        if isinstance(block, dict) and not (
+            isinstance(block.get("type"), str) and isinstance(block.get("text", ""), str)
+        ):
+            raise ProviderError(MALFORMED)
+    try:
+        json.dumps([answer.content, answer.additional_kwargs], allow_nan=False, default=repr)
+    except (ValueError, RecursionError):
+        raise ProviderError(MALFORMED) from None
 
 
 def _reread_calls(answer: AIMessage, chunks: Sequence[AIMessageChunk]) -> AIMessage:

@@ -112,7 +112,7 @@ def _clean_content(content: Content, came: Sequence[tuple[str | None, ToolCall]]
     blocks = [block for block in content if _type_of(block) not in _CALL_BLOCKS]
     others = [block for block in blocks if _type_of(block) != _RESPONSES_CALL]
     if all(map(_is_text, others)):
-        texts = [block if isinstance(block, str) else block["text"] for block in others]
+        texts = [block if isinstance(block, str) else block.get("text", "") for block in others]
         return clean_text("".join(texts))
     return [_clean_block(block) for block in _update_calls(blocks, came)]
 

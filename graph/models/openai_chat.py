@@ -95,11 +95,13 @@ class _Extended(_Base):
             for name, kind in _FIELDS.items()
             if isinstance(value := given.get(name), kind) and value
         }
-        if is_part and (details := kept.get("reasoning_details")):
+        if details := [one for one in kept.pop("reasoning_details", ()) if isinstance(one, dict)]:
             # LangChain would join those with the same index, whatever they are.
-            kept["reasoning_details"] = [{"part": detail} for detail in details]
+            kept["reasoning_details"] = [{"part": one} for one in details] if is_part else details
         calls = given.get("tool_calls") or ()
-        if extra := {call["id"]: call[_EXTRA] for call in calls if call.get(_EXTRA)}:
+        if extra := {
+            id: call[_EXTRA] for call in calls if call.get(_EXTRA) and (id := call.get("id"))
+        }:
             kept[_EXTRA] = extra
         if kept:
             message.additional_kwargs |= {**kept, _FROM: {self._origin: True}}

@@ -28,6 +28,8 @@ TRIES = 3
 LONGEST_WAIT = 60.0
 """Seconds; a provider that asks to wait longer is not asked again."""
 MAX_DETAIL = 600
+MAX_READ = 20_000
+"""Characters of an error in which secrets are looked for; no more than these are shown."""
 _TOO_LONG = re.compile(
     "|".join(
         (
@@ -120,7 +122,7 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
     for cause in _causes(error):
         if isinstance(cause, ModeshiftError):
             return ProviderError(str(cause))
-    said = to_one_line(mask_secrets(_said(error), find_secrets()), MAX_DETAIL)
+    said = to_one_line(mask_secrets(_said(error)[:MAX_READ], find_secrets()), MAX_DETAIL)
     advice = _advice(error, model, has_begun=has_begun)
     times = f" (tried {tries} times)" if tries > 1 else ""
     kind = TooLongError if _is_too_long(error) and not has_begun else ProviderError

@@ -35,7 +35,7 @@ _SAID = re.compile(
     r"""
     (?<=://) [^\s/:@]* : (?P<url>[^\s/@]{3,}) @
     | (?i:[?&](?:[\w-]*(?:key|token|secret|passw(?:or)?d|pwd)|sig|auth)=)(?P<query>[^\s&\#"'<>]{8,})
-    | (?i:(?<![A-Za-z])[\w-]*(?:api[_-]?key|access[_-]?key|account[_-]?key|auth[_-]?token
+    | (?i:(?<![\w-])[\w-]*(?:api[_-]?key|access[_-]?key|account[_-]?key|auth[_-]?token
         |access[_-]?token|secret(?:[_-]?(?:access)?[_-]?key)?|passw(?:or)?d|_pwd|_pat))
       ["']?(?:\s*[:=]\s*|\s+(?=[\w/+-]*\d))["']?
       (?P<assigned>(?=[^\s"',;]*\d|(?:[^\s"',;]*?[a-z][A-Z]){3})[^\s"',;&<>(){}\[\]]{8,})

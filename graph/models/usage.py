@@ -63,7 +63,9 @@ def find_window(model: BaseChatModel) -> int | None:
 def count_answer(answer: AIMessage, model: str, window: int | None) -> Usage:
     """The update for one answer of ``model``, the name that the user wrote."""
     given = answer.usage_metadata
-    if given is None or given["input_tokens"] <= 0:  # LangChain makes zeros of missing numbers
+    counts = (given["input_tokens"], given["output_tokens"]) if given is not None else (0, 0)
+    # LangChain makes zeros of missing numbers, and takes whatever a server calls one.
+    if given is None or not all(isinstance(one, int) for one in counts) or counts[0] <= 0:
         taken = Tokens({**NO_TOKENS, "unknown": 1})
         used = None
     else:

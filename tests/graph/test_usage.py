@@ -30,6 +30,7 @@ def answer(**details: Any) -> AIMessage:
     return AIMessage("x", usage_metadata={**taken, "input_token_details": details})
 
 
+WORDS = {"input_tokens": 5, "output_tokens": "7", "total_tokens": 12}
 UNKNOWN = tokens(answers=0, unknown=1)
 
 
@@ -53,6 +54,7 @@ UNKNOWN = tokens(answers=0, unknown=1)
             107,
         ),
         (AIMessage("no count"), UNKNOWN, None),
+        (AIMessage("x").model_copy(update={"usage_metadata": WORDS}), UNKNOWN, None),
         (
             AIMessage(
                 "zeros for what is missing",

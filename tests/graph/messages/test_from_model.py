@@ -73,6 +73,23 @@ def test_answers_that_were_declined(metadata: dict[str, Any]) -> None:
     assert check(metadata, "No.").text == "No."
 
 
+@pytest.mark.parametrize(
+    ("content", "more"),
+    [
+        ([{"type": "text", "text": None}], {}),
+        ([{"type": ["text"], "text": "So."}], {}),
+        ([{"text": "So."}], {}),
+        ([{"type": "thinking", "thinking": float("inf")}], {}),
+        ("So.", {"extra_content": {"1": float("nan")}}),
+    ],
+)
+def test_answers_that_no_client_could_send_back(content: Any, more: Any) -> None:
+    """Stored, they would be the end of the thread: each later request would fail."""
+    answer = AIMessage("", tool_calls=[CALL], additional_kwargs=more)
+    with pytest.raises(ProviderError, match="is malformed, and nothing of it is kept"):
+        check_answer(answer.model_copy(update={"content": content}))
+
+
 def test_an_answer_with_no_reason_or_an_unknown_one() -> None:
     for provider in ("openai", "anthropic"):
         with pytest.raises(ProviderError, match="broke off"):

@@ -135,6 +135,16 @@ TWO_SEALED = [
     {**SEALED, "id": "call_1", "data": "QUE="},
     {**SEALED, "id": "call_2", "data": "QkI="},
 ]
+WITH_HOLES = chat(
+    "m",
+    {"reasoning_details": [None, SEALED], "tool_calls": [call()]},
+    [
+        {"reasoning_details": [None, SEALED]},
+        *parts(),
+        {"tool_calls": [{"index": 0, "function": {"arguments": ""}, "extra_content": {"a": 1}}]},
+    ],
+    {"reasoning_details": [SEALED]},
+)
 GEMINI_BY_OPENROUTER = chat(
     "google/gemini-3-pro",
     {"reasoning_details": TWO_SEALED, "tool_calls": [call(), call("call_2")]},

@@ -32,7 +32,7 @@ def test_errors_that_may_pass(error: Exception, text: str | None) -> None:
     assert f"(tried 3 times): {text or 'ValueError: no'}" in said
 
 
-@pytest.mark.parametrize("before", ["", "x" * 590])
+@pytest.mark.parametrize("before", ["", "x" * 590, "x1" * 9_900])
 def test_no_error_holds_a_secret(monkeypatch: pytest.MonkeyPatch, before: str) -> None:
     """Not even if the text is cut in the middle of it."""
     monkeypatch.setenv("MY_TOKEN", "correct-horse-battery")
