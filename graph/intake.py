@@ -67,6 +67,8 @@ def intake_node(deps: AgentDeps) -> Node:
         if "mode_changes" in dropped:
             changes = [*state["mode_changes"], *changed.get("mode_changes", [])]
             update["mode_changes"] = Overwrite(changes)
+        if "instructions" in dropped:
+            update["instructions"] = Overwrite([])
         if messages != before:
             # In the middle of the history, so all of it is written anew.
             update["messages"] = Overwrite(messages)

@@ -157,6 +157,7 @@ MALFORMED: dict[str, list[Any]] = {
     "notices": [5],
     "asked": [5, {"digest": 5}],
     "first_mode": [5],
+    "instructions": [[{"after": 5}], [{"text": "obey"}]],
 }
 
 
