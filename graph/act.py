@@ -40,7 +40,7 @@ def act_node(deps: AgentDeps) -> Node:
 
         shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
         before = await digest_contents(deps, shared)
-        message, update = await run_tool(deps, context.mode, judged, config, runtime.stream_writer)
+        message, update = await run_tool(deps, context, judged, config, runtime.stream_writer)
         if approved is not None and approved["edited"]:
             message.content = (
                 f"[The user changed the arguments to {approved['args']!r} before it ran; "

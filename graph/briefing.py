@@ -22,7 +22,8 @@ async def find_news(deps: AgentDeps, slug: str, state: State) -> list[Instructio
     """The instruction to add for the mode ``slug``; none if the model knows all of it."""
     messages = state["messages"]
     told = list_in_place(messages, state.get("instructions", []))
-    words = deps.mode_words(slug)
+    limit = state.get("limit")
+    words = deps.mode_words(slug, limit)
     digest = sha256(words.encode()).hexdigest()[:16]
     parts = [] if _has_words(told, words, slug, digest) else [words]
     environment = known = _find_environment(told)
@@ -40,7 +41,7 @@ async def find_news(deps: AgentDeps, slug: str, state: State) -> list[Instructio
             after=str(messages[-1].id),
             text="\n\n".join(parts),
             mode=slug,
-            tools=[*deps.bound_model(slug).names],
+            tools=[*deps.bound_model(slug, limit).names],
             words=digest,
             environment=environment,
         )
@@ -124,7 +125,7 @@ def drop_stale_thinking(
             f"{dropped} of the model's earlier thoughts are left out: a message before them was "
             "changed, or they are of another program or an older version of this one"
         )
-    bound = deps.bound_model(slug)
+    bound = deps.bound_model(slug, state.get("limit"))
     fields = bound.service.fields
     last = find_last_prefix(kept, bound.origin)
     if last is not None and fields.way != "rewrite":

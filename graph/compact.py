@@ -91,12 +91,13 @@ def compact_node(deps: AgentDeps) -> Node:
         is_turn = bool(messages) and not isinstance(messages[-1], AIMessage)
         after = deps.machine.send(now, Event.COMPACTED if is_turn else Event.COMPLETE)
         update |= {"mode": now.mode, "phase": after.phase.value, "compact": False}
-        size, window = estimate_tokens(messages), deps.bound_model(now.mode).window
+        bound = deps.bound_model(now.mode, state.get("limit"))
+        size, window = estimate_tokens(messages), bound.window
         room = min(window or size, size)
         usage = Usage()
         try:
             answer = await _ask_for_summary(deps, now.mode, state, config, int(room * CUT_TO))
-            usage = count_answer(answer, deps.bound_model(now.mode).name, window)
+            usage = count_answer(answer, bound.name, window)
             del usage["last"]
             summary = _build_summary(answer, "".join(_list_files(deps, now.mode, state)))
             shorter = replace_by_summary(messages, summary, int(room * KEPT))
@@ -133,7 +134,8 @@ async def _ask_for_summary(
     messages, told = state.get("messages", []), state.get("instructions", [])
     if not any(isinstance(message, AIMessage) for message in messages):
         raise ProviderError("there is nothing to summarize yet")
-    bound, request = deps.bound_model(slug), HumanMessage(render_summary_request())
+    bound = deps.bound_model(slug, state.get("limit"))
+    request = HumanMessage(render_summary_request())
     config = merge_configs(config, {"tags": [TAG_NOSTREAM]})
     try:
         return await call_model(bound, [*messages, request], config, told)

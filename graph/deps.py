@@ -13,6 +13,7 @@ from graph.models.bound_model import BoundModel
 from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
 from modes.catalog import Catalog
+from modes.limit import describe_limit, is_offered, is_within, make_strictest
 from modes.machine import Configuration, Machine, Phase
 from modes.mode import Mode
 from modes.policy import Approvals
@@ -78,42 +79,65 @@ class AgentDeps:
     """Whether a decision must name the question it answers."""
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     machine: Machine = field(init=False)
-    _bound_models: dict[str, BoundModel] = field(init=False, default_factory=dict)
-    _words: dict[str, str] = field(init=False, default_factory=dict)
+    _bound_models: dict[tuple[str, str | None], BoundModel] = field(
+        init=False, default_factory=dict
+    )
+    _words: dict[tuple[str, str | None], str] = field(init=False, default_factory=dict)
     _sizes: dict[str, int] = field(init=False, default_factory=dict)
-    _environments: dict[str, str] = field(init=False, default_factory=dict)
-    _restrictions: dict[str, str | None] = field(init=False, default_factory=dict)
+    _environments: dict[tuple[str, str | None], str] = field(init=False, default_factory=dict)
+    _restrictions: dict[tuple[str, str | None], str | None] = field(
+        init=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         machine = Machine(self.catalog, self.toolbox.specs, TAKEN_NAMES)
         object.__setattr__(self, "machine", machine)
 
-    def bound_model(self, slug: str) -> BoundModel:
+    def limit_mode(self, slug: str | None) -> Mode | None:
+        """The mode of the host's limit; the strictest there can be if it no longer exists."""
+        if slug is None:
+            return None
+        return self.catalog[slug] if slug in self.catalog else make_strictest(slug)
+
+    def find_limit_problem(self, limit: Mode | None, target: str) -> str | None:
+        """Why the host's limit excludes a switch to the mode ``target``; None if it does not."""
+        if limit is None or is_within(self.catalog[target], limit, self.toolbox.specs):
+            return None
+        return f"{self._describe_host_limit(limit)} {target!r} is beyond it."
+
+    def bound_model(self, slug: str, limit: str | None = None) -> BoundModel:
         """The mode's model and its tools; made at their first use, for there may be many modes."""
-        if slug not in self._bound_models:
-            self._bound_models[slug] = self._bind_model(self.catalog[slug])
-        return self._bound_models[slug]
+        if (slug, limit) not in self._bound_models:
+            bound = self._bind_model(self.catalog[slug], self.limit_mode(limit))
+            self._bound_models[slug, limit] = bound
+        return self._bound_models[slug, limit]
 
-    def environment_digest(self, slug: str) -> str:
+    def environment_digest(self, slug: str, limit: str | None = None) -> str:
         """A digest of the mode (with the permissions for it), the workspace and the sandbox."""
-        if slug not in self._environments:
+        if (slug, limit) not in self._environments:
             environment = f"{self.catalog[slug].digest}\0{self.toolbox.environment}"
-            self._environments[slug] = sha256(environment.encode()).hexdigest()
-        return self._environments[slug]
+            if (cut := self.limit_mode(limit)) is not None:
+                environment += f"\0{cut.digest}"
+            self._environments[slug, limit] = sha256(environment.encode()).hexdigest()
+        return self._environments[slug, limit]
 
-    def edit_restriction(self, slug: str) -> str | None:
+    def edit_restriction(self, slug: str, limit: str | None = None) -> str | None:
         """Why the mode and its commands may not change every file; None where they may."""
-        if slug not in self._restrictions:
-            found = find_edit_restriction(self.catalog[slug], self.toolbox.specs)
-            self._restrictions[slug] = found
-        return self._restrictions[slug]
+        if (slug, limit) not in self._restrictions:
+            modes = [self.catalog[slug], self.limit_mode(limit)]
+            found = (find_edit_restriction(one, self.toolbox.specs) for one in modes if one)
+            self._restrictions[slug, limit] = next(filter(None, found), None)
+        return self._restrictions[slug, limit]
 
-    def _bind_model(self, mode: Mode) -> BoundModel:
+    def _bind_model(self, mode: Mode, limit: Mode | None) -> BoundModel:
+        names = self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING))
+        if limit is not None:
+            names = tuple(name for name in names if is_offered(limit, self.toolbox[name].spec))
         return BoundModel(
             SystemMessage(self.system_prompt),
             self.models[mode],
             {tool.name: self.toolbox[tool.name].runnable for tool in self.toolbox.specs},
-            self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING)),
+            names,
             mode.model or self.models.default,
             self.models.service(mode),
             self.models.window(mode),
@@ -128,21 +152,24 @@ class AgentDeps:
             self.prompt_rules(None),
         )
 
-    def mode_words(self, slug: str) -> str:
+    def mode_words(self, slug: str, limit: str | None = None) -> str:
         """What the model is told when it enters the mode; made at its first use."""
-        if slug not in self._words:
-            mode = self.catalog[slug]
-            self._words[slug] = render_mode_words(
+        if (slug, limit) not in self._words:
+            mode, cut = self.catalog[slug], self.limit_mode(limit)
+            rights = [mode] if cut is None else [mode, cut]
+            files = dict.fromkeys(words for one in rights if (words := describe_edit_limit(one)))
+            self._words[slug, limit] = render_mode_words(
                 name=mode.name,
                 role_definition=mode.role_definition,
-                tools=self.bound_model(slug).names,
+                tools=self.bound_model(slug, limit).names,
                 how_to_work=mode.how_to_work,
-                edit_limit=describe_edit_limit(mode),
-                command_limit=self._describe_command_limit(mode),
+                edit_limit=" and ".join(files),
+                command_limit=" and ".join(filter(None, map(self._describe_command_limit, rights))),
+                host_limit=self._describe_host_limit(cut),
                 custom_instructions=mode.custom_instructions,
                 rules=self.prompt_rules(slug),
             )
-        return self._words[slug]
+        return self._words[slug, limit]
 
     def prompt_size(self, slug: str) -> int:
         """About how many tokens of each request the prompt, the mode's words and tools take."""
@@ -152,6 +179,13 @@ class AgentDeps:
             tools = [bound.tools[name] for name in bound.names]
             self._sizes[slug] = count_tokens_approximately(told, tools=tools)
         return self._sizes[slug]
+
+    def _describe_host_limit(self, limit: Mode | None) -> str:
+        if limit is None:
+            return ""
+        specs = self.toolbox.specs
+        within = [slug for slug in self.catalog if is_within(self.catalog[slug], limit, specs)]
+        return f"{describe_limit(limit)} The modes within it: {', '.join(within) or 'none'}."
 
     def _describe_command_limit(self, mode: Mode) -> str:
         lines = [line for tool in self.toolbox.specs for line in list_free_commands(mode, tool)]

@@ -32,6 +32,13 @@ def intake_node(deps: AgentDeps) -> Node:
         plan = state.get("plan", []) if now.phase is Phase.ACTING else []
         running = [get_call_id(planned["call"]) for planned in plan[0]] if plan else []
         messages = repair(state.get("messages", []), running)
+        limit = state.get("limit")
+        if limit is not None and limit not in deps.catalog:
+            notices = [
+                f"the mode of this thread's limit, {limit!r}, no longer exists: until the host "
+                "sets another limit, no tool of a group runs",
+                *notices,
+            ]
         if (slug := state.get("mode", now.mode)) not in deps.catalog:
             name = deps.catalog[now.mode].name
             notice = f"Mode {slug!r} no longer exists; this thread continues in {name} mode."
@@ -50,6 +57,7 @@ def intake_node(deps: AgentDeps) -> Node:
         update: dict[str, Any] = {
             **{key: value for key, value in state.items() if key in dropped},
             "mode": now.mode,
+            "limit": limit,
             "phase": now.phase.value,
             "first_mode": state.get("first_mode", deps.catalog.default),
             "approvals": state.get("approvals", deps.approvals.value),

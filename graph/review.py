@@ -34,7 +34,7 @@ def review_node(deps: AgentDeps) -> Node:
         outcome = Outcome(deps, context, asked, thread, str(message.id))
         asking = [one for one in judged if one.verdict.kind == "ask"]
         if asking:
-            request = build_request(deps, context.mode, asking, f"{message.id}{asked['digest']}")
+            request = build_request(deps, context, asking, f"{message.id}{asked['digest']}")
             decisions = ask_person(deps, asking, request)
             for one, decision in zip(asking, decisions, strict=True):
                 await _apply_decision(outcome, one, decision)

@@ -6,12 +6,11 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StreamWriter
 
-from graph.approvals.judging import Judged
+from graph.approvals.judging import CallContext, Judged
 from graph.deps import AgentDeps
 from graph.messages.repair import build_not_run_result, get_call_id
 from graph.messages.untrusted import mark_as_data
 from modes.errors import ModelError, ToolFailedError, describe_error
-from modes.mode import Mode
 from modes.plain_text import make_readable
 from tools.calling import Calling, calling
 
@@ -20,7 +19,11 @@ WRITTEN_OUT = r"[characters that do not show are written out, such as \u202e]"
 
 
 async def run_tool(
-    deps: AgentDeps, mode: Mode, judged: Judged, config: RunnableConfig, write: StreamWriter
+    deps: AgentDeps,
+    context: CallContext,
+    judged: Judged,
+    config: RunnableConfig,
+    write: StreamWriter,
 ) -> tuple[ToolMessage, dict[str, Any]]:
     """The tool's message, and its state updates if its effect has ``updates_state``.
 
@@ -28,6 +31,7 @@ async def run_tool(
     the stream ``custom``.
     """
     assert judged.tool is not None
+    mode, limit_slug = context.mode, context.limit_slug
     id = get_call_id(judged.call)
     # Four letters to a token: a quarter of the model's window.
     limit = min(MAX_RESULT_CHARACTERS, deps.bound_model(mode.slug).window or MAX_RESULT_CHARACTERS)
@@ -36,12 +40,13 @@ async def run_tool(
         write({"type": "tool_output", "tool_call_id": id, "text": text})
 
     is_read_only = judged.verdict.is_read_only
-    edits_freely = deps.edit_restriction(mode.slug) is None and not is_read_only
+    edits_freely = deps.edit_restriction(mode.slug, limit_slug) is None and not is_read_only
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
     thread = str(config["configurable"].get("thread_id", ""))
-    commands = deps.started_calls.background.of(thread, deps.environment_digest(mode.slug))
+    here = deps.environment_digest(mode.slug, limit_slug)
+    commands = deps.started_calls.background.of(thread, here)
     before = calling.set(Calling(edits_freely, is_read_only, emit, id, commands))
     try:
         message = await judged.tool.runnable.ainvoke(call, config)

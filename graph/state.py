@@ -16,6 +16,8 @@ class Input(TypedDict, total=False):
 
     messages: list[AnyMessage]
     mode: str
+    limit: str
+    """See ``State``; ``update_state`` lifts it."""
     approvals: Literal["manual", "auto"]
     forget: list[str]
     """Ids in ``remembered``, or ``all``."""
@@ -112,6 +114,8 @@ class State(TypedDict, total=False):
     instructions: Annotated[list[Instruction], append]
     """What the model was told beside the messages."""
     mode: str
+    limit: str | None
+    """The mode that the thread's rights never exceed; the host alone sets it."""
     phase: str
     approvals: str
     todos: list[Todo]
@@ -146,6 +150,7 @@ class RoutingState(TypedDict):
     """The part of the state that decides what comes next; without the history, which is long."""
 
     mode: str
+    limit: NotRequired[str | None]
     phase: str
     approvals: str
     remembered: list[Remembered]

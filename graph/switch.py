@@ -26,9 +26,13 @@ def switch_node(deps: AgentDeps) -> Node:
             raise InvalidInputError("phase 'switching' without an approved switch in the state")
         before, changed = reconcile_mode(deps, state)
         target = switch["mode_slug"]
-        is_same = target in deps.catalog and deps.catalog[target].digest == switch["digest"]
+        is_same = (
+            target in deps.catalog
+            and deps.catalog[target].digest == switch["digest"]
+            and deps.find_limit_problem(deps.limit_mode(state.get("limit")), target) is None
+        )
         if changed or not is_same:
-            # The mode has changed since a person approved: go on without the switch.
+            # The mode or the limit has changed since a person approved: go on without the switch.
             now = deps.machine.send(deps.machine.send(before, Event.RESET), Event.START)
             update = {
                 "mode": now.mode,

@@ -4,8 +4,9 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
+from graph.approvals.batches import plan_batches
 from graph.approvals.contents import digest_contents
-from graph.approvals.judging import CallContext, digest_question, judge_all, plan_batches
+from graph.approvals.judging import CallContext, digest_question, judge_all
 from graph.briefing import find_news
 from graph.compact import is_due, may_compact
 from graph.deps import AgentDeps
@@ -22,9 +23,11 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
 
     async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
         thread = str(config["configurable"].get("thread_id", ""))
+        limit = state.get("limit")
         # What was started under the rights of another mode.
-        await deps.started_calls.background.end(thread, unless=deps.environment_digest(slug))
-        bound = deps.bound_model(slug)
+        here = deps.environment_digest(slug, limit)
+        await deps.started_calls.background.end(thread, unless=here)
+        bound = deps.bound_model(slug, limit)
         now, update = reconcile_mode(deps, state)
         if is_due(deps, slug, state):
             return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}

@@ -7,6 +7,7 @@ editor's door import it.
 
 __all__ = (  # the public modules
     "always_allow",
+    "batches",
     "contents",
     "decisions",
     "judging",

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Self
@@ -12,9 +12,10 @@ from langchain_core.messages import ToolCall
 from graph.approvals.suggestions import list_switch_targets
 from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
-from graph.state import ActTask, Approved, Planned, Remembered, State
+from graph.state import ActTask, Remembered, State
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
+from modes.limit import cut_verdict
 from modes.mode import Mode
 from modes.policy import Approvals, Verdict, verdict
 from modes.rules.matching import Subject
@@ -27,12 +28,19 @@ class CallContext:
 
     mode: Mode
     approvals: Approvals
+    limit: Mode | None = None
+    """The host's; see ``modes.limit``."""
     is_only_call: bool = True
     """Whether the call is the only one of its message."""
     refused: Collection[str] = ()
     """Modes to which a person refused to switch, in this turn."""
     remembered: Sequence[Remembered] = ()
     """The approvals that a person wants to be remembered."""
+
+    @property
+    def limit_slug(self) -> str | None:
+        """Of the limit's mode."""
+        return None if self.limit is None else self.limit.slug
 
     @classmethod
     def of(
@@ -46,6 +54,7 @@ class CallContext:
         return cls(
             deps.catalog[state["mode"]],
             Approvals(state["approvals"]),
+            deps.limit_mode(state.get("limit")),
             is_only_call,
             refused,
             state.get("remembered", ()),
@@ -62,7 +71,7 @@ class Judged:
     args: dict[str, Any] | None = None
     """The arguments as the tool gets them. Both are None for a call that is invalid."""
     environment: str = ""
-    """A digest of the mode and the workspace, and of the mode to which it would switch."""
+    """A digest of the mode, the limit and the workspace, and of the mode it would switch to."""
 
     def digest(self, *scope: str) -> str:
         """Identifies the call: changes with everything that a person's decision depends on.
@@ -167,31 +176,6 @@ def _digest(parts: Sequence[Any]) -> str:
     return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
 
-def plan_batches(
-    deps: AgentDeps, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
-) -> list[list[Planned]]:
-    """The calls in the order they run: those that change something alone, others in parallel.
-
-    ``message`` is the id of the message that made them; ``approved`` is by call id.
-    """
-    plan: list[list[Planned]] = []
-    beside = False
-    for one in judged:
-        planned = Planned(
-            call=one.call,
-            message=message,
-            approved=approved.get(get_call_id(one.call)),
-            denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
-            process_id=deps.started_calls.process_id,
-        )
-        if beside and one.runs_beside_others:
-            plan[-1].append(planned)
-        else:
-            plan.append([planned])
-        beside = one.runs_beside_others
-    return plan
-
-
 def _judge(
     deps: AgentDeps, context: CallContext, call: ToolCall, tool: Tool, args: dict[str, Any]
 ) -> Judged:
@@ -201,17 +185,31 @@ def _judge(
     for target in targets:
         if problem := _find_switch_problem(deps, context, tool, target):
             return _deny(call, problem)
-    here = deps.environment_digest(context.mode.slug)
+    found = _find_verdict(deps, context, context.mode, tool, args)
+    limit = context.limit
+    if limit is not None and limit.slug != context.mode.slug:
+        # A switch has passed the limit above, and may well be to the limit's own mode.
+        given = None if tool.spec.effect.switches_mode else args
+        found = cut_verdict(found, limit, _find_verdict(deps, context, limit, tool, given))
+    if found.is_missing:
+        found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
+    here = deps.environment_digest(context.mode.slug, context.limit_slug)
+    environment = "".join([here, *(deps.catalog[slug].digest for slug in targets)])
+    return Judged(call, found, tool, args, environment)
+
+
+def _find_verdict(
+    deps: AgentDeps, context: CallContext, mode: Mode, tool: Tool, args: dict[str, Any] | None
+) -> Verdict:
+    """What the mode, or the limit's, says; each with what is remembered for it."""
     remembered = [
         (one["pattern"], one["exact"])
         for one in context.remembered
-        if one["tool"] == tool.spec.name and one["digest"] == here
+        if one["tool"] == tool.spec.name
+        and mode.slug in deps.catalog
+        and one["digest"] == deps.environment_digest(mode.slug)
     ]
-    found = verdict(context.mode, tool.spec, args, context.approvals, remembered)
-    if found.is_missing:
-        found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
-    environment = "".join([here, *(deps.catalog[slug].digest for slug in targets)])
-    return Judged(call, found, tool, args, environment)
+    return verdict(mode, tool.spec, args, context.approvals, remembered)
 
 
 def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:
@@ -220,6 +218,7 @@ def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[st
         slug
         for slug in deps.catalog
         if slug not in context.refused
+        and deps.find_limit_problem(context.limit, slug) is None
         and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
     ]
     if not slugs:
@@ -233,6 +232,8 @@ def _find_switch_problem(
     """Why a switch to the mode is denied without asking a person; None if it is not."""
     if target == context.mode.slug:
         return None
+    if problem := deps.find_limit_problem(context.limit, target):
+        return problem
     if target in context.refused:
         return f"The user has refused a switch to {target!r} in this turn; go on without it."
     if problem := deps.models.problem(deps.catalog[target]):

@@ -6,7 +6,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from graph.approvals.judging import Judged
+from graph.approvals.judging import CallContext, Judged
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps, describe_edit_limit
 from modes.mode import Mode
@@ -43,11 +43,13 @@ class Request(TypedDict):
     """The question's id; an answer may say which it is for."""
 
 
-def build_request(deps: AgentDeps, mode: Mode, asking: Sequence[Judged], unique: str) -> Request:
+def build_request(
+    deps: AgentDeps, context: CallContext, asking: Sequence[Judged], unique: str
+) -> Request:
     """The question to put to the person; ``unique`` differs from one question to another."""
     return Request(
         question=sha256(unique.encode()).hexdigest()[:16],
-        action_requests=[_action_request(deps, mode, one) for one in asking],
+        action_requests=[_action_request(deps, context, one) for one in asking],
         review_configs=[
             ReviewConfig(
                 action_name=one.call["name"], allowed_decisions=list(one.allowed_decisions)
@@ -57,11 +59,11 @@ def build_request(deps: AgentDeps, mode: Mode, asking: Sequence[Judged], unique:
     )
 
 
-def _action_request(deps: AgentDeps, mode: Mode, one: Judged) -> ActionRequest:
+def _action_request(deps: AgentDeps, context: CallContext, one: Judged) -> ActionRequest:
     request = ActionRequest(
         name=one.call["name"],
         args=one.call["args"],
-        description=_describe(deps, mode, one),
+        description=_describe(deps, context, one),
         id=str(one.call["id"]),
     )
     if one.can_be_remembered and one.exact is not None:
@@ -69,8 +71,9 @@ def _action_request(deps: AgentDeps, mode: Mode, one: Judged) -> ActionRequest:
     return request
 
 
-def _describe(deps: AgentDeps, mode: Mode, one: Judged) -> str:
+def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
     assert one.args is not None
+    mode = context.mode
     if one.effect.switches_mode:
         target = deps.catalog[one.args["mode_slug"]]
         return (
@@ -83,7 +86,7 @@ def _describe(deps: AgentDeps, mode: Mode, one: Judged) -> str:
         return "\n".join([make_readable(one.args["question"]), *labels])
     wish, reason = f"{mode.name} mode wants to use {one.call['name']}", one.verdict.reason
     if one.effect.runs_programs:
-        rights = _describe_rights(deps, mode, reason)
+        rights = _describe_rights(deps, context, reason)
         return f"{wish}: {reason}. {rights}{_describe_unseen(one)}"
     return f"{wish}{_describe_resolved(one)}: {reason}.{_describe_unseen(one)}"
 
@@ -100,10 +103,10 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
     return text if before == after else f"{text} Model: {after} instead of {before}."
 
 
-def _describe_rights(deps: AgentDeps, mode: Mode, reason: str) -> str:
+def _describe_rights(deps: AgentDeps, context: CallContext, reason: str) -> str:
     """What a command can do to the workspace, and whether it has the network."""
     sandbox = deps.toolbox.sandbox
-    restriction = deps.edit_restriction(mode.slug)
+    restriction = deps.edit_restriction(context.mode.slug, context.limit_slug)
     if sandbox is None:
         said = "" if "not sandboxed" in reason else "It is not sandboxed. "
         more = f", and may change files although {restriction}" if restriction else ""

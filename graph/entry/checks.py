@@ -74,6 +74,7 @@ _EMPTY: dict[str, Any] = {
     "usage": {},
     "compact": False,
     "compact_from": 0,
+    "limit": "",  # of which there is no mode, so it is the strictest one
 }
 """What replaces a value that does not fit, where that is no empty list."""
 _SET_ANEW = ("mode", "first_mode")
@@ -86,6 +87,7 @@ def build_input_check(catalog: Catalog) -> Check:
         "messages": accept_messages,
         "mode": _mode_check(catalog),
         "approvals": _check_approvals,
+        "limit": _mode_check(catalog),
         "forget": _check_ids,
         "compact": _CHECKS["compact"],
     }
@@ -103,6 +105,7 @@ def build_update_check(catalog: Catalog) -> Callable[[Any], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
     is_mode = _mode_check(catalog)
     checks = {**_CHECKS, "mode": is_mode, "first_mode": is_mode}
+    checks["limit"] = lambda slug: None if slug is None else is_mode(slug)
 
     def check(update: Any) -> None:
         for key, value in _read_writes(update):

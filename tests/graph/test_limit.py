@@ -1,0 +1,240 @@
+"""The host's limit: attempts of the model, and of approvals, to get beyond it; each has to fail."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from graph.deps import AgentDeps
+from graph.models.loading import Models
+from graph.models.offline import OfflineModel
+from modes.catalog import Catalog
+from modes.errors import InvalidInputError, UnknownModeError
+from modes.limit import is_within
+from modes.mode import Grant, Mode
+from modes.policy import Approvals
+from tests.graph.test_gates import CHANGES, EDIT, RUN, WRITE, assert_untouched
+from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, reload, script
+from tests.harness.modes import load_test_catalog
+from tests.harness.scripted import Call, ScriptedModel, calling
+from tools.toolbox import build_toolbox
+from tools.workspace.workspace import Workspace
+
+ALWAYS = {"type": "approve", "remember": True}
+NOTE: Call = ("write_file", {"path": "plan.md", "content": "x"})
+
+
+def to(slug: str) -> Call:
+    return "switch_mode", {"mode_slug": slug, "reason": "to write"}
+
+
+@pytest.fixture
+def there(workspace: Path) -> Path:
+    (workspace / "there.txt").write_text("old")
+    return workspace
+
+
+async def set_limit(talk: Conversation, limit: str | None) -> None:
+    await talk.agent.aupdate_state(talk.config, {"limit": limit}, as_node="intake")
+
+
+async def test_no_call_goes_beyond_it_in_any_mode(there: Path) -> None:
+    model = ScriptedModel(answers=[calling(*CHANGES)])
+    talk = Conversation(make_agent(there, model, Approvals.AUTO))
+    await talk.say("go", mode="code", limit="ask")
+    assert await talk.waiting() == [], "nobody is asked about what cannot be"
+    results = (await talk.results()).values()
+    assert {result.status for result in results} == {"error"}
+    for result in results:
+        assert "NotAllowedError: The host limits this thread to what Ask mode" in result.text
+        assert "switch_mode" not in result.text
+    assert_untouched(there)
+    assert not {name for name, _ in CHANGES} & model.asked[0].tools
+    assert "read_file" in model.asked[0].tools
+    told = " ".join(message.text for message in model.asked[0].messages)
+    assert "The modes within it: ask." in told
+    await talk.say("go on", limit=None)
+    assert (await talk.values())["limit"] == "ask", "a client's empty field lifts nothing"
+
+
+async def test_rights_are_what_both_modes_have(workspace: Path) -> None:
+    """Architect writes Markdown alone, and runs nothing."""
+    talk = script(workspace, [NOTE, WRITE, RUN], approvals=Approvals.AUTO)
+    await talk.say("go", mode="code", limit="architect")
+    assert [file.name for file in workspace.iterdir()] == ["plan.md"]
+    talk = script(workspace, [EDIT, WRITE, RUN], approvals=Approvals.AUTO)
+    await talk.say("go", mode="ask", limit="code")
+    assert [file.name for file in workspace.iterdir()] == ["plan.md"]
+    deps = AgentDeps(
+        load_test_catalog(),
+        build_toolbox(Workspace(workspace), load_test_catalog()),
+        Models(OfflineModel()),
+    )
+    assert deps.edit_restriction("code") is None
+    assert "has no 'edit' tools" in str(deps.edit_restriction("code", "ask"))
+
+
+@pytest.mark.parametrize("target", ["code", "architect", "debug"])
+async def test_a_switch_beyond_it_is_answered_without_a_person(there: Path, target: str) -> None:
+    question: Call = (
+        "ask_followup_question",
+        {"question": "Which?", "follow_up": [{"text": "Do it", "mode": target}]},
+    )
+    talk = script(there, [to(target)], [question], [*CHANGES])
+    await talk.say("go", mode="ask", limit="ask")
+    assert await talk.waiting() == []
+    results = await talk.results()
+    for id in ("call_0", "step1_0"):
+        assert f"{target!r} is beyond it" in results[id].text
+        assert "The modes within it: ask." in results[id].text
+    assert await talk.mode() == "ask"
+    assert_untouched(there)
+
+
+async def test_a_switch_within_it_is_a_persons_to_decide(there: Path) -> None:
+    talk = script(there, [to("ask")], [*CHANGES])
+    await talk.say("go", mode="architect", limit="ask")
+    assert await talk.approve_all() == ["switch_mode"]
+    assert await talk.mode() == "ask"
+    assert_untouched(there)
+
+
+async def test_an_edited_switch_does_not_get_beyond_it(there: Path) -> None:
+    talk = script(there, [to("ask")], [*CHANGES], approvals=Approvals.AUTO)
+    await talk.say("go", mode="architect", limit="architect")
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="x"))
+    assert "'code' is beyond it" in (await talk.results())["call_0"].text
+    assert await talk.mode() == "architect"
+    assert_untouched(there)
+
+
+async def test_what_was_remembered_before_does_not_raise_it(there: Path) -> None:
+    talk = script(there, [RUN], [RUN, WRITE], [RUN])
+    await talk.say("go", mode="code")
+    await talk.decide(ALWAYS)
+    assert await talk.waiting(), "the file alone is asked about"
+    await talk.say("stop", limit="ask")
+    assert (await talk.results())["step1_0"].status == "error"
+    (there / "made.txt").unlink()
+    await talk.say("go")
+    assert_untouched(there)
+    assert len((await talk.values())["remembered"]) == 1
+
+
+async def test_what_the_limit_asks_about_is_asked_about(there: Path) -> None:
+    """What is remembered counts in the mode in which it was given, so not in the limit's."""
+    model = ScriptedModel(answers=[calling(RUN), AIMessage("yes"), calling(RUN, prefix="again")])
+    talk = Conversation(make_agent(there, model))
+    await talk.say("go", mode="code")
+    await talk.decide(ALWAYS)
+    await talk.say("go", limit="debug")
+    assert [request["name"] for request in await talk.waiting()] == ["execute_command"]
+
+
+@pytest.mark.parametrize("call", [WRITE, EDIT, RUN, to("code")])
+async def test_an_old_question_and_an_old_approval_do_not_raise_it(there: Path, call: Call) -> None:
+    """The limit comes while a person is asked, or between the approval and the call."""
+    for is_approved in (False, True):
+        talk = script(there, [call], [WRITE])
+        await talk.say("go", mode="debug")
+        if is_approved:
+            await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+            values = {"limit": "ask"}
+            state = await talk.values()
+            kept = {key: state[key] for key in ("plan", "switch") if state.get(key)}
+            # As somebody does who wants what was approved to go on.
+            await talk.agent.aupdate_state(talk.config, values | kept, as_node="review")
+            await talk.send(None)
+        else:
+            await talk.agent.aupdate_state(talk.config, {"limit": "ask"}, as_node="debug")
+            await talk.decide(APPROVE)
+        assert (await talk.results())["call_0"].status == "error"
+        assert await talk.mode() == "debug"
+        assert_untouched(there)
+
+
+async def test_a_fork_behind_it_is_limited_too(there: Path) -> None:
+    talk = script(there, [to("code")], [*CHANGES], approvals=Approvals.AUTO)
+    await talk.say("go", mode="ask", limit="ask")
+    forks = [one async for one in talk.agent.aget_state_history(talk.config) if one.values]
+    for fork in forks:
+        if "phase" not in fork.values:
+            continue
+        talk.config = await talk.agent.aupdate_state(
+            fork.config, {"mode": "code"}, as_node="intake"
+        )
+        talk.config["configurable"].pop("checkpoint_id")
+        await talk.send(None)
+        await talk.say("go on")
+        assert (await talk.values())["limit"] == "ask"
+        assert_untouched(there)
+
+
+async def test_a_limit_whose_mode_is_gone_lets_nothing_through(there: Path) -> None:
+    read: Call = ("read_file", {"path": "there.txt"})
+    catalog = load_test_catalog()
+    less = Catalog([catalog[slug] for slug in catalog if slug != "architect"], "ask")
+    talk = Conversation(make_agent(there, ScriptedModel(answers=[]), saver=InMemorySaver()))
+    await talk.say("hello", mode="code", limit="architect")
+    model = ScriptedModel(answers=[calling(read, *CHANGES, to("ask"))])
+    deps = AgentDeps(less, build_toolbox(Workspace(there), less), Models(model), Approvals.AUTO)
+    reload(talk, deps)
+    await talk.say("go")
+    values = await talk.values()
+    assert "limit, 'architect', no longer exists" in values["notices"][0]
+    assert {result.status for result in (await talk.results()).values()} == {"error"}
+    assert_untouched(there)
+    await set_limit(talk, None)
+    await talk.say("go")
+    assert (await talk.values())["notices"] == []
+
+
+async def test_the_host_alone_sets_and_lifts_it(there: Path) -> None:
+    model = ScriptedModel(answers=[calling(WRITE), AIMessage("no"), calling(WRITE)])
+    talk = Conversation(make_agent(there, model, Approvals.AUTO))
+    for wrong in ("kode", "", 5, ["ask"]):
+        with pytest.raises(UnknownModeError, match="the modes are: ask, architect"):
+            await talk.say("go", limit=wrong)
+        with pytest.raises(UnknownModeError, match="the modes are: ask, architect"):
+            await set_limit(talk, wrong)  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(InvalidInputError, match="messages, mode, approvals, limit"):
+        await talk.say("go", limits="ask")
+    await talk.say("go", mode="code", limit="ask")
+    assert_untouched(there)
+    await set_limit(talk, None)
+    await talk.say("go")
+    assert (there / "made.txt").exists()
+
+
+def _with(slug: str, *groups: Any) -> Mode:
+    given = tuple(one if isinstance(one, Grant) else Grant(group=one) for one in groups)
+    return Mode(slug=slug, name=slug, role_definition="x", groups=given)
+
+
+PLANS = Grant(group="edit", file_regex=r"\.md$")
+DOCS = Grant(group="edit", file_regex="^docs/")
+
+
+@pytest.mark.parametrize(
+    ("mode", "limit", "expected"),
+    [
+        ((), (), True),
+        ((), ("read",), True),
+        (("read",), (), False),
+        (("read", "edit"), ("read",), False),
+        (("read", PLANS), ("read", "edit"), True),
+        (("read", PLANS), ("read", PLANS), True),
+        (("read", "edit"), ("read", PLANS), False),
+        (("read", DOCS), ("read", PLANS), False),
+        (("command",), ("read", "edit"), False),
+        (("read", "edit", "command"), ("command", "edit", "read"), True),
+    ],
+)
+def test_which_modes_are_within(
+    workspace: Path, mode: tuple[Any, ...], limit: tuple[Any, ...], expected: bool
+) -> None:
+    specs = build_toolbox(Workspace(workspace), load_test_catalog()).specs
+    assert is_within(_with("one", *mode), _with("two", *limit), specs) is expected
