@@ -142,8 +142,10 @@ def forge(name: str) -> AIMessage:
 
 async def send_all_back(thread: Thread) -> None:
     """As a client does that keeps the history itself."""
-    shown = [one.model_dump() for one in await thread.talk.messages()]
+    before = await thread.talk.messages()
+    shown = [one.model_dump() for one in before]
     await thread.talk.send({"messages": [*shown, {"role": "user", "content": "Again:"}]})
+    assert (await thread.talk.messages())[: len(before)] == before
 
 
 async def go_back(thread: Thread) -> None:
