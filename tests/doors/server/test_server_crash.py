@@ -76,7 +76,7 @@ async def test_what_runs_in_the_background_ends_with_the_run_and_the_server(tmp_
     calls = {"read": Call("read_output", {"id": "?", "wait": 600}), "write": WRITE}
 
     def answer(messages: Sequence[BaseMessage]) -> Step:
-        said, last = messages[1].text, messages[-1]
+        said, last = messages[0].text, messages[-1]
         if last.type == "human":
             command = {"command": f"sleep {marks[said]}", "background": True}
             return Answer("", (Call("execute_command", command),))
