@@ -18,10 +18,14 @@ REMINDED_AFTER = 10
 """Answers of the model, after which it is sent its todo list again."""
 
 
-async def find_news(deps: AgentDeps, slug: str, state: State) -> list[Instruction]:
-    """The instruction to add for the mode ``slug``; none if the model knows all of it."""
+async def find_news(
+    deps: AgentDeps, slug: str, state: State, told: Sequence[Instruction]
+) -> list[Instruction]:
+    """The instruction to add for the mode ``slug``; none if the model knows all of it.
+
+    ``told`` are those whose message is still in the history.
+    """
     messages = state["messages"]
-    told = list_in_place(messages, state.get("instructions", []))
     limit = state.get("limit")
     words = deps.mode_words(slug, limit)
     digest = sha256(words.encode()).hexdigest()[:16]

@@ -17,6 +17,7 @@ from langgraph.types import Overwrite
 
 from graph.deps import AgentDeps
 from graph.messages.from_model import is_complete
+from graph.messages.instructions import list_in_place
 from graph.messages.shortening import cut_for_summary, estimate_tokens, replace_by_summary
 from graph.models.bound_model import call_model
 from graph.models.usage import NO_FILL, Usage, count_answer
@@ -131,7 +132,8 @@ async def _ask_for_summary(
 
     If the whole is longer than the model reads, it gets what fits into ``budget`` tokens.
     """
-    messages, told = state.get("messages", []), state.get("instructions", [])
+    messages = state.get("messages", [])
+    told = list_in_place(messages, state.get("instructions", []))
     if not any(isinstance(message, AIMessage) for message in messages):
         raise ProviderError("there is nothing to summarize yet")
     bound = deps.bound_model(slug, state.get("limit"))
@@ -143,7 +145,8 @@ async def _ask_for_summary(
         shorter = cut_for_summary(messages, budget)
         if not shorter:
             raise
-        return await call_model(bound, [*shorter, request], config, told)
+        left = list_in_place(shorter, told)
+        return await call_model(bound, [*shorter, request], config, left)
 
 
 def _build_summary(answer: AIMessage, files: str) -> AIMessage:

@@ -6,7 +6,7 @@ from langchain_core.messages import AnyMessage, ToolCall
 from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
 
-from graph.messages.channels import Messages, append
+from graph.messages.channels import Messages, append, build_growing_list
 from graph.messages.instructions import Instruction
 from graph.models.usage import Usage, add_usage
 
@@ -111,7 +111,7 @@ class State(TypedDict, total=False):
     """A thread's state; plain data, so that a checkpoint outlives a change of code."""
 
     messages: Annotated[list[AnyMessage], Messages(_messages_delta_reducer)]
-    instructions: Annotated[list[Instruction], append]
+    instructions: Annotated[list[Instruction], build_growing_list()]
     """What the model was told beside the messages."""
     mode: str
     limit: str | None

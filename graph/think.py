@@ -10,6 +10,7 @@ from graph.approvals.judging import CallContext, digest_question, judge_all
 from graph.briefing import find_news
 from graph.compact import is_due, may_compact
 from graph.deps import AgentDeps
+from graph.messages.instructions import list_in_place
 from graph.models.bound_model import call_model
 from graph.models.usage import count_answer
 from graph.routing import Node, reconcile_mode
@@ -31,10 +32,10 @@ def mode_node(deps: AgentDeps, slug: str) -> Node:
         now, update = reconcile_mode(deps, state)
         if is_due(deps, slug, state):
             return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}
-        news = await find_news(deps, slug, state)
-        instructions = [*state.get("instructions", []), *news]
+        told = list_in_place(state["messages"], state.get("instructions", []))
+        news = await find_news(deps, slug, state, told)
         try:
-            message = await call_model(bound, state["messages"], config, instructions)
+            message = await call_model(bound, state["messages"], config, [*told, *news])
         except TooLongError:
             if not may_compact(state):
                 raise

@@ -95,6 +95,15 @@ def _is_message(given: Any) -> bool:
     return True
 
 
+def build_growing_list() -> DeltaChannel[list[Any]]:
+    """A list that only grows, or is replaced as a whole; a checkpoint has just what is new."""
+    return DeltaChannel(_extend)
+
+
+def _extend(records: Any, writes: Sequence[Any]) -> list[Any]:
+    return [one for part in (records, *writes) if isinstance(part, list) for one in part]
+
+
 def append(records: Any, more: Any) -> list[Any]:
     """A reducer: both lists in one. Skips what is no list, as ``Messages`` does."""
     return [one for part in (records, more) if isinstance(part, list) for one in part]

@@ -16,7 +16,7 @@ from langchain_core.runnables.config import merge_configs
 from typing_extensions import override
 
 from graph.messages.from_model import check_answer
-from graph.messages.instructions import Instruction, list_in_place
+from graph.messages.instructions import Instruction
 from graph.messages.provider_form import (
     RESPONSES,
     RESPONSES_UNREASONED,
@@ -104,6 +104,8 @@ async def call_model(
 ) -> AIMessage:
     """The model's answer to ``messages``, in a form that the history can hold.
 
+    ``instructions`` are those whose message is among them.
+
     The clients do not retry: Anthropic's would wait for a day if the service said so. An answer
     of which a client has seen words is not asked for again.
 
@@ -153,9 +155,8 @@ def _prepare(
     fields: OptionalFields,
 ) -> tuple[Runnable[LanguageModelInput, AIMessage], str, list[AnyMessage]]:
     """The model, a digest of its prompt and tools, and what to send: prompt, then history."""
-    told = list_in_place(messages, instructions)
-    model, prefix = bound.declare(fields.way, told)
-    history = add_instructions(fields.way, messages, told, bound.tools)
+    model, prefix = bound.declare(fields.way, instructions)
+    history = add_instructions(fields.way, messages, instructions, bound.tools)
     history = prepare_for_provider(history, bound.origin)
     return model, prefix, [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
 
