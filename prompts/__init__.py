@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 FOLDER = Path(__file__).parent
 
@@ -27,6 +27,15 @@ def _environment() -> Environment:
     )
 
 
+def _render(template: str, **given: object) -> str:
+    """Raises ``ValueError`` for a template that is broken, or uses what it is not given."""
+    try:
+        return _environment().get_template(template).render(**given)
+    except TemplateError as error:
+        takes = ", ".join(given) or "nothing"
+        raise ValueError(f"prompts/{template}: {error}; the template may use: {takes}") from error
+
+
 def render_system_prompt(modes: Mapping[str, str], rules: str = "") -> str:
     """What holds in every mode.
 
@@ -35,12 +44,12 @@ def render_system_prompt(modes: Mapping[str, str], rules: str = "") -> str:
         rules: The project's for every mode, as Markdown.
     """
     lines = {slug: " ".join(when.split()) for slug, when in modes.items()}
-    return _environment().get_template("_base.md").render(modes=lines, rules=rules)
+    return _render("_base.md", modes=lines, rules=rules)
 
 
 def render_summary_request() -> str:
     """What the model is told to do once the conversation is to be summarized."""
-    return _environment().get_template("_summary.md").render()
+    return _render("_summary.md")
 
 
 def render_mode_words(  # noqa: PLR0913  # what the template has
@@ -68,18 +77,15 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         custom_instructions: The user's for this mode.
         rules: The project's for this mode, as Markdown.
     """
-    return (
-        _environment()
-        .get_template("_mode.md")
-        .render(
-            name=name,
-            role_definition=role_definition,
-            tools=tools,
-            how_to_work=how_to_work,
-            edit_limit=edit_limit,
-            command_limit=command_limit,
-            host_limit=host_limit,
-            custom_instructions=custom_instructions,
-            rules=rules,
-        )
+    return _render(
+        "_mode.md",
+        name=name,
+        role_definition=role_definition,
+        tools=tools,
+        how_to_work=how_to_work,
+        edit_limit=edit_limit,
+        command_limit=command_limit,
+        host_limit=host_limit,
+        custom_instructions=custom_instructions,
+        rules=rules,
     )

@@ -9,6 +9,7 @@ from graph.deps import AgentDeps, StartedCalls
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
 from graph.surroundings import describe_environment
+from modes.errors import ConfigurationError
 from modes.plain_text import to_one_line
 from tools.deps import Commands
 from tools.processes.process import Limits
@@ -76,7 +77,7 @@ class AgentLoader:
         toolbox = build_toolbox(
             self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
         )
-        return AgentDeps(
+        deps = AgentDeps(
             loaded.catalog,
             toolbox,
             self._models,
@@ -87,6 +88,11 @@ class AgentLoader:
             bound_answers=self._settings.bound_answers,
             started_calls=self._started_calls,
         )
+        try:
+            deps.system_prompt  # noqa: B018  # rendered at its first use
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from error
+        return deps
 
     def _load(self) -> LoadedFiles:
         try:

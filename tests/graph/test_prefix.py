@@ -173,7 +173,7 @@ async def run(model: _Recorder, turns: Any, workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("build", [anthropic, openai])
-@settings(max_examples=20, deadline=None, phases=UNSHRUNK)
+@settings(max_examples=10, deadline=None, phases=UNSHRUNK)
 @given(turns=TURNS)
 def test_each_request_begins_with_the_one_before(build: Any, turns: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Environment, StrictUndefined
 from pydantic import ValidationError
 
 from graph.configuration.loading import AgentLoader
@@ -478,3 +479,13 @@ def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
         place.loader(modes_folder=modes, **given).deps()
     with pytest.raises(ValidationError, match="does not point to a directory"):
         place.settings(modes_folder=modes / "none")
+
+
+def test_a_prompt_that_uses_what_there_is_not(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an own ``_base.md`` from the time when each mode had a system prompt of its own."""
+    template = Environment(undefined=StrictUndefined).from_string("In {{ name }} mode.")
+    monkeypatch.setattr(Environment, "get_template", lambda *_: template)
+    with pytest.raises(ConfigurationError, match=r"_base.md: 'name' is undefined; .* modes, rules"):
+        place.loader().deps()
