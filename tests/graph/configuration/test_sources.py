@@ -485,7 +485,7 @@ def test_a_prompt_that_uses_what_there_is_not(
     place: UserFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As an own ``_base.md`` from the time when each mode had a system prompt of its own."""
-    template = Environment(undefined=StrictUndefined).from_string("In {{ name }} mode.")
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string("{{ name }}")
     monkeypatch.setattr(Environment, "get_template", lambda *_: template)
     with pytest.raises(ConfigurationError, match=r"_base.md: 'name' is undefined; .* modes, rules"):
         place.loader().deps()
