@@ -6,6 +6,7 @@ what was sent once is sent again. How it is sent depends on what the model takes
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from typing_extensions import TypedDict
@@ -33,7 +34,7 @@ def list_in_place(
     messages: Sequence[AnyMessage], instructions: Sequence[Instruction]
 ) -> list[Instruction]:
     """The instructions whose message is still in the history."""
-    ids = {message.id for message in messages}
+    ids = set(map(attrgetter("id"), messages))
     return [one for one in instructions if one["after"] in ids]
 
 
