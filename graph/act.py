@@ -97,7 +97,8 @@ def _move_on(
     elif task["switch"]:
         event = Event.SWITCH
     else:
-        event = Event.COMPLETE if is_done else Event.ACTED
+        ends = Event.RETURN if task.get("subtask") else Event.COMPLETE
+        event = ends if is_done else Event.ACTED
     now = deps.machine.send(Configuration(task["mode"], Phase.ACTING), event)
     update |= {"phase": now.phase.value, "plan": task["plan"]}
     after: ActTask = {

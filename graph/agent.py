@@ -16,6 +16,7 @@ from graph.messages.channels import CheckedInput, Last
 from graph.review import review_node
 from graph.routing import build_router
 from graph.state import Input, State
+from graph.subtask import end_subtask_node
 from graph.switch import switch_node
 from graph.think import mode_node
 
@@ -42,19 +43,22 @@ def build_agent(
         "act",
         act_node(deps),
         input_schema=State,
-        destinations=("act", "switch_mode", "intake", *modes, END),
+        destinations=("act", "switch_mode", "end_subtask", "intake", *modes, END),
     )
     graph.add_node("switch_mode", switch_node(deps))
+    graph.add_node("end_subtask", end_subtask_node(deps))
     graph.add_node("compact_history", compact_node(deps))
 
     graph.add_edge(START, "intake")
     # All there are: what a host writes between two steps, it writes as ``intake``.
-    all_nodes = ["review", "act", "switch_mode", "compact_history", *modes, END]
+    all_nodes = ["review", "act", "switch_mode", "end_subtask", "compact_history", *modes, END]
     graph.add_conditional_edges("intake", route, all_nodes)
     for mode in modes:
-        graph.add_conditional_edges(mode, route, ["review", "act", "compact_history", END])
+        after = ["review", "act", "compact_history", "end_subtask", END]
+        graph.add_conditional_edges(mode, route, after)
     graph.add_conditional_edges("review", route, ["act", "switch_mode", *modes])
     graph.add_conditional_edges("switch_mode", route, modes)
+    graph.add_conditional_edges("end_subtask", route, [*modes, END])
     graph.add_conditional_edges("compact_history", route, [*modes, END])
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")

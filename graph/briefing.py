@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from graph.deps import AgentDeps
 from graph.messages.instructions import Instruction, list_in_place
 from graph.messages.thinking import drop_unbound_thinking, find_last_prefix
-from graph.state import State, Todo
+from graph.state import State, Todo, get_depth
 
 log = logging.getLogger("modeshift")
 TODO_TOOL = "update_todo_list"
@@ -26,8 +26,8 @@ async def find_news(
     ``told`` are those whose message is still in the history.
     """
     messages = state["messages"]
-    limit = state.get("limit")
-    words = deps.mode_words(slug, limit)
+    limit, depth = state.get("limit"), get_depth(state)
+    words = deps.mode_words(slug, limit, depth)
     digest = sha256(words.encode()).hexdigest()[:16]
     parts = [] if _has_words(told, words, slug, digest) else [words]
     environment = known = _find_environment(told)
@@ -45,7 +45,7 @@ async def find_news(
             after=str(messages[-1].id),
             text="\n\n".join(parts),
             mode=slug,
-            tools=[*deps.bound_model(slug, limit).names],
+            tools=[*deps.bound_model(slug, limit, depth).names],
             words=digest,
             environment=environment,
         )
@@ -129,7 +129,7 @@ def drop_stale_thinking(
             f"{dropped} of the model's earlier thoughts are left out: a message before them was "
             "changed, or they are of another program or an older version of this one"
         )
-    bound = deps.bound_model(slug, state.get("limit"))
+    bound = deps.bound_model(slug, state.get("limit"), get_depth(state))
     fields = bound.service.fields
     last = find_last_prefix(kept, bound.origin)
     if last is not None and fields.way != "rewrite":

@@ -22,7 +22,7 @@ from graph.messages.shortening import cut_for_summary, estimate_tokens, replace_
 from graph.models.bound_model import call_model
 from graph.models.usage import NO_FILL, Usage, count_answer
 from graph.routing import Node, reconcile_mode
-from graph.state import State
+from graph.state import State, get_depth
 from graph.switch import describe_handover
 from modes.errors import ConfigurationError, ProviderError, TooLongError
 from modes.machine import Event
@@ -52,7 +52,7 @@ def is_due(deps: AgentDeps, slug: str, state: State) -> bool:
     Raises ``ConfigurationError`` if the window cannot even hold the prompt.
     """
     window = deps.bound_model(slug).window
-    if window is not None and (size := deps.prompt_size(slug)) > window:
+    if window is not None and (size := deps.prompt_size(slug, get_depth(state))) > window:
         name = deps.catalog[slug].name
         raise ConfigurationError(
             f"the model {deps.bound_model(slug).name!r} reads {window:,} tokens at most, and the "
@@ -78,7 +78,7 @@ def _estimate_request(deps: AgentDeps, slug: str, state: State) -> int:
     """The tokens of the next request: what the provider counted at the last, and what is new."""
     messages, last = state["messages"], state.get("usage", {}).get("last")
     if last is None or last["used"] is None:
-        return deps.prompt_size(slug) + estimate_tokens(messages)
+        return deps.prompt_size(slug, get_depth(state)) + estimate_tokens(messages)
     new = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
     return last["used"] + estimate_tokens([*new])
 
@@ -92,7 +92,7 @@ def compact_node(deps: AgentDeps) -> Node:
         is_turn = bool(messages) and not isinstance(messages[-1], AIMessage)
         after = deps.machine.send(now, Event.COMPACTED if is_turn else Event.COMPLETE)
         update |= {"mode": now.mode, "phase": after.phase.value, "compact": False}
-        bound = deps.bound_model(now.mode, state.get("limit"))
+        bound = deps.bound_model(now.mode, state.get("limit"), get_depth(state))
         size, window = estimate_tokens(messages), bound.window
         room = min(window or size, size)
         usage = Usage()
@@ -136,7 +136,7 @@ async def _ask_for_summary(
     told = list_in_place(messages, state.get("instructions", []))
     if not any(isinstance(message, AIMessage) for message in messages):
         raise ProviderError("there is nothing to summarize yet")
-    bound = deps.bound_model(slug, state.get("limit"))
+    bound = deps.bound_model(slug, state.get("limit"), get_depth(state))
     request = HumanMessage(render_summary_request())
     config = merge_configs(config, {"tags": [TAG_NOSTREAM]})
     try:
@@ -157,9 +157,12 @@ def _build_summary(answer: AIMessage, files: str) -> AIMessage:
 
 
 def _list_files(deps: AgentDeps, slug: str, state: State) -> Iterator[str]:
-    """A line for each mode that wrote files in this thread, such as a plan."""
+    """A line for each mode that wrote files in this conversation, such as a plan."""
     written: dict[str, dict[str, None]] = {}
-    changes = [(one["source"], one.get("written", [])) for one in state.get("mode_changes", [])]
+    parents = state.get("parents")
+    since = parents[-1]["changes"] if parents else 0
+    records = state.get("mode_changes", [])[since:]
+    changes = [(one["source"], one.get("written", [])) for one in records]
     for mode, files in [*changes, (slug, state.get("written", []))]:
         written.setdefault(mode, {}).update(dict.fromkeys(files))
     for mode, names in written.items():

@@ -18,6 +18,7 @@ from modes.machine import Configuration, Machine, Phase
 from modes.mode import Mode
 from modes.policy import Approvals
 from modes.rights import find_edit_restriction, list_free_commands
+from modes.toolspec import ToolSpec
 from prompts import render_mode_words, render_system_prompt
 from tools.processes.background import BackgroundCommands
 from tools.toolbox import Toolbox
@@ -60,6 +61,10 @@ def no_prompt_rules(_: str | None) -> str:
     return ""
 
 
+_Seat = tuple[str, str | None, int]
+"""A mode, the host's limit, and how many sub-tasks deep it is."""
+
+
 @dataclass(frozen=True)
 class AgentDeps:
     """The parts around the model; only ``started_calls`` and what is made at first use change."""
@@ -77,13 +82,13 @@ class AgentDeps:
     """What a person should know about the modes' files."""
     bound_answers: bool = False
     """Whether a decision must name the question it answers."""
+    subtask_depth: int = 1
+    """How deep sub-tasks may be nested."""
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     machine: Machine = field(init=False)
-    _bound_models: dict[tuple[str, str | None], BoundModel] = field(
-        init=False, default_factory=dict
-    )
-    _words: dict[tuple[str, str | None], str] = field(init=False, default_factory=dict)
-    _sizes: dict[str, int] = field(init=False, default_factory=dict)
+    _bound_models: dict[_Seat, BoundModel] = field(init=False, default_factory=dict)
+    _words: dict[_Seat, str] = field(init=False, default_factory=dict)
+    _sizes: dict[tuple[str, int], int] = field(init=False, default_factory=dict)
     _environments: dict[tuple[str, str | None], str] = field(init=False, default_factory=dict)
     _restrictions: dict[tuple[str, str | None], str | None] = field(
         init=False, default_factory=dict
@@ -99,18 +104,25 @@ class AgentDeps:
             return None
         return self.catalog[slug] if slug in self.catalog else make_strictest(slug)
 
+    def is_withheld(self, tool: ToolSpec, depth: int) -> bool:
+        """Whether no mode has the tool in sub-tasks of this depth; 0 is in none."""
+        if tool.effect.starts_subtask:
+            return depth >= self.subtask_depth
+        return tool.effect.switches_mode and depth > 0
+
     def find_limit_problem(self, limit: Mode | None, target: str) -> str | None:
         """Why the host's limit excludes a switch to the mode ``target``; None if it does not."""
         if limit is None or is_within(self.catalog[target], limit, self.toolbox.specs):
             return None
         return f"{self._describe_host_limit(limit)} {target!r} is beyond it."
 
-    def bound_model(self, slug: str, limit: str | None = None) -> BoundModel:
+    def bound_model(self, slug: str, limit: str | None = None, depth: int = 0) -> BoundModel:
         """The mode's model and its tools; made at their first use, for there may be many modes."""
-        if (slug, limit) not in self._bound_models:
-            bound = self._bind_model(self.catalog[slug], self.limit_mode(limit))
-            self._bound_models[slug, limit] = bound
-        return self._bound_models[slug, limit]
+        seat = slug, limit, depth
+        if seat not in self._bound_models:
+            bound = self._bind_model(self.catalog[slug], self.limit_mode(limit), depth)
+            self._bound_models[seat] = bound
+        return self._bound_models[seat]
 
     def environment_digest(self, slug: str, limit: str | None = None) -> str:
         """A digest of the mode (with the permissions for it), the workspace and the sandbox."""
@@ -129,15 +141,20 @@ class AgentDeps:
             self._restrictions[slug, limit] = next(filter(None, found), None)
         return self._restrictions[slug, limit]
 
-    def _bind_model(self, mode: Mode, limit: Mode | None) -> BoundModel:
-        names = self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING))
-        if limit is not None:
-            names = tuple(name for name in names if is_offered(limit, self.toolbox[name].spec))
+    def _bind_model(self, mode: Mode, limit: Mode | None, depth: int) -> BoundModel:
+        specs = [
+            self.toolbox[name].spec
+            for name in self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING))
+        ]
         return BoundModel(
             SystemMessage(self.system_prompt),
             self.models[mode],
             {tool.name: self.toolbox[tool.name].runnable for tool in self.toolbox.specs},
-            names,
+            tuple(
+                tool.name
+                for tool in specs
+                if (limit is None or is_offered(limit, tool)) and not self.is_withheld(tool, depth)
+            ),
             mode.model or self.models.default,
             self.models.service(mode),
             self.models.window(mode),
@@ -152,33 +169,34 @@ class AgentDeps:
             self.prompt_rules(None),
         )
 
-    def mode_words(self, slug: str, limit: str | None = None) -> str:
+    def mode_words(self, slug: str, limit: str | None = None, depth: int = 0) -> str:
         """What the model is told when it enters the mode; made at its first use."""
-        if (slug, limit) not in self._words:
+        if (slug, limit, depth) not in self._words:
             mode, cut = self.catalog[slug], self.limit_mode(limit)
             rights = [mode] if cut is None else [mode, cut]
             files = dict.fromkeys(words for one in rights if (words := describe_edit_limit(one)))
-            self._words[slug, limit] = render_mode_words(
+            self._words[slug, limit, depth] = render_mode_words(
                 name=mode.name,
                 role_definition=mode.role_definition,
-                tools=self.bound_model(slug, limit).names,
+                tools=self.bound_model(slug, limit, depth).names,
                 how_to_work=mode.how_to_work,
                 edit_limit=" and ".join(files),
                 command_limit=" and ".join(filter(None, map(self._describe_command_limit, rights))),
                 host_limit=self._describe_host_limit(cut),
                 custom_instructions=mode.custom_instructions,
                 rules=self.prompt_rules(slug),
+                is_subtask=depth > 0,
             )
-        return self._words[slug, limit]
+        return self._words[slug, limit, depth]
 
-    def prompt_size(self, slug: str) -> int:
+    def prompt_size(self, slug: str, depth: int = 0) -> int:
         """About how many tokens of each request the prompt, the mode's words and tools take."""
-        if slug not in self._sizes:
-            bound = self.bound_model(slug)
-            told = [bound.prompt, SystemMessage(self.mode_words(slug))]
+        if (slug, depth) not in self._sizes:
+            bound = self.bound_model(slug, depth=depth)
+            told = [bound.prompt, SystemMessage(self.mode_words(slug, depth=depth))]
             tools = [bound.tools[name] for name in bound.names]
-            self._sizes[slug] = count_tokens_approximately(told, tools=tools)
-        return self._sizes[slug]
+            self._sizes[slug, depth] = count_tokens_approximately(told, tools=tools)
+        return self._sizes[slug, depth]
 
     def _describe_host_limit(self, limit: Mode | None) -> str:
         if limit is None:

@@ -12,8 +12,9 @@ from graph.entry.checks import drop_invalid
 from graph.messages.repair import find_open_calls, get_call_id, repair
 from graph.models.usage import NEW_TURN, Usage
 from graph.routing import Node, reconcile_mode
-from graph.state import State
-from modes.machine import Event, Phase
+from graph.state import State, Subtask
+from graph.subtask import STOPPED
+from modes.machine import Configuration, Event, Phase
 
 
 def intake_node(deps: AgentDeps) -> Node:
@@ -23,9 +24,10 @@ def intake_node(deps: AgentDeps) -> Node:
         before = state.get("messages", [])
         state, dropped = drop_invalid(state)
         now, changed = reconcile_mode(deps, state)
-        remembered, notices = forget(deps, state.get("remembered", []), state.get("forget") or [])
-        forgotten = {"remembered": remembered, "forget": [], "notices": notices}
-        if now.phase is Phase.REVIEWING and not changed and not dropped and find_open_calls(before):
+        forgotten = _forget(deps, state)
+        notices = forgotten["notices"]
+        still_asks = now.phase is Phase.REVIEWING and not state.get("end_subtask")
+        if still_asks and not changed and not dropped and find_open_calls(before):
             # Nothing was said and the mode is the same: what waits for a person still waits.
             return {"phase": now.phase.value, **forgotten}
 
@@ -49,7 +51,8 @@ def intake_node(deps: AgentDeps) -> Node:
         now = deps.machine.send(now, Event.RESET)
         if messages and not isinstance(messages[-1], AIMessage):
             now = deps.machine.send(now, Event.START)
-        if state.get("compact"):
+        now, subtask = _return_if_due(deps, state, now)
+        if state.get("compact") and now.phase is not Phase.RETURNING:
             now = deps.machine.send(now, Event.COMPACT)
         notices += [
             f"{key!r} of this thread held invalid values; they are dropped" for key in dropped
@@ -64,7 +67,9 @@ def intake_node(deps: AgentDeps) -> Node:
             "plan": [],
             "switch": None,
             "refused": [],
-            "compact": False,
+            "subtask": subtask,
+            "end_subtask": False,
+            "compact": now.phase is Phase.RETURNING and bool(state.get("compact")),
             "compact_from": 0,
             "written": state.get("written", []),
             **forgotten,
@@ -72,17 +77,39 @@ def intake_node(deps: AgentDeps) -> Node:
             "usage": Overwrite(Usage()) if "usage" in dropped else NEW_TURN,
             **changed,
         }
-        if "mode_changes" in dropped:
-            changes = [*state["mode_changes"], *changed.get("mode_changes", [])]
-            update["mode_changes"] = Overwrite(changes)
-        if "instructions" in dropped:
-            update["instructions"] = Overwrite([])
+        for key in {"mode_changes", "instructions", "parents", "subtasks"}.intersection(dropped):
+            kept: Any = state.get(key, [])
+            update[key] = Overwrite([*kept, *changed.get(key, [])])
         if messages != before:
             # In the middle of the history, so all of it is written anew.
             update["messages"] = Overwrite(messages)
         return update
 
     return intake
+
+
+def _forget(deps: AgentDeps, state: State) -> dict[str, Any]:
+    """The update without what is revoked, in the conversations that wait for a sub-task, too."""
+    ids = state.get("forget") or []
+    remembered, notices = forget(deps, state.get("remembered", []), ids)
+    update: dict[str, Any] = {"remembered": remembered, "forget": [], "notices": notices}
+    if ids and (parents := state.get("parents")):
+        update["parents"] = Overwrite(
+            [{**one, "remembered": forget(deps, one["remembered"], ids)[0]} for one in parents]
+        )
+    return update
+
+
+def _return_if_due(
+    deps: AgentDeps, state: State, now: Configuration
+) -> tuple[Configuration, Subtask | None]:
+    """Where the turn begins: at a sub-task's end if it is done, or the host stops it."""
+    subtask = state.get("subtask") if state.get("parents") else None
+    if subtask is None or not (state.get("end_subtask") or now.phase is Phase.IDLE):
+        return now, subtask
+    if state.get("end_subtask"):
+        subtask = {**subtask, "failure": STOPPED}
+    return deps.machine.send(now, Event.RETURN), subtask
 
 
 def _insert_before_question(messages: list[AnyMessage], text: str) -> None:

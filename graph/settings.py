@@ -120,6 +120,9 @@ class Settings(BaseSettings):
     listen: str = Field(
         "127.0.0.1", description="the address that the dev server listens on; others want a token"
     )
+    subtask_depth: int = Field(
+        1, ge=0, le=5, description="how deep sub-tasks may be nested; `0`: there are none"
+    )
     max_steps: int = Field(
         500, ge=1, description="model and tool steps in one run before it is stopped"
     )

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from graph.messages.channels import Messages, append, build_growing_list
 from graph.messages.instructions import Instruction
-from graph.models.usage import Usage, add_usage
+from graph.models.usage import Fill, Usage, add_usage
 
 
 class Input(TypedDict, total=False):
@@ -23,6 +23,8 @@ class Input(TypedDict, total=False):
     """Ids in ``remembered``, or ``all``."""
     compact: bool
     """Whether to replace the history by a summary, as soon as no question is open."""
+    end_subtask: bool
+    """Whether to stop the sub-task that goes on; the conversation that began it goes on."""
 
 
 class Remembered(TypedDict):
@@ -53,14 +55,21 @@ class ModeChange(TypedDict):
     target: str
     reason: str
     decided_by: Literal["human", "host", "nobody"]
-    """``nobody`` where the mode no longer exists."""
+    """``nobody`` where the mode no longer exists, and where a sub-task has ended."""
     when: str
     written: NotRequired[list[str]]
     """Files changed in ``source``, if any were."""
 
 
+class NewTask(TypedDict):
+    """What a sub-task is told to do."""
+
+    message: str
+    todos: list[Todo]
+
+
 class Switch(TypedDict):
-    """A switch that a person approved and that has yet to be applied."""
+    """A switch, or a sub-task, that a person approved and that has yet to be applied."""
 
     mode_slug: str
     reason: str
@@ -72,6 +81,8 @@ class Switch(TypedDict):
     """The policy to set with it, or None to leave it."""
     digest: str
     """Of the mode, as it was when the person approved."""
+    task: NotRequired[NewTask | None]
+    """For a sub-task."""
 
 
 class Asked(TypedDict):
@@ -107,6 +118,55 @@ class Planned(TypedDict):
     """Of the process that planned it; see ``StartedCalls``."""
 
 
+class Subtask(TypedDict):
+    """The sub-task that goes on; its conversation is what the state's other keys hold."""
+
+    id: str
+    """Of the call of ``new_task``."""
+    mode: str
+    message: str
+    depth: int
+    """1 for one that no other sub-task began."""
+    approvals: str
+    """The policy that it began with."""
+    failure: NotRequired[str]
+    """Why it is to end although it is not done."""
+
+
+class Parent(TypedDict):
+    """What a conversation was when its sub-task began, and is again when that has ended."""
+
+    call: ToolCall
+    """The call of ``new_task``, which has no result yet."""
+    subtask: Subtask | None
+    """Where the conversation is itself a sub-task's."""
+    mode: str
+    approvals: str
+    messages: list[AnyMessage]
+    instructions: list[Instruction]
+    todos: list[Todo]
+    remembered: list[Remembered]
+    written: list[str]
+    last: Fill | None
+    changes: int
+    """How many changes of mode there were, that to the sub-task's among them."""
+
+
+class EndedSubtask(TypedDict):
+    """A sub-task of the past, with its whole conversation."""
+
+    id: str
+    mode: str
+    message: str
+    status: Literal["completed", "failed"]
+    result: str
+    files: list[str]
+    """Those it wrote."""
+    rejected: list[str]
+    """The calls that a person rejected, and what they said."""
+    messages: list[AnyMessage]
+
+
 class State(TypedDict, total=False):
     """A thread's state; plain data, so that a checkpoint outlives a change of code."""
 
@@ -136,6 +196,11 @@ class State(TypedDict, total=False):
     compact: bool
     compact_from: int | None
     """How many messages there must be before they are summarized again; None: not in this turn."""
+    subtask: Subtask | None
+    parents: Annotated[list[Parent], build_growing_list()]
+    """The conversations that wait for the sub-task, the one that began it last."""
+    subtasks: Annotated[list[EndedSubtask], build_growing_list()]
+    end_subtask: bool
     notices: list[str]
     """What a person should know, as of this turn."""
     usage: Annotated[Usage, add_usage]
@@ -144,6 +209,12 @@ class State(TypedDict, total=False):
 
 TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})
 """Names that no mode's node may have: LangGraph uses them for channels, and for another node."""
+
+
+def get_depth(state: "State | RoutingState") -> int:
+    """How many sub-tasks deep a thread is; 0 is in none."""
+    subtask = state.get("subtask")
+    return subtask["depth"] if subtask is not None else 0
 
 
 class RoutingState(TypedDict):
@@ -157,6 +228,7 @@ class RoutingState(TypedDict):
     written: list[str]
     plan: list[list[Planned]]
     switch: Switch | None
+    subtask: NotRequired[Subtask | None]
 
 
 class ActTask(RoutingState):

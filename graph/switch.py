@@ -1,4 +1,4 @@
-"""``switch_mode``: applies a switch that a person approved."""
+"""``switch_mode``: applies a switch that a person approved, or begins the sub-task."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +10,7 @@ from graph.deps import AgentDeps
 from graph.messages.repair import VOID, build_not_run_result, get_call_id
 from graph.routing import Node, change_mode, reconcile_mode
 from graph.state import State, Switch, Todo
+from graph.subtask import begin_subtask
 from modes.errors import InvalidInputError
 from modes.machine import Event
 from modes.plain_text import escape_invisible
@@ -42,6 +43,8 @@ def switch_node(deps: AgentDeps) -> Node:
             return {**update, "switch": None, "phase": now.phase.value}
 
         now = deps.machine.send(before, Event.SWITCH_MODE, target)
+        if task := switch.get("task"):
+            return begin_subtask(state, switch, task, before, now)
         modes = [deps.catalog[slug] for slug in (before.mode, now.mode)]
         names = [mode.name for mode in modes]
         message = ToolMessage(

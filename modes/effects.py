@@ -7,7 +7,9 @@ effects. A new column is a question that every effect must answer.
 from dataclasses import dataclass
 from typing import Literal
 
-EffectName = Literal["read", "edit", "command", "network", "note", "question", "switch", "complete"]
+EffectName = Literal[
+    "read", "edit", "command", "network", "note", "question", "switch", "subtask", "complete"
+]
 
 ToolKind = Literal["read", "edit", "search", "execute", "fetch", "think", "switch_mode", "other"]
 """A tool kind of the Agent Client Protocol."""
@@ -46,6 +48,8 @@ class Effect:
     """Whether a person's words are the result."""
     switches_mode: bool = False
     """Whether an approved call changes the mode to its argument ``mode_slug``."""
+    starts_subtask: bool = False
+    """Whether that mode is for a conversation of its own, at whose end the mode is as before."""
     ends_turn: bool = False
     """Whether nothing may follow the call in a turn."""
     shown_as: ToolKind = "other"
@@ -118,6 +122,15 @@ EFFECTS: dict[str, Effect] = {
             can_be_allowed=False,
             switches_mode=True,
             shown_as="switch_mode",
+        ),
+        Effect(
+            name="subtask",
+            does="has a sub-task done in a mode",
+            asks="always",
+            can_be_allowed=False,
+            switches_mode=True,
+            starts_subtask=True,
+            shown_as="other",
         ),
         Effect(
             name="complete",

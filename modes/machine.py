@@ -29,6 +29,7 @@ class Phase(StrEnum):
     ACTING = "acting"
     SWITCHING = "switching"
     COMPACTING = "compacting"
+    RETURNING = "returning"
 
 
 class Event(StrEnum):
@@ -56,6 +57,10 @@ class Event(StrEnum):
     """Only a switch that a person approved is left to do."""
     SWITCH_MODE = "switch_mode"
     """The approved switch takes effect; needs the target's slug."""
+    RETURN = "return"
+    """A sub-task is at its end."""
+    RETURNED = "returned"
+    """The conversation that it belongs to goes on; needs the slug of that one's mode."""
     SET_MODE = "set_mode"
     """The host sets the mode, which it may at any time; needs the target's slug."""
     RESET = "reset"
@@ -86,6 +91,10 @@ _PHASE_EDGES = (
     (Phase.THINKING, Event.COMPACT, Phase.COMPACTING),
     (Phase.COMPACTING, Event.COMPACTED, Phase.THINKING),
     (Phase.COMPACTING, Event.COMPLETE, Phase.IDLE),
+    (Phase.IDLE, Event.RETURN, Phase.RETURNING),
+    (Phase.THINKING, Event.RETURN, Phase.RETURNING),
+    (Phase.ACTING, Event.RETURN, Phase.RETURNING),
+    (Phase.RETURNING, Event.RETURNED, Phase.THINKING),
 )
 
 _NODES = {
@@ -93,6 +102,7 @@ _NODES = {
     Phase.ACTING: "act",
     Phase.SWITCHING: "switch_mode",
     Phase.COMPACTING: "compact_history",
+    Phase.RETURNING: "end_subtask",
 }
 
 
@@ -140,7 +150,7 @@ class Machine:
         # A chart does not notice an unknown state, so slugs are checked before it sees them.
         self._catalog[now.mode]
         events: list[str] = [] if event is Event.SET_MODE else [event]
-        if event in (Event.SWITCH_MODE, Event.SET_MODE):
+        if event in (Event.SWITCH_MODE, Event.SET_MODE, Event.RETURNED):
             events.append(_to(self._catalog[mode_slug].slug))
         with self._lock:
             # Making a new chart takes 2 ms in a catalog of 200 modes.

@@ -80,7 +80,8 @@ def verdict(
     found = _apply_rules(mode, tool, subject) or _apply_effect(tool, approvals)
     if found.kind == "deny":
         return found
-    if tool.effect.switches_mode and args is not None and args["mode_slug"] == mode.slug:
+    stays = args is not None and args.get("mode_slug") == mode.slug
+    if tool.effect.switches_mode and not tool.effect.starts_subtask and stays:
         return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
     if limit is not None:
         return limit

@@ -63,6 +63,7 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
     host_limit: str = "",
     custom_instructions: str = "",
     rules: str = "",
+    is_subtask: bool = False,
 ) -> str:
     """What the model is told when it enters a mode.
 
@@ -76,6 +77,7 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         host_limit: What the host lets this thread do at most; empty for no limit.
         custom_instructions: The user's for this mode.
         rules: The project's for this mode, as Markdown.
+        is_subtask: Whether it is in the mode for a sub-task.
     """
     return _render(
         "_mode.md",
@@ -88,4 +90,5 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         host_limit=host_limit,
         custom_instructions=custom_instructions,
         rules=rules,
+        is_subtask=is_subtask,
     )

@@ -1,4 +1,4 @@
-"""The tools every mode has: switch the mode, ask the person, keep notes, be done."""
+"""The tools every mode has: switch the mode, hand out a task, ask the person, notes, be done."""
 
 from typing import Annotated, Any, Literal
 
@@ -45,6 +45,24 @@ def conversation_tools(deps: ToolDeps) -> list[Tool]:
         """
         raise NotImplementedError("a switch is applied by the graph's switch_mode node")
 
+    def new_task(
+        mode_slug: Slug,
+        message: Annotated[str, Field(pattern=r"\S")],
+        todos: list[Todo] | None = None,
+    ) -> str:
+        """Have a part of the work done in a mode that fits it, in a conversation of its own.
+
+        A person decides. What the sub-task reports at its end is the result. Call it once in a
+        message.
+
+        Args:
+            mode_slug: The mode to do it in.
+            message: All that is needed to do it: your conversation is not seen there. Say what to
+                do and what not, what is known, and what to report.
+            todos: The todo list to begin with, if there are several steps.
+        """
+        raise NotImplementedError("a sub-task is begun by the graph's switch_mode node")
+
     def ask_followup_question(
         question: Annotated[str, Field(min_length=1)], follow_up: list[Suggestion] | None = None
     ) -> str:
@@ -78,6 +96,7 @@ def conversation_tools(deps: ToolDeps) -> list[Tool]:
 
     return [
         Tool.of(switch_mode, "switch"),
+        Tool.of(new_task, "subtask"),
         Tool.of(ask_followup_question, "question"),
         Tool.of(update_todo_list, "note"),
         Tool.of(attempt_completion, "complete"),

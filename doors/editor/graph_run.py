@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from acp import RequestError
@@ -137,6 +138,8 @@ class GraphRun:
             if question.has_no_choices:
                 await self._updates.say(action["description"])
                 return None
+            view = question.view.of_subtask(loaded.deps, self._updates.subtask)
+            question = replace(question, view=view)
             self._updates.track(question.view)
             decision = await self._decide(question)
             if decision is None:

@@ -57,7 +57,8 @@ class Question:
         # The model's words are shown literally: in Markdown a picture would be fetched.
         description = as_output(action["description"])
         if view.effect.switches_mode:
-            options = tuple(_offer_modes(deps, action, mode))
+            is_subtask = view.effect.starts_subtask
+            options = tuple(_offer_modes(deps, action, mode, is_subtask=is_subtask))
             return cls(view, (description, *plans), options)
         if view.effect.takes_answer:
             return cls(view, (description,), tuple(_offer_answers(action)))
@@ -111,7 +112,9 @@ def _show_arguments(action: ActionRequest, view: ToolCallView) -> ShownContent:
     return as_output("\n".join(f"{name}: {value}" for name, value in action["args"].items()))
 
 
-def _offer_modes(deps: AgentDeps, action: ActionRequest, mode: str) -> Iterator[Option]:
+def _offer_modes(
+    deps: AgentDeps, action: ActionRequest, mode: str, *, is_subtask: bool
+) -> Iterator[Option]:
     auto, manual = ({"type": "approve", "approvals": policy} for policy in ("auto", "manual"))
     yield Option("auto", "Yes, and auto-accept", "allow_always", auto)
     yield Option("manual", "Yes, and approve each action", "allow_once", manual)
@@ -121,8 +124,10 @@ def _offer_modes(deps: AgentDeps, action: ActionRequest, mode: str) -> Iterator[
         if deps.models.problem(target) is None:
             args: dict[str, Any] = {**action["args"], "mode_slug": slug}
             edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
-            yield Option(f"to-{slug}", f"Yes, but to {target.name} mode", "allow_once", edited)
-    yield Option("reject", "No, stay", "reject_once", {"type": "reject"})
+            name = f"Yes, but {'in' if is_subtask else 'to'} {target.name} mode"
+            yield Option(f"to-{slug}", name, "allow_once", edited)
+    no = "No" if is_subtask else "No, stay"
+    yield Option("reject", no, "reject_once", {"type": "reject"})
 
 
 def _offer_answers(action: ActionRequest) -> Iterator[Option]:

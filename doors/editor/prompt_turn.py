@@ -16,6 +16,7 @@ from langgraph.types import Command, Interrupt
 from doors.editor.content import Content, Prompt
 from doors.editor.files import EditorFiles
 from doors.editor.graph_run import (
+    DURABILITY,
     INTERNAL_ERROR,
     EditorGone,
     GraphRun,
@@ -136,6 +137,15 @@ class PromptTurn:
                 message = AIMessage(f"{words}\n\n{STOPPED_HERE}")
                 update = {"messages": [message], "phase": Phase.IDLE.value}
                 await config.write_state(update)
+            if state.values.get("subtask"):
+                # It stops where the conversation that began the sub-task would go on.
+                await config.loaded.agent.ainvoke(
+                    {"end_subtask": True},
+                    config.run_config,
+                    interrupt_after=["end_subtask"],
+                    durability=DURABILITY,
+                )
+                await config.refresh()
             await config.show()
         except (UserError, sqlite3.Error) as error:  # the turn ends all the same
             log.warning("after a cancel: %s", error)

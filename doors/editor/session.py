@@ -89,6 +89,8 @@ class Session:
         """Send the whole history."""
         loaded = self._config.loaded
         values = (await self._config.read_state()).values
+        for parent in values.get("parents", []):
+            await self._updates.replay(loaded.deps, parent["messages"])
         await self._updates.replay(loaded.deps, values.get("messages", []))
         if todos := values.get("todos"):
             await self._updates.show_todos(todos)

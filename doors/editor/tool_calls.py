@@ -15,6 +15,7 @@ from doors.editor.files import Folder
 from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
 from graph.messages.untrusted import remove_marks
+from graph.state import Subtask
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.plain_text import to_one_line
@@ -74,6 +75,12 @@ class ToolCallView:
             is_due,
             line,
         )
+
+    def of_subtask(self, deps: AgentDeps, subtask: Subtask | None) -> Self:
+        """The view with the sub-task's mode before its title: the protocol nests no calls."""
+        if subtask is None or subtask["mode"] not in deps.catalog:
+            return self
+        return replace(self, title=f"{deps.catalog[subtask['mode']].name}: {self.title}")
 
     @property
     def status(self) -> schema.ToolCallStatus:
@@ -147,7 +154,9 @@ def _build_title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:
     if spec.effect.switches_mode:
         slug = args.get("mode_slug")
         name = deps.catalog[slug].name if slug in deps.catalog else slug
-        return f"Switch to {name} mode"
+        return (
+            f"Sub-task in {name} mode" if spec.effect.starts_subtask else f"Switch to {name} mode"
+        )
     if spec.effect.takes_answer:
         return str(args.get("question"))
     if spec.command is not None:

@@ -32,7 +32,7 @@ from graph.deps import AgentDeps
 from graph.messages.from_model import CUT_OFF
 from graph.messages.normal_form import is_sound_id
 from graph.messages.repair import find_open_calls, get_call_id
-from graph.state import Planned
+from graph.state import Planned, Subtask
 from modes.errors import InvalidCallError
 from modes.plain_text import to_one_line
 
@@ -40,7 +40,7 @@ OUTPUT_SECONDS = 0.2
 """The least time between two updates of what a command prints."""
 MAX_OUTPUT = 20_000
 COMPACTING = "compact_history"
-REPAIRING = ("intake", "review", COMPACTING)
+REPAIRING = ("intake", "review", "end_subtask", COMPACTING)
 """Nodes that rewrite the history, whose answers have been shown before."""
 STOPPED = "Stopped."
 STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or in part."
@@ -55,6 +55,8 @@ class SessionUpdates:
         """The text so far of the answer that is coming in."""
         self.was_cut_off = False
         """Whether the last answer reached the model's limit of tokens."""
+        self.subtask: Subtask | None = None
+        """The sub-task whose calls are shown."""
         self._client = client
         self._id = session_id
         self._has_streamed = False
@@ -116,6 +118,8 @@ class SessionUpdates:
         """Show what a node has changed, from the stream ``updates``."""
         messages = update.get("messages") or []
         messages = messages.value if isinstance(messages, Overwrite) else messages
+        if "subtask" in update:
+            self.subtask = update["subtask"]
         if node == COMPACTING:
             self._notices.discard(update["notices"][-1])  # it may fail twice for one reason
             if messages:
@@ -136,6 +140,7 @@ class SessionUpdates:
         self.streamed, self._has_streamed = "", False
         self.was_cut_off = message.text.endswith(CUT_OFF)
         ids = {get_call_id(call) for call in message.tool_calls}
+        ids |= {id for id, view in self._open.items() if view.effect.starts_subtask}
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
@@ -190,7 +195,8 @@ class SessionUpdates:
         self.streamed, self._has_streamed, self.was_cut_off = "", False, False
 
     async def _view(self, deps: AgentDeps, call: ToolCall, *, is_due: bool = False) -> ToolCallView:
-        return await asyncio.to_thread(ToolCallView.of, deps, self.folder, call, is_due=is_due)
+        view = await asyncio.to_thread(ToolCallView.of, deps, self.folder, call, is_due=is_due)
+        return view.of_subtask(deps, self.subtask)
 
     # Between two turns, and when a session is opened.
 
@@ -205,6 +211,14 @@ class SessionUpdates:
                 self._known |= {get_call_id(call) for call in message.tool_calls}
         for call in find_open_calls(messages) if is_waiting else ():
             self.track(await self._view(deps, call))
+
+    async def track_parents(self, deps: AgentDeps, values: Mapping[str, Any]) -> None:
+        """Remember the sub-task that goes on, and the calls that wait for its end."""
+        self.subtask = None
+        for parent in values.get("parents", []):
+            self.subtask = parent["subtask"]
+            self.track(replace(await self._view(deps, parent["call"]), is_running=True))
+        self.subtask = values.get("subtask")
 
     async def replay(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
         """Show the whole history; its last calls may be running or waiting for a person."""

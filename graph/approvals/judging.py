@@ -9,10 +9,10 @@ from typing import Any, Self
 
 from langchain_core.messages import ToolCall
 
-from graph.approvals.suggestions import list_switch_targets
+from graph.approvals.suggestions import find_answer_problem, list_switch_targets
 from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
-from graph.state import ActTask, Remembered, State
+from graph.state import ActTask, Remembered, State, get_depth
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.limit import cut_verdict
@@ -36,6 +36,8 @@ class CallContext:
     """Modes to which a person refused to switch, in this turn."""
     remembered: Sequence[Remembered] = ()
     """The approvals that a person wants to be remembered."""
+    depth: int = 0
+    """How many sub-tasks deep it is."""
 
     @property
     def limit_slug(self) -> str | None:
@@ -58,6 +60,7 @@ class CallContext:
             is_only_call,
             refused,
             state.get("remembered", ()),
+            get_depth(state),
         )
 
 
@@ -153,7 +156,7 @@ async def judge_all(
 ) -> list[Judged]:
     """Judge the calls of one message, all in the context in which they were written.
 
-    One message switches the mode once: a second ``switch_mode`` is denied.
+    One message switches the mode once, or begins one sub-task: a second such call is denied.
     """
     judged: list[Judged] = []
     has_switch = False
@@ -161,7 +164,7 @@ async def judge_all(
         one = await judge(deps, context, call)
         if one.effect.switches_mode and one.verdict.kind == "ask":
             if has_switch:
-                one = _deny(call, "Call switch_mode once in a message.")
+                one = _deny(call, "Call switch_mode or new_task once in a message.")
             has_switch = True
         judged.append(one)
     return judged
@@ -181,6 +184,9 @@ def _judge(
 ) -> Judged:
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return _deny(call, f"Call {tool.spec.name} alone.")
+    if deps.is_withheld(tool.spec, context.depth):
+        where = f"a sub-task at depth {context.depth}" if context.depth else "this project"
+        return _deny(call, f"There is no {tool.spec.name} in {where}; go on without it.")
     targets = list_switch_targets(tool.spec.effect, args)
     for target in targets:
         if problem := _find_switch_problem(deps, context, tool, target):
@@ -214,6 +220,8 @@ def _find_verdict(
 
 def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:
     """The modes that do not deny the call, as the end of a refusal."""
+    if context.depth:
+        return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."
     slugs = [
         slug
         for slug in deps.catalog
@@ -230,7 +238,7 @@ def _find_switch_problem(
     deps: AgentDeps, context: CallContext, tool: Tool, target: str
 ) -> str | None:
     """Why a switch to the mode is denied without asking a person; None if it is not."""
-    if target == context.mode.slug:
+    if target == context.mode.slug and not tool.spec.effect.starts_subtask:
         return None
     if problem := deps.find_limit_problem(context.limit, target):
         return problem
@@ -239,10 +247,7 @@ def _find_switch_problem(
     if problem := deps.models.problem(deps.catalog[target]):
         return f"No switch to {target!r} is possible: {problem}"
     if tool.spec.effect.takes_answer:
-        for spec in deps.toolbox.specs:
-            if spec.effect.switches_mode:
-                found = verdict(context.mode, spec, {"mode_slug": target}, context.approvals)
-                return found.reason if found.kind == "deny" else None
+        return find_answer_problem(deps, context.mode, target, context.depth)
     return None
 
 

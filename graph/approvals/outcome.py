@@ -12,9 +12,12 @@ from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, Judged, judge
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
-from graph.messages.repair import VOID, build_not_run_result, get_call_id
-from graph.state import Approved, Asked, Switch
+from graph.messages.repair import REJECTED, VOID, build_not_run_result, get_call_id
+from graph.state import Approved, Asked, NewTask, Switch, Todo
 from modes.machine import Configuration, Event
+from modes.plain_text import to_one_line
+
+MAX_REASON = 200
 
 
 class Outcome:
@@ -68,12 +71,10 @@ class Outcome:
 
     def reject(self, one: Judged, message: str) -> None:
         """Refuse the call; a rejected switch is not asked for again in this turn."""
-        if one.effect.switches_mode and one.args is not None:
+        if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
             self._refused.append(one.args["mode_slug"])
         why = f" and said: {message}" if message else "; do not repeat it unless asked to"
-        self._results.append(
-            build_not_run_result(one.call, f"Not run: the user rejected this call{why}")
-        )
+        self._results.append(build_not_run_result(one.call, f"{REJECTED}{why}"))
 
     def respond(self, one: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""
@@ -95,9 +96,17 @@ class Outcome:
         """Record an approved switch. It replaces an earlier one, whose call then gets a result."""
         if self._switch is not None:
             self._results.append(_success(self._switch["call"], self._switch["reply"]))
+        task = None
+        if one.effect.starts_subtask:
+            todos = [
+                Todo(content=todo["content"], status=todo.get("status", "pending"))
+                for todo in target.get("todos") or ()
+            ]
+            task = NewTask(message=target["message"], todos=todos)
         self._switch = Switch(
             mode_slug=target["mode_slug"],
-            reason=target["reason"],
+            reason=target["reason"] if task is None else to_one_line(task["message"], MAX_REASON),
+            task=task,
             call=one.call,
             reply=reply,
             approvals=approvals,

@@ -76,6 +76,11 @@ def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
     mode = context.mode
     if one.effect.switches_mode:
         target = deps.catalog[one.args["mode_slug"]]
+        if one.effect.starts_subtask:
+            return (
+                f"Start a sub-task in {target.name} mode? {describe_switch(deps, mode, target)} "
+                f"It is told:\n{make_readable(one.args['message'])}{_describe_unseen(one)}"
+            )
         return (
             f"Switch from {mode.name} to {target.name} mode? "
             f"Reason: {to_one_line(one.args['reason'], MAX_REASON)}\n"

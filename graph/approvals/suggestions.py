@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from graph.deps import AgentDeps
 from modes.effects import Effect
+from modes.mode import Mode
 from modes.plain_text import to_one_line
+from modes.policy import Approvals, verdict
 
 
 def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
@@ -14,6 +17,17 @@ def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
     if effect.takes_answer:
         return [slug for slug in list_suggestions(args).values() if slug is not None]
     return []
+
+
+def find_answer_problem(deps: AgentDeps, mode: Mode, target: str, depth: int) -> str | None:
+    """Why no answer to a question in ``mode`` may switch to ``target``; None if one may."""
+    if depth:
+        return "In a sub-task no answer switches the mode; ask without naming one."
+    for spec in deps.toolbox.specs:
+        if spec.effect.switches_mode and not spec.effect.starts_subtask:
+            found = verdict(mode, spec, {"mode_slug": target}, Approvals.MANUAL)
+            return found.reason if found.kind == "deny" else None
+    return None
 
 
 def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:

@@ -86,6 +86,7 @@ class AgentLoader:
             describe_environment=partial(describe_environment, toolbox),
             notices=tuple(notices),
             bound_answers=self._settings.bound_answers,
+            subtask_depth=self._settings.subtask_depth,
             started_calls=self._started_calls,
         )
         try:

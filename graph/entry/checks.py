@@ -75,6 +75,8 @@ _EMPTY: dict[str, Any] = {
     "compact": False,
     "compact_from": 0,
     "limit": "",  # of which there is no mode, so it is the strictest one
+    "end_subtask": False,
+    "subtask": None,
 }
 """What replaces a value that does not fit, where that is no empty list."""
 _SET_ANEW = ("mode", "first_mode")
@@ -90,6 +92,7 @@ def build_input_check(catalog: Catalog) -> Check:
         "limit": _mode_check(catalog),
         "forget": _check_ids,
         "compact": _CHECKS["compact"],
+        "end_subtask": _CHECKS["end_subtask"],
     }
 
     def check(given: Any) -> dict[str, Any]:

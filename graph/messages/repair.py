@@ -12,6 +12,7 @@ VOID = (
     "Not run: the mode, its rules or the files have changed since the user was asked. "
     "Call again if it is still needed."
 )
+REJECTED = "Not run: the user rejected this call"
 UNKNOWN = (
     "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "
     "Find out before you do it again."

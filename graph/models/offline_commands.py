@@ -14,6 +14,7 @@ so that everything works without a key. One command a line; " & " joins several 
     replace <old> with <new> in <path>       run <command line>
     switch to <mode>[: <reason>]             todo: <item>; <item>
     ask: <question>                          done: <summary>
+    task in <mode>: <command> | <command>
 
 For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-5-5 with \
 ANTHROPIC_API_KEY, and start again; .env.example says more."""
@@ -90,6 +91,11 @@ def _switch(given: dict[str, str]) -> Call:
     return "switch_mode", {"mode_slug": given["mode_slug"], "reason": reason}
 
 
+def _task(given: dict[str, str]) -> Call:
+    lines = [line.strip() for line in given["commands"].split(" | ")]
+    return "new_task", {"mode_slug": given["mode_slug"], "message": "\n".join(lines)}
+
+
 def _todo(given: dict[str, str]) -> Call:
     items = [item.strip() for item in given["items"].split(";")]
     todos = [{"content": item, "status": "pending"} for item in items if item]
@@ -109,6 +115,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
         ),
         (r"run +(?P<command>\S.*)", _tool("execute_command")),
         (r"switch to +(?P<mode_slug>[^\s:]+)(?:\s*:\s*(?P<reason>\S.*))?", _switch),
+        (r"task in +(?P<mode_slug>[^\s:]+)\s*: *(?P<commands>\S.*)", _task),
         (r"todo: *(?P<items>\S.*)", _todo),
         (r"ask: *(?P<question>\S.*)", _tool("ask_followup_question")),
         (r"done: *(?P<result>\S.*)", _tool("attempt_completion")),

@@ -49,7 +49,13 @@ async def test_a_hallucinated_call_never_runs(there: Path, mode: str) -> None:
     assert {result.status for result in (await talk.results()).values()} == {"error"}
     assert_untouched(there)
     if mode == "debug":
-        always = {"switch_mode", "ask_followup_question", "update_todo_list", "attempt_completion"}
+        always = {
+            "switch_mode",
+            "new_task",
+            "ask_followup_question",
+            "update_todo_list",
+            "attempt_completion",
+        }
         assert model.asked[0].tools == always
 
 

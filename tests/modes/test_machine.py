@@ -32,7 +32,12 @@ LEGAL = {
     (Phase.THINKING, Event.COMPACT): Phase.COMPACTING,
     (Phase.COMPACTING, Event.COMPACTED): Phase.THINKING,
     (Phase.COMPACTING, Event.COMPLETE): Phase.IDLE,
+    (Phase.IDLE, Event.RETURN): Phase.RETURNING,
+    (Phase.THINKING, Event.RETURN): Phase.RETURNING,
+    (Phase.ACTING, Event.RETURN): Phase.RETURNING,
+    (Phase.RETURNING, Event.RETURNED): Phase.THINKING,
 }
+TO_MODE = (Event.SWITCH_MODE, Event.RETURNED)
 
 
 @pytest.fixture
@@ -48,15 +53,15 @@ def test_every_event_in_every_phase(machine: Machine, phase: Phase, event: Event
     elif event is Event.SET_MODE:
         assert machine.send(now, event, "code") == ("code", phase)
     elif (phase, event) in LEGAL:
-        mode = "code" if event is Event.SWITCH_MODE else "ask"
-        target = "code" if event is Event.SWITCH_MODE else None
+        mode = "code" if event in TO_MODE else "ask"
+        target = "code" if event in TO_MODE else None
         assert machine.send(now, event, target) == (mode, LEGAL[phase, event])
     else:
         with pytest.raises(TransitionNotAllowed):
-            machine.send(now, event, "code" if event is Event.SWITCH_MODE else None)
+            machine.send(now, event, "code" if event in TO_MODE else None)
 
 
-@pytest.mark.parametrize("event", [Event.SWITCH_MODE, Event.SET_MODE])
+@pytest.mark.parametrize("event", [*TO_MODE, Event.SET_MODE])
 @pytest.mark.parametrize("slug", ["kode", "", None, "mode code", "m_0", "idle"])
 def test_a_mode_that_is_not_there(machine: Machine, event: Event, slug: str | None) -> None:
     with pytest.raises(UnknownModeError):
@@ -94,7 +99,13 @@ def test_slugs_that_are_names_of_something_else() -> None:
     taken = {slug: f"mode_{slug}" for slug in ("review", "act", "plan")}
     assert nodes == {slug: slug for slug in slugs} | taken
     of_phases = [machine.node(Configuration("idle", phase)) for phase in Phase]
-    assert of_phases == [None, "idle", "review", "act", "switch_mode", "compact_history"]
+    assert of_phases == [
+        None,
+        "idle",
+        "review",
+        "act",
+        *("switch_mode", "compact_history", "end_subtask"),
+    ]
 
 
 def test_threads_may_share_it(machine: Machine) -> None:

@@ -150,3 +150,36 @@ async def test_how_full_the_window_is_and_what_it_cost(
         for one in read_threads("SESSIONS", data / "sessions.sqlite")
     }
     assert (counts[talk.id], counts[offline.id]) == (3, 1)
+
+
+async def test_a_sub_task_names_its_mode_and_its_card_stays_open(
+    editor: Editor, workspace: Path
+) -> None:
+    editor.answer = choosing("manual", "once")
+    talk = await editor.talk(workspace)
+    assert await talk.say("task in code: write a.txt: a | read a.txt\nread a.txt") == "end_turn"
+    assert [call.title for call in talk.asked] == [
+        "Sub-task in Code mode",
+        "Code: Write file a.txt",
+    ]
+    assert [option.name for option in editor.asked[0][2]][-1] == "No"
+    assert talk.ends == [
+        ("Sub-task in Code mode", "completed"),
+        ("Code: Write file a.txt", "completed"),
+        ("Code: Read file a.txt", "completed"),
+        ("Read file a.txt", "completed"),
+    ]
+    assert talk.shown == ("ask", "manual")
+
+
+async def test_cancel_ends_the_sub_task_and_the_parent_is_told(
+    editor: Editor, workspace: Path
+) -> None:
+    editor.answer = choosing("manual", "none of them")
+    talk = await editor.talk(workspace)
+    assert await talk.say("task in code: write a.txt: a") == "cancelled"
+    assert talk.shown == ("ask", "manual")
+    assert await talk.stored() == ("ask", "manual")
+    assert {status for _, status in talk.ends} == {"failed"}
+    assert await talk.say("hello") == "end_turn"
+    assert not (workspace / "a.txt").exists()

@@ -185,7 +185,7 @@ async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> N
     nodes = {node["id"] for node in drawn["nodes"]}
     assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
     schemas: Any = await client.assistants.get_schemas(agent["assistant_id"])
-    keys = {"messages", "mode", "approvals", "forget", "compact", "limit"}
+    keys = {"messages", "mode", "limit", "approvals", "forget", "compact", "end_subtask"}
     assert set(schemas["input_schema"]["properties"]) == keys
 
 

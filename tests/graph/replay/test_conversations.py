@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from modes.catalog import Catalog
 from tests.harness.conversation import REJECT, Conversation, edit, make_agent, problems
+from tests.harness.modes import load_test_catalog
 from tests.harness.recording import MODELS, Begin, Tape
 from tests.provider.script import Answer, Call, call, say
 
@@ -21,6 +23,9 @@ CHECK = (
 # would take the first run's bytecode for that of the changed file.
 RUN = call("execute_command", command="python3 -B check.py")
 MEND = call("edit_file", path="add.py", edits=[{"old": "return a - b", "new": "return a + b"}])
+
+HAND = "You hand out sub-tasks, one after the other, and put the results together."
+PARTS: list[tuple[str, list[str]]] = [("ask", []), ("code", ["add.py"]), ("debug", [])]
 
 
 @pytest.fixture
@@ -178,6 +183,47 @@ async def test_debug_finds_and_mends(begin: Begin, project: Path) -> None:
     results = [result.text for result in (await talk.results()).values()]
     assert "FAILED: add(2, 3) is -1" in results[0]
     assert any("\nok" in text for text in results[1:])
+
+
+async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> None:
+    found = "add in add.py subtracts: `return a - b`."
+    told = "Look at add.py in this folder and say what is wrong with add. Change nothing."
+    mend = "In add.py, add returns a - b; let it return a + b. Change nothing else."
+    check = "Run python3 -B check.py and report what it says."
+    tape = begin(
+        [
+            call("new_task", mode_slug="ask", message=told),
+            call("read_file", path="add.py"),
+            say(found),
+            call("new_task", mode_slug="code", message=mend),
+            MEND,
+            call("attempt_completion", result="add.py: add returns a + b now."),
+            call("new_task", mode_slug="debug", message=check),
+            RUN,
+            say("check.py says ok."),
+            say("add.py subtracted; it adds now, and check.py says ok."),
+        ]
+    )
+    known = load_test_catalog()
+    orchestrator = known["ask"].model_copy(
+        update={"slug": "orchestrator", "name": "Orchestrator", "groups": (), "how_to_work": HAND}
+    )
+    catalog = Catalog([*(known[slug] for slug in known), orchestrator], "ask")
+    talk = talk_of(tape, project, catalog=catalog)
+    await talk.say(
+        "check.py fails. Have it done in three sub-tasks: in ask mode, find what is wrong with "
+        "add.py; in code mode, mend it; in debug mode, run python3 -B check.py.",
+        mode="orchestrator",
+    )
+    asked = await talk.approve_all()
+    await went_well(talk)
+    assert asked.count("new_task") == 3
+    assert "a + b" in (project / "add.py").read_text()
+    values = await talk.values()
+    ended = [(one["mode"], one["status"], one["files"]) for one in values["subtasks"]]
+    assert ended == [(mode, "completed", files) for mode, files in PARTS]
+    assert (values["mode"], values["parents"]) == ("orchestrator", [])
+    assert problems(values["subtasks"][1]["messages"]) == []
 
 
 async def test_parallel_reads(begin: Begin, project: Path) -> None:

@@ -1,0 +1,208 @@
+"""Sub-tasks: a mode for a conversation of its own, and back.
+
+The state's keys hold the conversation that goes on. That which began it is put aside in
+``parents``, with its mode, approvals and all that was remembered, and comes back as it was with
+one result more. So everything else, questions and crashes among it, is as in any conversation.
+"""
+
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Any, Literal
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Overwrite
+
+from graph.deps import AgentDeps
+from graph.messages.repair import (
+    REJECTED,
+    build_not_run_result,
+    find_last_answer,
+    get_call_id,
+    repair,
+)
+from graph.messages.untrusted import mark_as_data
+from graph.models.usage import NO_FILL, Usage
+from graph.routing import Node, change_mode, reconcile_mode
+from graph.run_tool import truncate
+from graph.state import (
+    EndedSubtask,
+    ModeChange,
+    NewTask,
+    Parent,
+    State,
+    Subtask,
+    Switch,
+    get_depth,
+)
+from modes.errors import InvalidInputError
+from modes.machine import Configuration, Event
+from modes.plain_text import to_one_line
+
+STOPPED = "the user stopped it"
+MAX_REASON = 200
+MAX_SHOWN = 300
+
+
+def begin_subtask(
+    state: State, switch: Switch, task: NewTask, before: Configuration, now: Configuration
+) -> dict[str, Any]:
+    """The update that puts a conversation aside, in ``before``, for its sub-task, in ``now``."""
+    parent = Parent(
+        call=switch["call"],
+        subtask=state.get("subtask"),
+        mode=before.mode,
+        approvals=state["approvals"],
+        messages=state["messages"],
+        instructions=state.get("instructions", []),
+        todos=state.get("todos", []),
+        remembered=state.get("remembered", []),
+        written=state.get("written", []),
+        last=state.get("usage", {}).get("last"),
+        changes=len(state.get("mode_changes", [])) + 1,
+    )
+    approvals = switch["approvals"] or state["approvals"]
+    subtask = Subtask(
+        id=get_call_id(switch["call"]),
+        mode=now.mode,
+        message=task["message"],
+        depth=get_depth(state) + 1,
+        approvals=approvals,
+    )
+    return {
+        **change_mode(state, before.mode, now.mode, switch["reason"], "human"),
+        "phase": now.phase.value,
+        "switch": None,
+        "parents": [parent],
+        "subtask": subtask,
+        "messages": Overwrite([HumanMessage(task["message"], id=str(uuid4()))]),
+        "instructions": Overwrite([]),
+        "todos": task["todos"],
+        "approvals": approvals,
+        "remembered": [],
+        "compact_from": 0,
+        "usage": NO_FILL,
+    }
+
+
+def end_subtask_node(deps: AgentDeps) -> Node:
+    """Ends the sub-task; the conversation that began it goes on with the result."""
+
+    async def end_subtask(state: State, config: RunnableConfig) -> dict[str, Any]:
+        thread = str(config["configurable"].get("thread_id", ""))
+        await deps.started_calls.background.end(thread)
+        subtask, parents = state.get("subtask"), state.get("parents")
+        if subtask is None or not parents:
+            raise InvalidInputError("phase 'returning' without a sub-task in the state")
+        return _return(deps, state, subtask, parents)
+
+    return end_subtask
+
+
+def _return(
+    deps: AgentDeps, state: State, subtask: Subtask, parents: list[Parent]
+) -> dict[str, Any]:
+    parent = parents[-1]
+    before, changed = reconcile_mode(deps, state)
+    changes: list[ModeChange] = list(changed.get("mode_changes", []))
+    files = _list_files(state, parent)
+    target = parent["mode"] if parent["mode"] in deps.catalog else deps.catalog.default
+    if changed or before.mode != subtask["mode"]:
+        target = before.mode  # What the host has set meanwhile is set for the thread.
+    elif target != before.mode:
+        left = change_mode(state, before.mode, target, "the sub-task has ended", "nobody")
+        changes += left["mode_changes"]
+    kept = state["approvals"] != subtask["approvals"]
+    ended = _describe(state, subtask, files)
+    name = deps.catalog[subtask["mode"]].name if subtask["mode"] in deps.catalog else "another"
+    call = parent["call"]
+    messages = [*parent["messages"], _build_result(parent, ended, name), *_list_unanswered(state)]
+    return {
+        "mode": target,
+        "phase": deps.machine.send(before, Event.RETURNED, target).phase.value,
+        "mode_changes": changes,
+        "parents": Overwrite(parents[:-1]),
+        "subtask": parent["subtask"],
+        "subtasks": [ended],
+        "messages": Overwrite(repair(messages, text=f"The call {call['id']} is gone.")),
+        "instructions": Overwrite(parent["instructions"]),
+        "todos": parent["todos"],
+        "approvals": state["approvals"] if kept else parent["approvals"],
+        "remembered": parent["remembered"],
+        "written": list(dict.fromkeys([*parent["written"], *files])),
+        "plan": [],
+        "asked": None,
+        "compact_from": 0,
+        "usage": Usage(last=parent["last"]),
+    }
+
+
+def _list_files(state: State, parent: Parent) -> list[str]:
+    """The files that the sub-task wrote, in whatever modes it was."""
+    records = state.get("mode_changes", [])[parent["changes"] :]
+    names = [name for one in records for name in one.get("written", [])]
+    return list(dict.fromkeys([*names, *state.get("written", [])]))
+
+
+def _describe(state: State, subtask: Subtask, files: list[str]) -> EndedSubtask:
+    unanswered = len(_list_unanswered(state))
+    messages = repair(state["messages"][: len(state["messages"]) - unanswered])
+    failure, answer = subtask.get("failure"), find_last_answer(messages)
+    status: Literal["completed", "failed"] = "completed" if failure is None else "failed"
+    said = answer.text if answer is not None and failure is None else ""
+    return EndedSubtask(
+        id=subtask["id"],
+        mode=subtask["mode"],
+        message=subtask["message"],
+        status=status,
+        result=failure or said or "It said nothing.",
+        files=files,
+        rejected=list(_list_rejected(messages)),
+        messages=messages,
+    )
+
+
+def _list_rejected(messages: list[AnyMessage]) -> Iterator[str]:
+    args: dict[str, Any] = {}
+    for message in messages:
+        if isinstance(message, AIMessage):
+            args |= {get_call_id(call): call["args"] for call in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.text.startswith(REJECTED):
+            given = to_one_line(str(args.get(message.tool_call_id)), MAX_SHOWN)
+            yield f"{message.name} {given}: {message.text.removeprefix(REJECTED).strip(';, ')}"
+
+
+def _build_result(parent: Parent, ended: EndedSubtask, name: str) -> ToolMessage:
+    """What the conversation is told, which is another model's words for the most part."""
+    call, is_done = parent["call"], ended["status"] == "completed"
+    lines = [ended["result"]] if is_done else []
+    if ended["files"]:
+        lines.append(f"Files written: {', '.join(ended['files'])}.")
+    if ended["rejected"]:
+        lines += ["Rejected by the user:", *(f"- {one}" for one in ended["rejected"])]
+    data = truncate("\n".join(lines))
+    marked = [mark_as_data(data, f"sub-task in {name} mode", get_call_id(call))] if data else []
+    if is_done:
+        text = "\n".join([f"The sub-task in {name} mode has ended. Its report:", *marked])
+        return ToolMessage(text, tool_call_id=get_call_id(call), name=call["name"])
+    head = f"The sub-task in {name} mode was not finished: {ended['result']}"
+    return build_not_run_result(call, "\n".join([head, *marked]))
+
+
+def _list_unanswered(state: State) -> list[AnyMessage]:
+    """What a person said since, and the sub-task did not come to answer."""
+    new = takewhile(lambda one: isinstance(one, HumanMessage), reversed(state["messages"][1:]))
+    return [*new][::-1]
+
+
+def list_other_calls(state: State) -> set[str]:
+    """The ids of calls in the thread's other conversations: clients tell calls apart by them."""
+    others = [*state.get("parents", []), *state.get("subtasks", [])]
+    return {
+        get_call_id(call)
+        for one in others
+        for message in one["messages"]
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }

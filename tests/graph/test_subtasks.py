@@ -1,0 +1,462 @@
+"""Sub-tasks: their rights, what comes back, and what becomes of one that is cut off."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
+from typing_extensions import override
+
+from modes.catalog import Catalog, layer_modes
+from modes.errors import InvalidInputError, ProviderError
+from modes.mode import SourcedPermissions
+from modes.policy import Approvals
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    edit,
+    make_agent,
+)
+from tests.harness.modes import load_catalog, load_test_catalog
+from tests.harness.scripted import Call, ScriptedModel, calling
+
+Step = list[Call] | str
+"""The calls of an answer, or its words."""
+WRITE: Call = ("write_file", {"path": "a.py", "content": "x"})
+TO_CODE = {"mode_slug": "code", "reason": "x"}
+QUESTION = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
+PARTS = "task in ask: read a.txt\ntask in code: write b.txt: b | write c.txt: c\ntask in ask: list"
+
+
+def task(mode: str = "code", message: str = "Do it.", **more: Any) -> Call:
+    return "new_task", {"mode_slug": mode, "message": message, **more}
+
+
+def model_of(talk: Conversation) -> ScriptedModel:
+    """The one that ``script`` made."""
+    model = getattr(talk, "model", None)
+    assert isinstance(model, ScriptedModel)
+    return model
+
+
+def scripted(workspace: Path, *steps: Step, **options: Any) -> Conversation:
+    """Like ``script``, with the words of an answer for a step without calls."""
+    answers = [
+        AIMessage(step) if isinstance(step, str) else calling(*step, prefix=f"s{number}")
+        for number, step in enumerate(steps)
+    ]
+    model = ScriptedModel(answers=answers)
+    talk = Conversation(make_agent(workspace, model, **options))
+    talk.model = model  # type: ignore[attr-defined]  # for model_of
+    return talk
+
+
+async def last_result(talk: Conversation) -> str:
+    return [*(await talk.results()).values()][-1].text
+
+
+async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
+    """The orchestrator's, with the offline model; another process goes on."""
+    (workspace / "a.txt").write_text("text")
+    saver = InMemorySaver()
+
+    def new_process() -> Any:
+        return make_agent(workspace, saver=saver, catalog=load_catalog())
+
+    talk = Conversation(new_process())
+    await talk.say(PARTS, mode="orchestrator")
+    await talk.decide(APPROVE)  # ask
+    await talk.decide(APPROVE)  # code
+    assert (await talk.waiting())[0]["name"] == "write_file"
+    await talk.send_until("act", Command(resume={"decisions": [APPROVE]}))
+    assert await talk.mode() == "code"
+    talk.agent = new_process()
+    await talk.send(None)
+    values = await talk.values()
+    assert (values["subtask"]["mode"], len(values["parents"])) == ("code", 1)
+    assert await talk.approve_all() == ["write_file", "new_task"]
+    values = await talk.values()
+    assert [(workspace / name).read_text() for name in ("b.txt", "c.txt")] == ["b", "c"]
+    assert [(one["mode"], one["status"], one["files"]) for one in values["subtasks"]] == [
+        ("ask", "completed", []),
+        ("code", "completed", ["b.txt", "c.txt"]),
+        ("ask", "completed", []),
+    ]
+    assert (values["mode"], values["subtask"], values["parents"]) == ("orchestrator", None, [])
+    results = [result.text for result in (await talk.results()).values()]
+    assert "text" in results[0]
+    assert "Files written: b.txt, c.txt." in results[1]
+    assert all("<data-" in result for result in results)
+    assert values["usage"]["thread"]["modeshift-offline"]["answers"] == 11
+    ids = [
+        str(call["id"])
+        for one in values["subtasks"]
+        for message in one["messages"]
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    ]
+    ids += await talk.results()
+    assert len(ids) == len(set(ids)), "clients tell calls apart by them"
+    said = [message.text for message in values["subtasks"][1]["messages"]]
+    assert said[0] == "write b.txt: b\nwrite c.txt: c", "readable afterwards"
+
+
+async def test_it_sees_its_own_conversation_and_the_parent_its_result(workspace: Path) -> None:
+    todos = [{"content": "first"}]
+    talk = scripted(workspace, [task(todos=todos)], "All is done.", "I see.")
+    await talk.say("the secret of the parent")
+    await talk.decide(APPROVE)
+    parent, child, after = model_of(talk).asked
+    assert "secret" not in str(child.messages[1:])
+    assert [message.type for message in child.messages] == ["system", "human"]
+    for words in ("Do it.", "You are in Code mode now.", "# A sub-task", "first (pending)"):
+        assert words in child.messages[1].text
+    assert parent.tools - child.tools == {"switch_mode", "new_task"}
+    assert after.tools == parent.tools
+    assert after.messages[: len(parent.messages)] == parent.messages, "nothing before it changes"
+    assert "All is done." in after.messages[-1].text
+    assert (await talk.values())["todos"] == []
+
+
+NOTHING = [
+    pytest.param("ask", [WRITE], id="its mode has no such tool"),
+    pytest.param("architect", [WRITE], id="its mode edits other files"),
+    pytest.param("ask", [("switch_mode", TO_CODE)], id="switch"),
+    pytest.param("ask", [task("code")], id="grandchild"),
+    pytest.param("ask", [("ask_followup_question", QUESTION)], id="an answer that switches"),
+    pytest.param("code", [("switch_mode", {**TO_CODE, "mode_slug": "debug"})], id="sideways"),
+]
+
+
+@pytest.mark.parametrize(("mode", "calls"), NOTHING)
+@pytest.mark.parametrize("approvals", Approvals)
+async def test_a_child_writes_nothing_that_its_mode_may_not(
+    workspace: Path, mode: str, calls: list[Call], approvals: Approvals
+) -> None:
+    """From a parent in code mode, whose rights do not count."""
+    talk = scripted(workspace, [task(mode)], calls, [WRITE], "end", approvals=approvals)
+    await talk.say("go", mode="code")
+    assert [one["name"] for one in await talk.waiting()] == ["new_task"]
+    if mode == "code":
+        await talk.decide(APPROVE)
+        assert approvals == "auto" or await talk.approve_all() == ["write_file"]
+        assert await talk.mode() == "code"
+        return
+    await talk.decide(APPROVE)
+    assert await talk.waiting() == [], "nobody is asked about what cannot be"
+    assert not (workspace / "a.py").exists()
+    (ended,) = (await talk.values())["subtasks"]
+    assert {one.status for one in ended["messages"] if one.type == "tool"} == {"error"}
+
+
+async def test_a_call_of_a_withheld_tool_is_refused_to_the_depth_that_is_set(
+    workspace: Path,
+) -> None:
+    steps: list[Step] = [
+        [task("ask")],
+        [task("code")],
+        [task("code")],
+        [WRITE],
+        "inner",
+        "outer",
+        "end",
+    ]
+    talk = scripted(workspace, *steps, subtask_depth=2)
+    await talk.say("go")
+    assert await talk.approve_all() == ["new_task", "new_task", "write_file"]
+    inner, outer = (await talk.values())["subtasks"]
+    assert (inner["mode"], inner["result"], inner["files"]) == ("code", "inner", ["a.py"])
+    assert "There is no new_task in a sub-task at depth 2" in str(inner["messages"])
+    assert (outer["mode"], outer["result"], outer["files"]) == ("ask", "outer", ["a.py"])
+    none = scripted(workspace, [task("code")], subtask_depth=0)
+    await none.say("go")
+    assert await none.waiting() == []
+    assert "new_task" not in model_of(none).asked[0].tools
+
+
+async def test_what_is_remembered_holds_on_neither_side(workspace: Path) -> None:
+    steps: list[Step] = [[WRITE], [task()], [WRITE], [WRITE], "end", [WRITE], "end"]
+    talk = scripted(workspace, *steps)
+    always = {**APPROVE, "remember": "*.py"}
+    await talk.say("go", mode="code")
+    await talk.decide(always)
+    await talk.decide(APPROVE)
+    assert (await talk.values())["remembered"] == []
+    assert [one["name"] for one in await talk.waiting()] == ["write_file"], "the parent's is not"
+    await talk.decide({**APPROVE, "remember": True})  # once more, unasked, then the parent
+    assert await talk.waiting() == []
+    (kept,) = (await talk.values())["remembered"]
+    assert kept["pattern"] == "*.py"
+    other = scripted(workspace, [task()], [WRITE], "end", [WRITE], "end")
+    await other.say("go", mode="code")
+    await other.decide(APPROVE)
+    await other.decide(always)
+    assert [one["name"] for one in await other.waiting()] == ["write_file"], "nor the child's"
+
+
+async def test_forgetting_reaches_the_parent(workspace: Path) -> None:
+    talk = scripted(workspace, [WRITE], [task()], [WRITE], "end", [WRITE])
+    await talk.say("go", mode="code")
+    await talk.decide({**APPROVE, "remember": "*.py"})
+    await talk.decide(APPROVE)
+    await talk.send({"forget": "all"})
+    assert [one["name"] for one in await talk.waiting()] == ["write_file"]
+    await talk.decide(REJECT)
+    assert [one["name"] for one in await talk.waiting()] == ["write_file"]
+    assert (await talk.values())["remembered"] == []
+
+
+@pytest.mark.parametrize("policy", ["auto", "manual"])
+async def test_approvals_of_the_child_end_with_it(workspace: Path, policy: str) -> None:
+    before = Approvals.MANUAL if policy == "auto" else Approvals.AUTO
+    steps: list[Step] = [[task()], [WRITE], "end", [WRITE], "end"]
+    talk = scripted(workspace, *steps, approvals=before)
+    await talk.say("go", mode="code")
+    await talk.decide({**APPROVE, "approvals": policy})
+    assert len(await talk.waiting()) == 1, "of the parent where the child has auto, or the child"
+    assert await talk.approve_all() == ["write_file"]
+    assert (await talk.values())["approvals"] == before
+
+
+async def test_what_the_host_sets_in_a_child_is_set_for_the_thread(workspace: Path) -> None:
+    talk = scripted(workspace, [task()], [WRITE], "end", [WRITE], "end", approvals=Approvals.AUTO)
+    await talk.say("go", mode="code")
+    await talk.send_until("switch_mode", Command(resume={"decisions": [APPROVE]}))
+    await talk.send({"mode": "ask", "approvals": "manual"})
+    values = await talk.values()
+    assert (values["mode"], values["approvals"]) == ("ask", "manual")
+    assert await talk.waiting() == []
+    assert not (workspace / "a.py").exists()
+
+
+async def test_an_edited_task_and_one_that_is_rejected(workspace: Path) -> None:
+    talk = scripted(workspace, [task()], [WRITE], "end", [task()], "end")
+    await talk.say("go")
+    await talk.decide(edit("new_task", mode_slug="architect", message="Plan it."))
+    (ended,) = (await talk.values())["subtasks"]
+    assert (ended["mode"], ended["message"]) == ("architect", "Plan it.")
+    assert not (workspace / "a.py").exists()
+    await talk.decide({**REJECT, "message": "first the tests"})
+    assert "first the tests" in await last_result(talk)
+    assert len((await talk.values())["subtasks"]) == 1
+
+
+async def test_a_refused_switch_does_not_come_back_as_a_task(workspace: Path) -> None:
+    talk = scripted(workspace, [("switch_mode", TO_CODE)], [task("code")], "end")
+    await talk.say("go")
+    await talk.decide(REJECT)
+    assert await talk.waiting() == []
+    assert "has refused" in await last_result(talk)
+
+
+async def test_one_at_a_time(workspace: Path) -> None:
+    talk = scripted(workspace, [task("ask"), task("code")], "part", "end")
+    await talk.say("go")
+    assert len(await talk.waiting()) == 1
+    await talk.decide(APPROVE)
+    assert "once in a message" in (await talk.results())["s0_1"].text
+
+
+def with_denials(**rules: Any) -> Catalog:
+    catalog = load_test_catalog()
+    user = SourcedPermissions({tool: {"*": "deny"} for tool in rules}, "permissions.yaml")
+    return layer_modes([catalog[slug] for slug in catalog], "ask", [user])
+
+
+@pytest.mark.parametrize("denied", ["write_file", "new_task"])
+async def test_what_the_user_denies_is_denied_in_a_child(workspace: Path, denied: str) -> None:
+    catalog = with_denials(**{denied: True})
+    talk = scripted(workspace, [task()], [WRITE], "end", catalog=catalog)
+    await talk.say("go", mode="ask")
+    await talk.approve_all()
+    assert not (workspace / "a.py").exists()
+
+
+LIMITED = [
+    pytest.param([[task("code")], "end"], [], id="child"),
+    pytest.param([[task("ask")], [task("code")], [WRITE], "end"], [APPROVE], id="grandchild"),
+    pytest.param([[task("architect")], [WRITE], "end"], [APPROVE], id="remembered"),
+    pytest.param(
+        [[("switch_mode", {**TO_CODE, "mode_slug": "ask"})], [WRITE], "end"],
+        [edit("switch_mode", **TO_CODE)],
+        id="edited switch",
+    ),
+    pytest.param(
+        [[task("ask")], [WRITE], "end"],
+        [edit("new_task", mode_slug="code", message="x")],
+        id="edited task",
+    ),
+]
+
+
+@pytest.mark.parametrize(("steps", "decisions"), LIMITED)
+async def test_under_the_hosts_limit_no_child_writes(
+    workspace: Path, steps: list[Step], decisions: list[dict[str, Any]]
+) -> None:
+    """The attack on agents that hold only the conversation in front to the plan."""
+    talk = scripted(workspace, *steps, subtask_depth=3, approvals=Approvals.AUTO)
+    await talk.say("go", mode="architect", limit="architect")
+    for decision in decisions:
+        await talk.decide(decision)
+    assert await talk.waiting() == [], "nobody is asked about what cannot be"
+    assert not (workspace / "a.py").exists()
+    assert await talk.mode() in ("architect", "ask")
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
+async def test_a_limit_set_while_a_childs_question_is_open(
+    workspace: Path, *, is_copy: bool
+) -> None:
+    talk = scripted(workspace, [task("code")], [WRITE], [WRITE], "end", approvals=Approvals.AUTO)
+    await talk.say("go")
+    if is_copy:
+        copy = Conversation(talk.agent)
+        values = await talk.values()
+        await copy.agent.aupdate_state(copy.config, {**values, "limit": "ask"}, as_node="ask")
+        talk = copy
+    else:
+        await talk.agent.aupdate_state(talk.config, {"limit": "ask"})
+    await talk.send(Command(resume={"decisions": [APPROVE]}) if not is_copy else None)
+    while waiting := await talk.waiting():
+        await talk.decide(*[APPROVE] * len(waiting))
+    assert not (workspace / "a.py").exists()
+    assert (await talk.values()).get("subtasks", []) == []
+
+
+async def test_an_old_question_of_a_child_answers_nothing_later(workspace: Path) -> None:
+    talk = scripted(workspace, [task()], [WRITE], [WRITE], "end")
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE)
+    state = await talk.agent.aget_state(talk.config)
+    (old,) = state.interrupts
+    await talk.send({"end_subtask": True})
+    late = {"decisions": [APPROVE], "question": old.value["question"]}
+    assert len(await talk.waiting()) == 1, "the parent's own"
+    with pytest.raises(InvalidInputError, match="this answers question"):
+        await talk.send(Command(resume=late))
+    assert not (workspace / "a.py").exists()
+
+
+async def test_a_copy_of_a_thread_in_a_child_asks_for_itself(workspace: Path) -> None:
+    saver = InMemorySaver()
+    talk = scripted(workspace, [task()], [WRITE], "end", "end", saver=saver)
+    await talk.say("go")
+    await talk.decide(APPROVE)
+    await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+    values = await talk.values()
+    assert values["plan"], "approved there, and due"
+    copy = Conversation(talk.agent)
+    await copy.agent.aupdate_state(copy.config, values, as_node="review")
+    await copy.send(None)
+    assert not (workspace / "a.py").exists()
+    assert "have changed since" in str((await copy.values())["subtasks"])
+
+
+class FailingModel(ScriptedModel):
+    """Fails once its answers are given, until it is mended."""
+
+    fails_at: int = 1
+
+    @override
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if len(self.asked) == self.fails_at:
+            self.fails_at = -1
+            raise ValueError("the model is gone")
+        return await super()._agenerate(messages, stop, run_manager, **kwargs)
+
+
+async def test_an_error_in_the_child_is_the_result_of_the_parents_call(workspace: Path) -> None:
+    model = FailingModel(answers=[calling(task())])
+    talk = Conversation(make_agent(workspace, model))
+    await talk.say("go")
+    await talk.decide(APPROVE)
+    (result,) = (await talk.results()).values()
+    assert result.status == "error"
+    assert "was not finished: " in result.text
+    assert (await talk.values())["subtasks"][0]["status"] == "failed"
+    assert await talk.mode() == "ask"
+    model.fails_at = len(model.asked)
+    with pytest.raises(ProviderError):
+        await talk.say("go on")
+
+
+@pytest.mark.parametrize("words", [[], [{"role": "user", "content": "Leave it."}]])
+async def test_the_host_ends_a_child_and_the_parent_is_told(
+    workspace: Path, words: list[Any]
+) -> None:
+    talk = scripted(workspace, [task()], [WRITE], [WRITE], "I see.")
+    await talk.say("go")
+    await talk.decide(APPROVE)
+    await talk.decide(APPROVE)
+    await talk.send({"end_subtask": True, **({"messages": words} if words else {})})
+    values = await talk.values()
+    (result,) = (await talk.results()).values()
+    assert (result.status, values["mode"], values["phase"]) == ("error", "ask", "idle")
+    assert "the user stopped it" in result.text
+    assert "Files written: a.py." in result.text
+    texts = [message.text for message in values["messages"][3:]]
+    assert texts == [*(one["content"] for one in words), "I see."]
+    assert "Not run" in values["subtasks"][0]["messages"][-1].text
+    await talk.send({"end_subtask": True})  # there is none
+    assert len((await talk.values())["messages"]) == len(values["messages"])
+
+
+async def test_a_message_while_a_child_waits_is_for_the_child(workspace: Path) -> None:
+    talk = scripted(workspace, [task()], [WRITE], "Not done, as you said.", "end")
+    await talk.say("go")
+    await talk.decide(APPROVE)
+    await talk.say("Do not write.")
+    assert "Do not write." in model_of(talk).asked[2].messages[-1].text
+    (ended,) = (await talk.values())["subtasks"]
+    assert ended["result"] == "Not done, as you said."
+    assert not (workspace / "a.py").exists()
+
+
+async def test_what_a_person_rejected_is_reported_as_data(workspace: Path) -> None:
+    talk = scripted(workspace, [task()], [WRITE], [("attempt_completion", {"result": "R"})], "end")
+    await talk.say("go")
+    await talk.decide(APPROVE)
+    await talk.decide({**REJECT, "message": "not that file"})
+    (ended,) = (await talk.values())["subtasks"]
+    assert "not that file" in ended["rejected"][0]
+    head, mark, *_ = (await last_result(talk)).splitlines()
+    assert head == "The sub-task in Code mode has ended. Its report:"
+    assert mark.startswith("<data-")
+    assert "a.py" in await last_result(talk)
+    assert not (workspace / "a.py").exists()
+
+
+async def test_a_child_in_the_parents_own_mode_and_one_that_is_compacted(workspace: Path) -> None:
+    talk = scripted(workspace, [WRITE], [task("code")], [WRITE], "A summary.", "end", "end")
+    await talk.say("go", mode="code")
+    await talk.decide(APPROVE)
+    await talk.decide(APPROVE)
+    await talk.send({"compact": True, "messages": [{"role": "user", "content": "Shorter."}]})
+    values = await talk.values()
+    assert (values["mode"], values["parents"]) == ("code", [])
+    assert [message.type for message in values["messages"]] == [
+        *("human", "ai", "tool", "ai", "tool", "ai")
+    ]
+
+
+async def test_a_thread_takes_room_once(workspace: Path, tmp_path: Path) -> None:
+    """What is put aside is not stored again at every step."""
+    database = tmp_path / "threads.sqlite"
+    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+        look: Step = [("list_files", {})]
+        talk = scripted(workspace, [task("ask")], *[look] * 8, saver=saver)
+        await talk.say("x" * 200_000)
+        await talk.decide(APPROVE)
+    assert database.stat().st_size < 2_000_000
