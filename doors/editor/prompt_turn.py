@@ -137,7 +137,7 @@ class PromptTurn:
                 message = AIMessage(f"{words}\n\n{STOPPED_HERE}")
                 update = {"messages": [message], "phase": Phase.IDLE.value}
                 await config.write_state(update)
-            if state.values.get("subtask"):
+            while (await config.read_state()).values.get("subtask"):
                 # It stops where the conversation that began the sub-task would go on.
                 await config.loaded.agent.ainvoke(
                     {"end_subtask": True},

@@ -89,9 +89,9 @@ class Session:
         """Send the whole history."""
         loaded = self._config.loaded
         values = (await self._config.read_state()).values
-        for parent in values.get("parents", []):
-            await self._updates.replay(loaded.deps, parent["messages"])
-        await self._updates.replay(loaded.deps, values.get("messages", []))
+        parts = [(one["subtask"], one["messages"]) for one in values.get("parents", [])]
+        parts.append((values.get("subtask"), values.get("messages", [])))
+        await self._updates.replay(loaded.deps, parts)
         if todos := values.get("todos"):
             await self._updates.show_todos(todos)
 

@@ -156,8 +156,7 @@ class SessionConfig:
         if shown and shown.mode in deps.catalog and shown.chosen != self.options.chosen:
             self.foreign_changes += 1
         is_waiting = bool(state.interrupts) and self.record.mode is None
-        await self._updates.track_parents(deps, state.values)
-        await self._updates.catch_up(deps, state.values.get("messages", []), is_waiting=is_waiting)
+        await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
 
     async def open_question(self) -> Interrupt | None:
         """The question that waits for a person; choosing a mode withdraws it."""

@@ -201,9 +201,14 @@ class SessionUpdates:
     # Between two turns, and when a session is opened.
 
     async def catch_up(
-        self, deps: AgentDeps, messages: Sequence[AnyMessage], *, is_waiting: bool
+        self, deps: AgentDeps, values: Mapping[str, Any], *, is_waiting: bool
     ) -> None:
-        """End the calls that have results by now; remember those that wait for a person."""
+        """End the calls that have results by now; remember those that wait."""
+        messages = values.get("messages", [])
+        for parent in values.get("parents", []):
+            self.subtask = parent["subtask"]
+            self.track(replace(await self._view(deps, parent["call"]), is_running=True))
+        self.subtask = values.get("subtask")
         await self._end_calls(messages)
         self._results.clear()
         for message in messages:
@@ -212,27 +217,21 @@ class SessionUpdates:
         for call in find_open_calls(messages) if is_waiting else ():
             self.track(await self._view(deps, call))
 
-    async def track_parents(self, deps: AgentDeps, values: Mapping[str, Any]) -> None:
-        """Remember the sub-task that goes on, and the calls that wait for its end."""
-        self.subtask = None
-        for parent in values.get("parents", []):
-            self.subtask = parent["subtask"]
-            self.track(replace(await self._view(deps, parent["call"]), is_running=True))
-        self.subtask = values.get("subtask")
-
-    async def replay(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
+    async def replay(self, deps: AgentDeps, parts: list[tuple[Any, list[AnyMessage]]]) -> None:
         """Show the whole history; its last calls may be running or waiting for a person."""
+        messages = [message for _, messages in parts for message in messages]
         results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         not_stored = set(self._open)
-        for message in messages:
-            if isinstance(message, HumanMessage):
-                for block in content_blocks(message):
-                    await self.send(update_user_message(block))
-            elif isinstance(message, AIMessage):
-                await self._show_text(message)
-                for call in message.tool_calls:
-                    not_stored.discard(get_call_id(call))
-                    await self._replay_call(deps, call, results.get(get_call_id(call)))
+        for self.subtask, messages in parts:
+            for message in messages:
+                if isinstance(message, HumanMessage):
+                    for block in content_blocks(message):
+                        await self.send(update_user_message(block))
+                elif isinstance(message, AIMessage):
+                    await self._show_text(message)
+                    for call in message.tool_calls:
+                        not_stored.discard(get_call_id(call))
+                        await self._replay_call(deps, call, results.get(get_call_id(call)))
         if self.streamed:  # an answer that is coming in; neither it nor its calls are stored
             await self.say(self.streamed)
         for id in not_stored & self._open.keys():

@@ -73,7 +73,7 @@ def _action_request(deps: AgentDeps, context: CallContext, one: Judged) -> Actio
 
 def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
     assert one.args is not None
-    mode = context.mode
+    mode, place = context.mode, " (in a sub-task)" if context.depth else ""
     if one.effect.switches_mode:
         target = deps.catalog[one.args["mode_slug"]]
         if one.effect.starts_subtask:
@@ -88,8 +88,9 @@ def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
         )
     if one.effect.takes_answer:
         labels = [f"- {label}" for label in list_suggestions(one.args)]
-        return "\n".join([make_readable(one.args["question"]), *labels])
-    wish, reason = f"{mode.name} mode wants to use {one.call['name']}", one.verdict.reason
+        who = [f"{mode.name} mode{place} asks:"] if place else []
+        return "\n".join([*who, make_readable(one.args["question"]), *labels])
+    wish, reason = f"{mode.name} mode{place} wants to use {one.call['name']}", one.verdict.reason
     if one.effect.runs_programs:
         rights = _describe_rights(deps, context, reason)
         return f"{wish}: {reason}. {rights}{_describe_unseen(one)}"

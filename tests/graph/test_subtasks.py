@@ -73,7 +73,8 @@ async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
     await talk.say(PARTS, mode="orchestrator")
     await talk.decide(APPROVE)  # ask
     await talk.decide(APPROVE)  # code
-    assert (await talk.waiting())[0]["name"] == "write_file"
+    (asked,) = await talk.waiting()
+    assert asked["description"].startswith("Code mode (in a sub-task) wants to use write_file")
     await talk.send_until("act", Command(resume={"decisions": [APPROVE]}))
     assert await talk.mode() == "code"
     talk.agent = new_process()

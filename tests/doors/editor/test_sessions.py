@@ -128,6 +128,31 @@ async def test_an_open_question_outlives_the_process(tmp_path: Path, workspace: 
         assert await talk.say("hello") == "end_turn"
 
 
+async def test_a_sub_task_goes_on_in_another_process(tmp_path: Path, workspace: Path) -> None:
+    asked = asyncio.Event()
+
+    async def begin_only(call: Any, _: Any) -> str | None:
+        if call.title == "Sub-task in Code mode":
+            return "manual"
+        asked.set()
+        return await never()
+
+    async with editing(tmp_path, answer=begin_only) as editor:
+        left = await editor.talk(workspace, "code")
+        turn = asyncio.create_task(left.say("task in code: write b.txt: b\nlist"))
+        await asked.wait()
+        editor.process.kill()
+        with pytest.raises(ConnectionError):
+            await turn
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        talk = await editor.load(left)
+        await editor.until(lambda: "- list: " in talk.said)
+        assert [call.title for call in talk.asked] == ["Code: Write file b.txt"]
+        assert ("Sub-task in Code mode", "completed") in talk.ends
+        assert {status for _, status in talk.ends} == {"completed"}
+        assert (workspace / "b.txt").read_text() == "b"
+
+
 async def test_who_says_something_else_is_not_held_to_the_question(
     tmp_path: Path, workspace: Path
 ) -> None:

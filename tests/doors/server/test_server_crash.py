@@ -31,16 +31,30 @@ NOBODYS_CHECKPOINT = """
 """
 
 
+PARTS = "task in ask: list\ntask in code: write part.txt: x\ntask in ask: read part.txt"
+
+
+async def approve_by_name(client: LangGraphClient, thread: Thread) -> None:
+    thread = await reopened(client, thread)
+    state: Any = await client.threads.get_state(thread.id)
+    name = state["interrupts"][0]["value"]["question"]
+    await thread.run(command={"resume": {"decisions": [APPROVE], "question": name}})
+
+
 async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: Path) -> None:
     """Killed while the second call runs: the first has run once, and so has the second."""
     with running(tmp_path) as server:
         log = server.workspace / "log"
         async with server.client as client:
             asking, acting = await Thread.new(client), await Thread.new(client)
+            parted = await Thread.new(client)
             await asyncio.gather(
                 asking.say("write kept.txt: hello", mode="code"),
                 acting.say("run echo one >> log & run echo two >> log; sleep 60", mode="code"),
+                parted.say(PARTS, mode="ask"),
             )
+            await parted.decide(APPROVE)
+            await parted.decide(APPROVE)
             before = await asking.waiting()
             run = asyncio.create_task(acting.decide(APPROVE, APPROVE))
             await until(lambda: log.exists() and "two" in log.read_text())
@@ -64,9 +78,11 @@ async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: P
             assert await asking.waiting() == before
             await asking.decide(APPROVE)
             assert "must name its question" in str(asking.error)
-            state: Any = await client.threads.get_state(asking.id)
-            name = state["interrupts"][0]["value"]["question"]
-            await asking.run(command={"resume": {"decisions": [APPROVE], "question": name}})
+            for thread in (asking, parted, parted):
+                await approve_by_name(client, thread)
+            values = await (await reopened(client, parted)).values()
+            assert [one["files"] for one in values["subtasks"]] == [[], ["part.txt"], []]
+            assert (values["mode"], values["parents"]) == ("ask", [])
         assert (server.workspace / "kept.txt").read_text() == "hello"
 
 
