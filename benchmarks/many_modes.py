@@ -21,7 +21,7 @@ from graph.agent import Agent, build_agent
 from graph.configuration.loading import AgentLoader
 from graph.settings import Settings
 from graph.state import Input
-from tests.harness.modes import load_catalog
+from tests.harness.modes import load_test_catalog
 
 MODE = """
   - slug: m-{number}
@@ -38,7 +38,7 @@ class Case:
 
     def __init__(self, modes: int, folder: Path) -> None:
         self.modes = modes
-        self.targets = [f"m-{number}" for number in range(modes)] or list(load_catalog())[1:]
+        self.targets = [f"m-{number}" for number in range(modes)] or list(load_test_catalog())[1:]
         self._settings = Settings(
             model="offline", workspace=folder, config_folder=folder, trust_file=folder / "none"
         )

@@ -116,7 +116,6 @@ def _return(
     kept = state["approvals"] != subtask["approvals"]
     ended = _describe(state, subtask, files)
     name = deps.catalog[subtask["mode"]].name if subtask["mode"] in deps.catalog else "another"
-    call = parent["call"]
     messages = [*parent["messages"], _build_result(parent, ended, name), *_list_unanswered(state)]
     return {
         "mode": target,
@@ -125,7 +124,7 @@ def _return(
         "parents": Overwrite(parents[:-1]),
         "subtask": parent["subtask"],
         "subtasks": [ended],
-        "messages": Overwrite(repair(messages, text=f"The call {call['id']} is gone.")),
+        "messages": Overwrite(repair(messages)),
         "instructions": Overwrite(parent["instructions"]),
         "todos": parent["todos"],
         "approvals": state["approvals"] if kept else parent["approvals"],
