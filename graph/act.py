@@ -10,8 +10,8 @@ from langgraph.types import Command
 from graph.approvals.contents import digest_contents, list_approved_files, renew_approvals
 from graph.approvals.judging import CallContext, Judged, judge
 from graph.deps import AgentDeps
-from graph.messages.repair import UNKNOWN, VOID, build_not_run_result
-from graph.routing import Node, next_step
+from graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result, get_call_id
+from graph.routing import Node, find_news, next_step
 from graph.run_tool import run_tool, truncate
 from graph.state import ActTask, Planned
 from modes.machine import Configuration, Event, Phase
@@ -33,14 +33,17 @@ def act_node(deps: AgentDeps) -> Node:
         thread = str(config["configurable"].get("thread_id", ""))
         digest = judged.digest(thread, planned.get("message", ""))
         refusal = await _refuse(deps, planned, judged, digest)
+        refusal = refusal or await _begin(deps, task, thread)
         if refusal is not None:
-            return _move_on(
-                deps, task, {"messages": [build_not_run_result(call, truncate(refusal))]}
-            )
+            result = build_not_run_result(call, truncate(refusal))
+            return await _move_on(deps, task, {"messages": [result]}, config)
 
         shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
         before = await digest_contents(deps, shared)
-        message, update = await run_tool(deps, context, judged, config, runtime.stream_writer)
+        try:
+            message, update = await run_tool(deps, context, judged, config, runtime.stream_writer)
+        finally:
+            await _end(deps, task, thread)
         if approved is not None and approved["edited"]:
             message.content = (
                 f"[The user changed the arguments to {approved['args']!r} before it ran; "
@@ -48,7 +51,7 @@ def act_node(deps: AgentDeps) -> Node:
             )
         update["messages"] = [message]
         if message.status != "success":
-            return _move_on(deps, task, update)
+            return await _move_on(deps, task, update, config)
         if judged.edited_paths:
             written = [*task["written"], *judged.edited_paths]
             update["written"] = list(dict.fromkeys(written))
@@ -56,7 +59,7 @@ def act_node(deps: AgentDeps) -> Node:
             task = {**task, "plan": renew_approvals(task["plan"], before, after)}
         if judged.effect.ends_turn:
             update["messages"].append(AIMessage(message.text))
-        return _move_on(deps, task, update, is_done=judged.effect.ends_turn)
+        return await _move_on(deps, task, update, config, is_done=judged.effect.ends_turn)
 
     return act
 
@@ -82,8 +85,27 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str
     return None if may_begin else UNKNOWN
 
 
-def _move_on(
-    deps: AgentDeps, task: ActTask, update: dict[str, Any], *, is_done: bool = False
+async def _begin(deps: AgentDeps, task: ActTask, thread: str) -> str | None:
+    """Record the call as begun, unless the host has set something since it was judged."""
+    call, mailbox = task["planned"]["call"], deps.started_calls.mailbox
+    if mailbox is None:
+        return None
+    taken = task.get("host_revision", 0)
+    return None if await mailbox.begin(thread, get_call_id(call), call["name"], taken) else CHANGED
+
+
+async def _end(deps: AgentDeps, task: ActTask, thread: str) -> None:
+    if (mailbox := deps.started_calls.mailbox) is not None:
+        await mailbox.end(thread, get_call_id(task["planned"]["call"]))
+
+
+async def _move_on(
+    deps: AgentDeps,
+    task: ActTask,
+    update: dict[str, Any],
+    config: RunnableConfig,
+    *,
+    is_done: bool = False,
 ) -> Command[Any]:
     """Advance the state machine and the plan, once per batch.
 
@@ -92,6 +114,9 @@ def _move_on(
     """
     if not task["is_lead"]:
         return Command(update=update)
+    if await find_news(deps, task, config):
+        # What is left of the plan was judged before: ``intake`` answers it.
+        return Command(update={**update, "plan": []}, goto="intake")
     if task["plan"]:
         event = Event.ACT
     elif task["switch"]:

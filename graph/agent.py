@@ -51,15 +51,17 @@ def build_agent(
 
     graph.add_edge(START, "intake")
     # All there are: what a host writes between two steps, it writes as ``intake``.
-    all_nodes = ["review", "act", "switch_mode", "end_subtask", "compact_history", *modes, END]
-    graph.add_conditional_edges("intake", route, all_nodes)
-    for mode in modes:
-        after = ["review", "act", "compact_history", "end_subtask", END]
-        graph.add_conditional_edges(mode, route, after)
-    graph.add_conditional_edges("review", route, ["act", "switch_mode", *modes])
-    graph.add_conditional_edges("switch_mode", route, modes)
-    graph.add_conditional_edges("end_subtask", route, [*modes, END])
-    graph.add_conditional_edges("compact_history", route, [*modes, END])
+    edges = {
+        "intake": ["review", "act", "switch_mode", "end_subtask", "compact_history", *modes, END],
+        "review": ["act", "switch_mode", *modes],
+        "switch_mode": modes,
+        "end_subtask": [*modes, END],
+        "compact_history": [*modes, END],
+    }
+    edges |= {mode: ["review", "act", "compact_history", "end_subtask", END] for mode in modes}
+    for source, targets in edges.items():
+        # To intake where the host has set something meanwhile.
+        graph.add_conditional_edges(source, route, ["intake", *targets])
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
     compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog))

@@ -9,6 +9,7 @@ from uuid import uuid4
 from langchain_core.messages import SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from graph.mailbox import Mailbox
 from graph.models.bound_model import BoundModel
 from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
@@ -32,7 +33,9 @@ class StartedCalls:
     would a second click that names the checkpoint of the first one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mailbox: Mailbox | None = None) -> None:
+        """``mailbox`` is where the host sets a thread's mode while a run goes on."""
+        self.mailbox = mailbox
         self.process_id = uuid4().hex[:16]
         """Stored in each plan that this process makes."""
         self._digests = set[str]()
@@ -141,11 +144,12 @@ class AgentDeps:
             self._restrictions[slug, limit] = next(filter(None, found), None)
         return self._restrictions[slug, limit]
 
+    def list_tools(self, slug: str) -> tuple[str, ...]:
+        """The names of the mode's tools."""
+        return self.machine.bound_tools(Configuration(slug, Phase.THINKING))
+
     def _bind_model(self, mode: Mode, limit: Mode | None, depth: int) -> BoundModel:
-        specs = [
-            self.toolbox[name].spec
-            for name in self.machine.bound_tools(Configuration(mode.slug, Phase.THINKING))
-        ]
+        specs = [self.toolbox[name].spec for name in self.list_tools(mode.slug)]
         return BoundModel(
             SystemMessage(self.system_prompt),
             self.models[mode],

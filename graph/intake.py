@@ -1,17 +1,18 @@
 """``intake``: opens the turn."""
 
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.approvals.always_allow import forget
 from graph.briefing import drop_stale_thinking
 from graph.deps import AgentDeps
 from graph.entry.checks import drop_invalid
-from graph.messages.repair import find_open_calls, get_call_id, repair
+from graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, get_call_id, repair
 from graph.models.usage import NEW_TURN, Usage
-from graph.routing import Node, reconcile_mode
+from graph.routing import Node, find_news, reconcile_mode
 from graph.state import State, Subtask
 from graph.subtask import STOPPED
 from modes.machine import Configuration, Event, Phase
@@ -20,7 +21,10 @@ from modes.machine import Configuration, Event, Phase
 def intake_node(deps: AgentDeps) -> Node:
     """Repairs the history, applies what the host set, and starts the turn if there is one."""
 
-    async def intake(state: State) -> dict[str, Any]:
+    async def intake(state: State, config: RunnableConfig) -> dict[str, Any]:
+        news = await find_news(deps, state, config)
+        usage = Usage() if news and state.get("phase", Phase.IDLE) != Phase.IDLE else NEW_TURN
+        state = cast("State", {**state, **news})
         before = state.get("messages", [])
         state, dropped = drop_invalid(state)
         now, changed = reconcile_mode(deps, state)
@@ -29,23 +33,12 @@ def intake_node(deps: AgentDeps) -> Node:
         still_asks = now.phase is Phase.REVIEWING and not state.get("end_subtask")
         if still_asks and not changed and not dropped and find_open_calls(before):
             # Nothing was said and the mode is the same: what waits for a person still waits.
-            return {"phase": now.phase.value, **forgotten}
+            return {"phase": now.phase.value, **news, **forgotten}
 
         plan = state.get("plan", []) if now.phase is Phase.ACTING else []
         running = [get_call_id(planned["call"]) for planned in plan[0]] if plan else []
-        messages = repair(state.get("messages", []), running)
-        limit = state.get("limit")
-        if limit is not None and limit not in deps.catalog:
-            notices = [
-                f"the mode of this thread's limit, {limit!r}, no longer exists: until the host "
-                "sets another limit, no tool of a group runs",
-                *notices,
-            ]
-        if (slug := state.get("mode", now.mode)) not in deps.catalog:
-            name = deps.catalog[now.mode].name
-            notice = f"Mode {slug!r} no longer exists; this thread continues in {name} mode."
-            _insert_before_question(messages, notice)
-            notices = [notice, *notices]
+        messages = repair(state.get("messages", []), running, CHANGED if news else NOT_RUN)
+        notices = [*_describe_lost(deps, state, now.mode, messages), *notices]
         messages, stale = drop_stale_thinking(deps, now.mode, state, messages)
         notices += stale
         now = deps.machine.send(now, Event.RESET)
@@ -59,8 +52,9 @@ def intake_node(deps: AgentDeps) -> Node:
         ]
         update: dict[str, Any] = {
             **{key: value for key, value in state.items() if key in dropped},
+            **news,
             "mode": now.mode,
-            "limit": limit,
+            "limit": state.get("limit"),
             "phase": now.phase.value,
             "first_mode": state.get("first_mode", deps.catalog.default),
             "approvals": state.get("approvals", deps.approvals.value),
@@ -74,7 +68,7 @@ def intake_node(deps: AgentDeps) -> Node:
             "written": state.get("written", []),
             **forgotten,
             "notices": [*deps.notices, *notices],
-            "usage": Overwrite(Usage()) if "usage" in dropped else NEW_TURN,
+            "usage": Overwrite(Usage()) if "usage" in dropped else usage,
             **changed,
         }
         for key in {"mode_changes", "instructions", "parents", "subtasks"}.intersection(dropped):
@@ -110,6 +104,24 @@ def _return_if_due(
     if state.get("end_subtask"):
         subtask = {**subtask, "failure": STOPPED}
     return deps.machine.send(now, Event.RETURN), subtask
+
+
+def _describe_lost(
+    deps: AgentDeps, state: State, slug: str, messages: list[AnyMessage]
+) -> list[str]:
+    """What a person should know of modes that there are no more; ``messages`` may get it, too."""
+    notices = []
+    if (mode := state.get("mode", slug)) not in deps.catalog:
+        name = deps.catalog[slug].name
+        notices.append(f"Mode {mode!r} no longer exists; this thread continues in {name} mode.")
+        _insert_before_question(messages, notices[0])
+    limit = state.get("limit")
+    if limit is not None and limit not in deps.catalog:
+        notices.append(
+            f"the mode of this thread's limit, {limit!r}, no longer exists: until the host sets "
+            "another limit, no tool of a group runs"
+        )
+    return notices
 
 
 def _insert_before_question(messages: list[AnyMessage], text: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Command, Send
 
@@ -15,14 +16,31 @@ Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
 """A coroutine function from the state (``act``: from an ``ActTask``) to an update of it."""
 
 
-def build_router(deps: AgentDeps) -> Callable[[RoutingState], Awaitable[str | list[Send]]]:
+def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
     """The one edge behind every node."""
 
     # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
-    async def route(state: RoutingState) -> str | list[Send]:
+    async def route(state: RoutingState, config: RunnableConfig) -> str | list[Send]:
+        if await find_news(deps, state, config):
+            return "intake"
         return next_step(deps, state)
 
     return route
+
+
+async def find_news(
+    deps: AgentDeps, state: RoutingState | State, config: RunnableConfig
+) -> dict[str, Any]:
+    """What the host has set that the thread does not have yet; ``intake`` takes it in."""
+    if deps.started_calls.mailbox is None:
+        return {}
+    thread, taken = get_thread(config), state.get("host_revision", 0)
+    return await deps.started_calls.mailbox.find_news(thread, taken)
+
+
+def get_thread(config: RunnableConfig) -> str:
+    """The thread's id."""
+    return str(config["configurable"].get("thread_id", ""))
 
 
 def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:

@@ -191,6 +191,8 @@ class State(TypedDict, total=False):
     """The question that waits for a person."""
     remembered: list[Remembered]
     forget: list[str]
+    host_revision: int
+    """Of the host's newest setting that the thread has taken in; see ``Mailbox``."""
     written: list[str]
     """Files changed since the thread came to this mode; the next mode is told."""
     compact: bool
@@ -222,6 +224,7 @@ class RoutingState(TypedDict):
 
     mode: str
     limit: NotRequired[str | None]
+    host_revision: NotRequired[int]
     phase: str
     approvals: str
     remembered: list[Remembered]

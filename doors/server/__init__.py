@@ -14,4 +14,5 @@ __all__ = (  # the public modules
     "logs",
     "routes",
     "start_page",
+    "thread_modes",
 )

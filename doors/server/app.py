@@ -12,6 +12,7 @@ from starlette.responses import Response
 from doors.server.bind_answers import BindAnswers
 from doors.server.gate import Gate
 from doors.server.start_page import StartPage
+from doors.server.thread_modes import ROUTES
 from graph.configuration.environment import load_settings
 from tools.processes.background import end_every_command
 
@@ -33,6 +34,7 @@ async def _end_commands(_: Starlette) -> AsyncIterator[None]:
 
 _settings = load_settings()
 app = Starlette(
+    routes=ROUTES,
     lifespan=_end_commands,
     middleware=[
         Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),

@@ -13,6 +13,7 @@ from graph.agent import Agent, build_agent
 from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps, StartedCalls
+from graph.mailbox import Mailbox
 from graph.settings import Settings
 
 log = logging.getLogger("modeshift")
@@ -29,13 +30,19 @@ class CachedAgent(NamedTuple):
 class AgentCache:
     """One agent for each workspace and model; one cache to a process, for any thread."""
 
-    def __init__(self, settings: Settings, saver: BaseCheckpointSaver[Any] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        saver: BaseCheckpointSaver[Any] | None = None,
+        mailbox: Mailbox | None = None,
+    ) -> None:
+        """``mailbox`` is where the host sets a thread's mode while a run goes on."""
         self.settings = settings
         self._saver = saver
         self._cached: dict[tuple[Path, str], CachedAgent] = {}
         self._lock = Lock()  # or the first requests would make one each
         # Shared by all: a conversation may go from one model to another.
-        self._started_calls = StartedCalls()
+        self._started_calls = StartedCalls(mailbox)
 
     def get(self, workspace: Path, model: str) -> CachedAgent:
         """The agent for the files as they are now. Blocks; raises ``UserError``."""
@@ -60,17 +67,23 @@ class AgentCache:
 @cache
 def _served() -> AgentCache:
     # doors/server/single_resume.py names the question where the user need not.
-    return AgentCache(load_settings().model_copy(update={"bound_answers": True}))
+    settings = load_settings().model_copy(update={"bound_answers": True})
+    return AgentCache(settings, mailbox=Mailbox(settings.checkpoints))
 
 
 async def agent() -> Agent:
-    """The graph ``agent`` of ``langgraph.json``; the server asks for it at every run.
+    """The graph ``agent`` of ``langgraph.json``; the server asks for it at every run."""
+    return (await get_served()).agent
 
-    In a thread, because reading files is forbidden in its event loop.
+
+async def get_served() -> CachedAgent:
+    """The agent that this process serves.
+
+    In a thread, because reading files is forbidden in the server's event loop.
     """
 
-    def get() -> Agent:
+    def get() -> CachedAgent:
         served = _served()
-        return served.get(served.settings.workspace, served.settings.model).agent
+        return served.get(served.settings.workspace, served.settings.model)
 
     return await asyncio.to_thread(get)

@@ -50,6 +50,10 @@ def _mode_check(catalog: Catalog) -> Check:
     return check
 
 
+def _limit_check(catalog: Catalog) -> Check:
+    return lambda slug: None if slug is None else catalog[slug].slug
+
+
 def _check_ids(given: Any) -> list[str]:
     ids = [given] if isinstance(given, str) else given
     if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
@@ -74,11 +78,14 @@ _EMPTY: dict[str, Any] = {
     "usage": {},
     "compact": False,
     "compact_from": 0,
+    "host_revision": 0,
     "limit": "",  # of which there is no mode, so it is the strictest one
     "end_subtask": False,
     "subtask": None,
 }
 """What replaces a value that does not fit, where that is no empty list."""
+SETTINGS = ("mode", "limit", "approvals")
+"""What the host may set in a thread at any time."""
 _SET_ANEW = ("mode", "first_mode")
 _check_change = _type_check("mode_changes", ModeChange)
 
@@ -104,11 +111,25 @@ def build_input_check(catalog: Catalog) -> Check:
     return check
 
 
+def build_settings_check(catalog: Catalog) -> Check:
+    """A check of what the host sets in a thread beside its runs."""
+    checks: dict[str, Check] = {
+        "mode": _mode_check(catalog),
+        "limit": _limit_check(catalog),
+        "approvals": _check_approvals,
+    }
+
+    def check(given: Any) -> dict[str, Any]:
+        _check_keys(given, checks, "the settings of a thread")
+        return {key: checks[key](value) for key, value in given.items()}
+
+    return check
+
+
 def build_update_check(catalog: Catalog) -> Callable[[Any], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
     is_mode = _mode_check(catalog)
-    checks = {**_CHECKS, "mode": is_mode, "first_mode": is_mode}
-    checks["limit"] = lambda slug: None if slug is None else is_mode(slug)
+    checks = {**_CHECKS, "mode": is_mode, "first_mode": is_mode, "limit": _limit_check(catalog)}
 
     def check(update: Any) -> None:
         for key, value in _read_writes(update):

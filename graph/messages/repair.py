@@ -13,6 +13,7 @@ VOID = (
     "Call again if it is still needed."
 )
 REJECTED = "Not run: the user rejected this call"
+CHANGED = "Not run: the host has changed the mode, its limit or what is approved without asking."
 UNKNOWN = (
     "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "
     "Find out before you do it again."

@@ -79,6 +79,9 @@ def test_without_a_token_nothing_is_answered(server: Server, headers: dict[str, 
     for method, path in (
         *(("POST", path) for path in (*posts, "/mcp", "/a2a/agent")),
         ("PUT", "/store/items"),
+        ("GET", "/modes"),
+        ("POST", "/modeshift/threads"),
+        ("PATCH", f"/threads/{UUID(int=1)}/mode"),
         ("GET", f"/threads/{UUID(int=1)}/state"),
     ):
         sent = body if method != "GET" else None
@@ -107,6 +110,8 @@ async def test_a_thread_belongs_to_whoever_made_it(
         bob.runs.list(thread.id),
         bob.threads.update_state(thread.id, {"mode": "ask"}),
         bob.threads.get_history(thread.id),
+        bob.http.get(f"/threads/{thread.id}/mode"),
+        bob.http.patch(f"/threads/{thread.id}/mode", json={"mode": "code"}),
         bob.threads.create(thread_id=thread.id, if_exists="do_nothing"),
     ):
         assert await status_of(attempt) in (403, 404, 409)

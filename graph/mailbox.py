@@ -1,0 +1,122 @@
+"""``Mailbox``: what the host sets in a thread, kept at once, whether or not a run goes on.
+
+A run looks there between two steps and before each call, in whatever process it is. A setting has
+a revision, and the thread's state the newest that it has taken in: so none is lost or taken twice,
+and the last of several wins.
+"""
+
+import asyncio
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS host_settings (
+        thread_id TEXT, name TEXT, value TEXT, revision INTEGER, PRIMARY KEY (thread_id, name));
+    CREATE TABLE IF NOT EXISTS started_calls (
+        thread_id TEXT, call_id TEXT, tool TEXT, pid INTEGER, PRIMARY KEY (thread_id, call_id));
+"""
+_SET = "INSERT OR REPLACE INTO host_settings VALUES (?, ?, ?, ?)"
+_LAST = "SELECT coalesce(max(revision), 0) FROM host_settings WHERE thread_id = ?"
+_NEWS = "SELECT name, value, revision FROM host_settings WHERE thread_id = ? AND revision > ?"
+REVISION = "host_revision"
+"""The state's key for the newest revision that it has taken in."""
+
+
+class Mailbox:
+    """The settings of all threads, in the SQLite file of the checkpoints."""
+
+    def __init__(self, file: Path) -> None:
+        """Opens the file at its first use."""
+        self._file = file
+        self._database: sqlite3.Connection | None = None
+        self._lock = Lock()
+
+    async def put(self, thread: str, values: Mapping[str, Any]) -> list[str]:
+        """Keep the settings; gives the tools whose calls have begun and go on, judged before.
+
+        No other call that was judged before begins after this.
+        """
+        return await asyncio.to_thread(self._put, thread, values)
+
+    async def find_news(self, thread: str, taken: int) -> dict[str, Any]:
+        """What was set after the revision ``taken``, and the newest one; empty if nothing was."""
+        return await asyncio.to_thread(self._find_news, thread, taken)
+
+    async def begin(self, thread: str, call: str, tool: str, taken: int) -> bool:
+        """Record a call as begun; False, and nothing is recorded, if there is news for it."""
+        return await asyncio.to_thread(self._begin, thread, call, tool, taken)
+
+    async def end(self, thread: str, call: str) -> None:
+        """Record that a call has ended."""
+        await asyncio.to_thread(self._end, thread, call)
+
+    def _put(self, thread: str, values: Mapping[str, Any]) -> list[str]:
+        with self._transaction() as database:
+            ((last,),) = database.execute(_LAST, (thread,))
+            rows = [(thread, name, json.dumps(value), last + 1) for name, value in values.items()]
+            database.executemany(_SET, rows)
+            query = "SELECT tool, pid FROM started_calls WHERE thread_id = ?"
+            started = database.execute(query, (thread,)).fetchall()
+        return [tool for tool, pid in started if _is_alive(pid)]
+
+    def _find_news(self, thread: str, taken: int) -> dict[str, Any]:
+        with self._transaction("DEFERRED") as database:
+            rows = database.execute(_NEWS, (thread, taken)).fetchall()
+        if not rows:
+            return {}
+        news = {name: json.loads(value) for name, value, _ in rows}
+        return news | {REVISION: max(revision for _, _, revision in rows)}
+
+    def _begin(self, thread: str, call: str, tool: str, taken: int) -> bool:
+        with self._transaction() as database:
+            if database.execute(_NEWS, (thread, taken)).fetchone() is not None:
+                return False
+            row = (thread, call, tool, os.getpid())
+            database.execute("INSERT OR REPLACE INTO started_calls VALUES (?, ?, ?, ?)", row)
+            return True
+
+    def _end(self, thread: str, call: str) -> None:
+        with self._transaction() as database:
+            query = "DELETE FROM started_calls WHERE thread_id = ? AND call_id = ?"
+            database.execute(query, (thread, call))
+
+    @contextmanager
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if self._database is None:
+                self._database = self._open()
+            self._database.execute(f"BEGIN {kind}")
+            try:
+                yield self._database
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    def _open(self) -> sqlite3.Connection:
+        database = sqlite3.connect(
+            self._file, timeout=30, isolation_level=None, check_same_thread=False
+        )
+        database.execute("PRAGMA journal_mode = WAL")
+        # A power cut may lose the last moments, of the checkpoints too; a crash loses nothing.
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.executescript(_TABLES)
+        # Calls of a process that had this one's id, and was killed.
+        database.execute("DELETE FROM started_calls WHERE pid = ?", (os.getpid(),))
+        return database
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,154 @@
+"""A thread's mode, limit and approvals over HTTP, on the real dev server."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from graph.settings import ROOT
+from tests.harness.conversation import APPROVE, until
+from tests.harness.server import Server, Thread
+
+KNOWN = "unknown mode 'kode'; the modes are: ask, architect, code, debug"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("clone"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+async def http(server: Server) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as http:
+        yield http
+
+
+async def patch(http: httpx.AsyncClient, thread: Thread, **given: Any) -> dict[str, Any]:
+    answer = await http.patch(f"/threads/{thread.id}/mode", json=given)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+async def test_what_there_is(http: httpx.AsyncClient) -> None:
+    modes = {mode["slug"]: mode for mode in (await http.get("/modes")).json()}
+    assert list(modes) == ["ask", "architect", "code", "debug"]
+    assert "write_file" in modes["code"]["tools"]
+    assert "write_file" not in modes["ask"]["tools"]
+    assert modes["ask"]["is_default"]
+    described = (await http.get("/openapi.json")).json()["paths"]
+    assert described["/threads/{id}/mode"]["patch"]["summary"].startswith("Set a thread's mode")
+    assert "/threads/{thread_id}/runs" in described, "beside the server's own"
+
+
+async def test_a_thread_begins_with_what_it_is_created_with(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    given = {"mode": "code", "limit": "ask", "approvals": "auto", "metadata": {"a": "b"}}
+    created = (await http.post("/modeshift/threads", json=given)).json()
+    assert (created["metadata"]["a"], created["limit"]) == ("b", "ask")
+    thread = Thread(client, created["thread_id"])
+    shown = (await http.get(f"/threads/{thread.id}/mode")).json()
+    assert shown == {"mode": "code", "limit": "ask", "approvals": "auto", "is_pending": True}
+    await thread.say("write a: 1")
+    assert thread.nodes == ["intake", "code", "act", "code"]
+    assert "The host limits this thread" in str(await thread.values())
+    shown = (await http.get(f"/threads/{thread.id}/mode")).json()
+    assert shown == {"mode": "code", "limit": "ask", "approvals": "auto", "is_pending": False}
+
+
+async def test_the_example_of_the_docs_runs(server: Server) -> None:
+    page = (ROOT / "docs/http.md").read_text()
+    found = re.search("<!-- http -->\n```python\n(.*?)```", page, re.DOTALL)
+    assert found
+    await asyncio.to_thread(exec, found[1], {"URL": server.url})
+    assert not (server.workspace / "hello.txt").exists()
+
+
+async def test_what_does_not_fit_is_refused_and_changes_nothing(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    wrong: list[tuple[Any, str]] = [
+        ({"mode": "kode"}, KNOWN),
+        ({"limit": "kode"}, KNOWN),
+        ({"mode": None}, "unknown mode None"),
+        ({"mode": "code", "approvals": "yolo"}, "'yolo'; it is one of: manual, auto"),
+        ({"mood": "code"}, "unknown key 'mood' in the settings of a thread; the keys are: mode"),
+        ({}, "give one of: mode, limit, approvals"),
+        ([], "the body is an object with: mode, limit, approvals"),
+    ]
+    for given, text in wrong:
+        answer = await http.patch(f"/threads/{thread.id}/mode", json=given)
+        assert (answer.status_code, text in answer.text) == (422, True), answer.text
+        if given and "mood" not in given and isinstance(given, dict):
+            answer = await http.post("/modeshift/threads", json=given)
+            assert (answer.status_code, text in answer.text) == (422, True), answer.text
+    broken = await http.patch(
+        f"/threads/{thread.id}/mode", content="{", headers={"content-type": "application/json"}
+    )
+    assert broken.status_code == 422
+    shown = (await http.get(f"/threads/{thread.id}/mode")).json()
+    assert shown == {"mode": "ask", "limit": None, "approvals": "manual", "is_pending": False}
+    unknown = f"/threads/{uuid4()}/mode"
+    assert (await http.get(unknown)).status_code == 404
+    assert (await http.patch(unknown, json={"mode": "code"})).status_code == 404
+    assert (await http.put(unknown, json={"mode": "code"})).status_code == 404, "by the gate"
+
+
+async def test_a_question_is_taken_back(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write taken.txt: 1", mode="code")
+    assert await thread.waiting()
+    shown = await patch(http, thread, limit="ask")
+    assert shown == {
+        "mode": "code",
+        "limit": "ask",
+        "approvals": "manual",
+        "is_pending": False,
+        "begun": [],
+    }
+    assert not await thread.waiting()
+    resume = {"command": {"resume": {"decisions": [APPROVE]}}, "assistant_id": "agent"}
+    answer = await http.post(f"/threads/{thread.id}/runs/wait", json=resume)
+    assert answer.status_code == 409, answer.text
+    await thread.say("hello")
+    assert not (server.workspace / "taken.txt").exists()
+    assert (await thread.values())["limit"] == "ask"
+    assert (await patch(http, thread, limit=None, mode="debug"))["limit"] is None
+    assert await thread.mode() == "debug"
+
+
+async def test_it_holds_from_the_next_step_of_a_run(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    """The command that has begun goes on, and the answer says so; the next one does not run."""
+    thread = await Thread.new(client)
+    text = "run touch begun; until [ -e go ]; do sleep 0.05; done & write after.txt: 1"
+    await thread.say(text, mode="code")
+    decisions = [APPROVE] * len(await thread.waiting())
+    run = asyncio.create_task(thread.decide(*decisions))
+    await until((server.workspace / "begun").exists)
+    shown = await patch(http, thread, mode="debug", limit="ask")
+    assert (shown["mode"], shown["limit"], shown["is_pending"]) == ("debug", "ask", True)
+    assert shown["begun"] == ["execute_command"]
+    await patch(http, thread, mode="architect")
+    (server.workspace / "go").touch()
+    await run
+    assert thread.nodes == ["review", "act", "intake", "architect"]
+    values = await thread.values()
+    assert (values["mode"], values["limit"]) == ("architect", "ask")
+    assert values["mode_changes"][-1]["decided_by"] == "host"
+    assert len(decisions) == 2
+    assert not (server.workspace / "after.txt").exists()
+    assert "the host has changed the mode" in str(values["messages"])
+    assert not (await http.get(f"/threads/{thread.id}/mode")).json()["is_pending"]
