@@ -21,6 +21,7 @@ from modes.policy import Approvals
 from modes.rights import find_edit_restriction, list_free_commands
 from modes.toolspec import ToolSpec
 from prompts import render_mode_words, render_system_prompt
+from tools.mcp.server import Server
 from tools.processes.background import BackgroundCommands
 from tools.toolbox import Toolbox
 
@@ -81,6 +82,8 @@ class AgentDeps:
     """The project's rules for one mode, by its slug; for None, those for every mode."""
     describe_environment: Callable[[], Awaitable[str]] = no_environment
     """Where the agent works, as the model is told at a turn's start if it has changed."""
+    servers: tuple[Server, ...] = ()
+    """The MCP servers whose tools modes may have."""
     notices: tuple[str, ...] = ()
     """What a person should know about the modes' files."""
     bound_answers: bool = False

@@ -82,6 +82,7 @@ class AgentLoader:
             toolbox,
             self._models,
             self._settings.approvals,
+            servers=loaded.servers,
             prompt_rules=loaded.project.prompt_rules,
             describe_environment=partial(describe_environment, toolbox),
             notices=tuple(notices),

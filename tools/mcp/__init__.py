@@ -1,0 +1,13 @@
+"""MCP servers: starting them, listing their tools, calling those.
+
+Guarantees that a server gets nothing of the agent's environment, that it ends with the agent, that
+what it returns is bounded, and that a server that fails costs its own tools and nothing else.
+Imports ``modes``, ``tools.processes`` and what is beside it; ``graph`` and ``doors.commands``
+import it.
+"""
+
+__all__ = (  # the public modules
+    "described",
+    "listing",
+    "server",
+)

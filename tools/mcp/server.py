@@ -1,0 +1,35 @@
+"""``Server``: an MCP server as a person configured it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+DEFAULT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """Either ``command`` (stdio) or ``url`` (streamable HTTP); its ``repr`` shows no secrets.
+
+    All values are final: whoever makes it has resolved ``${VAR}`` and left out disabled servers.
+    """
+
+    name: str
+    origin: Literal["user", "workspace", "editor"]
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """All that the process gets beside PATH, HOME, LANG and the like."""
+    cwd: str | None = None
+    """Absolute; None for the workspace."""
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    disabled_tools: tuple[str, ...] = ()
+    """Names as the server lists them; never bound."""
+    timeout: float = DEFAULT_SECONDS
+    """Seconds: for the start with the list of tools, and for each call."""
+    network: bool = False
+    """Whether a process in the sandbox may reach the network; ``url`` is reached in any case."""
+    pinned: Mapping[str, str] | None = None
+    """Digests (``ToolDescription.digest``) by tool name: a tool that differs or is not among
+    them is not bound. None where the server is trusted as configured."""
