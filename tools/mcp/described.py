@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from modes.plain_text import find_invisible, to_one_line
+
 
 @dataclass(frozen=True)
 class ToolDescription:
@@ -26,3 +28,36 @@ class ToolDescription:
         """Of all of it, whatever the order of keys."""
         told = [self.name, self.description, self.input_schema, self.annotations]
         return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    def find_hidden(self) -> list[str]:
+        """The places whose characters a person would not see, escaped: a reason to refuse it."""
+        return find_invisible("\n".join([self.name, *self._texts().values()]))
+
+    def find_changes(self, now: "ToolDescription") -> str:
+        """How ``now`` differs, in words; empty for not at all."""
+        new = now._texts()
+        return "; ".join(
+            f"{word} {_describe_change(text, new[word])}"
+            for word, text in self._texts().items()
+            if text != new[word]
+        )
+
+    def _texts(self) -> dict[str, str]:
+        return {
+            "description": self.description,
+            "schema": _write(self.input_schema),
+            "annotations": _write(self.annotations),
+        }
+
+
+def _write(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _describe_change(old: str, new: str) -> str:
+    """From a little before the first difference: what was added may be far behind."""
+    pairs = enumerate(zip(old, new, strict=False))
+    end = next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
+    start = max(end - 30, 0)
+    was, now = (f"{'...' if start else ''}{to_one_line(text[start:], 200)}" for text in (old, new))
+    return f"was '{was}', is now '{now}'"

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tools.mcp.described import ToolDescription
+
 DEFAULT_SECONDS = 60.0
 
 
@@ -30,6 +32,6 @@ class Server:
     """Seconds: for the start with the list of tools, and for each call."""
     network: bool = False
     """Whether a process in the sandbox may reach the network; ``url`` is reached in any case."""
-    pinned: Mapping[str, str] | None = None
-    """Digests (``ToolDescription.digest``) by tool name: a tool that differs or is not among
-    them is not bound. None where the server is trusted as configured."""
+    pinned: Mapping[str, ToolDescription] | None = None
+    """The tools that a person has accepted, by name: one that differs (``find_changes`` says how)
+    or is not among them is not bound. None where the server is trusted as configured."""
