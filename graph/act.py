@@ -11,8 +11,9 @@ from graph.approvals.contents import digest_contents, list_approved_files, renew
 from graph.approvals.judging import CallContext, Judged, judge
 from graph.deps import AgentDeps
 from graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result, get_call_id
+from graph.messages.untrusted import truncate
 from graph.routing import Node, find_news, next_step
-from graph.run_tool import run_tool, truncate
+from graph.run_tool import run_tool
 from graph.state import ActTask, Planned
 from modes.machine import Configuration, Event, Phase
 

@@ -9,6 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from graph.act import act_node
 from graph.compact import compact_node
 from graph.deps import AgentDeps
+from graph.end_subtask import end_subtask_node
 from graph.entry.checks import build_input_check, build_update_check
 from graph.entry.compiled import Agent
 from graph.intake import intake_node
@@ -16,7 +17,6 @@ from graph.messages.channels import CheckedInput, Last
 from graph.review import review_node
 from graph.routing import build_router
 from graph.state import Input, State
-from graph.subtask import end_subtask_node
 from graph.switch import switch_node
 from graph.think import mode_node
 

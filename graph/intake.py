@@ -7,14 +7,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.approvals.always_allow import forget
-from graph.briefing import drop_stale_thinking
+from graph.briefing.news import drop_stale_thinking
 from graph.deps import AgentDeps
 from graph.entry.checks import drop_invalid
 from graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, get_call_id, repair
 from graph.models.usage import NEW_TURN, Usage
 from graph.routing import Node, find_news, reconcile_mode
 from graph.state import State, Subtask
-from graph.subtask import STOPPED
+from graph.subtasks.result import STOPPED
 from modes.machine import Configuration, Event, Phase
 
 

@@ -9,13 +9,9 @@ from langgraph.types import StreamWriter
 from graph.approvals.judging import CallContext, Judged
 from graph.deps import AgentDeps
 from graph.messages.repair import build_not_run_result, get_call_id
-from graph.messages.untrusted import mark_as_data
+from graph.messages.untrusted import MAX_RESULT_CHARACTERS, mark_as_data, truncate
 from modes.errors import ModelError, ToolFailedError, describe_error
-from modes.plain_text import make_readable
 from tools.calling import Calling, calling
-
-MAX_RESULT_CHARACTERS = 100_000
-WRITTEN_OUT = r"[characters that do not show are written out, such as \u202e]"
 
 
 async def run_tool(
@@ -82,19 +78,3 @@ def _name_source(judged: Judged) -> str:
     names = (spec.command, spec.url, *spec.paths)
     given = [judged.call["args"].get(name) for name in names if name is not None]
     return " ".join([spec.name, *(str(value) for value in given if value is not None)])
-
-
-def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
-    """Bound a result, and write out what a provider refuses or a terminal would act on.
-
-    A file may have any length, and its name any bytes.
-    """
-    text = text.encode("utf-8", "backslashreplace").decode()
-    given = text[:limit]
-    shown = make_readable(given)
-    lines = [shown[:limit]]
-    if left_out := len(text) - len(given) + len(shown) - len(lines[0]):
-        lines.append(f"[{left_out} more characters left out]")
-    if shown != given:
-        lines.append(WRITTEN_OUT)
-    return "\n".join(lines)

@@ -1,21 +1,18 @@
 """``switch_mode``: applies a switch that a person approved, or begins the sub-task."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import ToolMessage
 
 from graph.approvals.requests import describe_switch
+from graph.briefing.handover import describe_handover
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, build_not_run_result, get_call_id
 from graph.routing import Node, change_mode, reconcile_mode
-from graph.state import State, Switch, Todo
-from graph.subtask import begin_subtask
+from graph.state import State, Switch
+from graph.subtasks.begin import begin_subtask
 from modes.errors import InvalidInputError
 from modes.machine import Event
-from modes.plain_text import escape_invisible
-
-MAX_NAMED = 30
 
 
 def switch_node(deps: AgentDeps) -> Node:
@@ -65,22 +62,6 @@ def switch_node(deps: AgentDeps) -> Node:
         return update
 
     return switch_mode
-
-
-def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo] = ()) -> str:
-    """The files written in a mode (a plan, say), and the todo list, each line begun by a break."""
-    lines = []
-    if written:
-        more = len(written) - MAX_NAMED
-        rest = f" and {more} more" if more > 0 else ""
-        names = ", ".join(map(escape_invisible, written[:MAX_NAMED]))
-        lines.append(f"Files written in {name} mode: {names}{rest}.")
-    if todos:
-        lines.append("The todo list as it stands:")
-        lines += [f"- {todo['content']} ({todo['status']})" for todo in todos[:MAX_NAMED]]
-        if len(todos) > MAX_NAMED:
-            lines.append(f"- and {len(todos) - MAX_NAMED} more")
-    return "".join(f"\n{line}" for line in lines)
 
 
 def void_switch(switch: Switch) -> Switch:

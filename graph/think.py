@@ -9,8 +9,8 @@ from langgraph.types import Command
 from graph.approvals.batches import plan_batches
 from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, digest_question, judge_all
-from graph.briefing import find_news
-from graph.compact import is_due, may_compact
+from graph.briefing.news import find_news
+from graph.compaction.due import is_due, may_compact
 from graph.deps import AgentDeps
 from graph.messages.instructions import list_in_place
 from graph.messages.normal_form import normalize
@@ -18,7 +18,7 @@ from graph.models.bound_model import call_model
 from graph.models.usage import count_answer
 from graph.routing import Node, reconcile_mode
 from graph.state import Asked, State, Subtask, get_depth
-from graph.subtask import list_other_calls
+from graph.subtasks.begin import list_other_calls
 from modes.errors import ConfigurationError, ProviderError, TooLongError
 from modes.machine import Event
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from graph.configuration.cache import get_served
 from graph.deps import AgentDeps
 from graph.entry.checks import SETTINGS, build_settings_check
-from graph.mailbox import REVISION, Mailbox
+from graph.threads.mailbox import REVISION, Mailbox
 from modes.errors import InvalidInputError, UserError
 from modes.machine import Phase
 

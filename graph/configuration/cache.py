@@ -12,9 +12,10 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from graph.agent import Agent, build_agent
 from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
-from graph.deps import AgentDeps, StartedCalls
-from graph.mailbox import Mailbox
+from graph.deps import AgentDeps
 from graph.settings import Settings
+from graph.threads.mailbox import Mailbox
+from graph.threads.started_calls import StartedCalls
 
 log = logging.getLogger("modeshift")
 

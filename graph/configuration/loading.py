@@ -4,11 +4,12 @@ import logging
 from dataclasses import replace
 from functools import partial
 
+from graph.briefing.surroundings import describe_environment
 from graph.configuration.sources import LoadedFiles, Sources
-from graph.deps import AgentDeps, StartedCalls
+from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
-from graph.surroundings import describe_environment
+from graph.threads.started_calls import StartedCalls
 from modes.errors import ConfigurationError
 from modes.plain_text import to_one_line
 from tools.deps import Commands

@@ -7,7 +7,11 @@ import json
 import re
 from hashlib import sha256
 
+from modes.plain_text import make_readable
+
+MAX_RESULT_CHARACTERS = 100_000
 MAX_SOURCE = 200
+WRITTEN_OUT = r"[characters that do not show are written out, such as \u202e]"
 _MARKED = re.compile(r"<data-([0-9a-f]{12}) source=[^\n]*>\n(.*)\n</data-\1>", re.DOTALL)
 
 
@@ -23,3 +27,19 @@ def mark_as_data(text: str, source: str, call_id: str) -> str:
 def remove_marks(text: str) -> str:
     """``text`` without its marks."""
     return _MARKED.sub(lambda found: found[2], text)
+
+
+def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
+    """Bound a result, and write out what a provider refuses or a terminal would act on.
+
+    A file may have any length, and its name any bytes.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode()
+    given = text[:limit]
+    shown = make_readable(given)
+    lines = [shown[:limit]]
+    if left_out := len(text) - len(given) + len(shown) - len(lines[0]):
+        lines.append(f"[{left_out} more characters left out]")
+    if shown != given:
+        lines.append(WRITTEN_OUT)
+    return "\n".join(lines)

@@ -7,12 +7,12 @@ holds a key. Imports ``graph.messages`` and ``graph.replay``; ``graph.deps``, ``
 """
 
 __all__ = (  # the public modules
-    "anthropic",
     "bound_model",
     "loading",
     "offline",
     "provider_errors",
     "providers",
     "secrets",
+    "service",
     "usage",
 )

@@ -24,7 +24,6 @@ from graph.messages.provider_form import (
     prepare_for_provider,
 )
 from graph.messages.thinking import record_prefix, select_thinking
-from graph.models.anthropic import OptionalFields, Service
 from graph.models.mode_changes import Way, add_instructions, choose_tools, defer_tools
 from graph.models.provider_errors import (
     LONGEST_WAIT,
@@ -35,6 +34,7 @@ from graph.models.provider_errors import (
     read_retry_after,
 )
 from graph.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
+from graph.models.service import OptionalFields, Service
 from modes.errors import ProviderError
 
 Declared = tuple[Runnable[LanguageModelInput, AIMessage], str]

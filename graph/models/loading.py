@@ -8,11 +8,11 @@ from typing import Any
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
-from graph.models.anthropic import CacheTTL, Service
 from graph.models.mode_changes import choose_way
 from graph.models.offline import OfflineModel
 from graph.models.parameters import check_parameters
 from graph.models.providers import PROVIDERS, get_limits
+from graph.models.service import CacheTTL, Service
 from graph.models.usage import find_window
 from graph.settings import ROOT
 from modes.errors import ConfigurationError

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, RemoveMessage
 
-from graph.briefing import REMINDED_AFTER
-from graph.surroundings import describe_environment
+from graph.briefing.news import REMINDED_AFTER
+from graph.briefing.surroundings import describe_environment
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import ScriptedModel, calling

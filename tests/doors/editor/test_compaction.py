@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.compact import HEADER
+from graph.compaction.summary import HEADER
 from tests.doors.editor.editor import Editor
 from tests.doors.editor.model import CLAUDE, GPT
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph.models.anthropic import Service
 from graph.models.bound_model import BoundModel, call_model
 from graph.models.loading import load_model
+from graph.models.service import Service
 from modes.errors import ProviderError
 from tests.harness.recording import MODELS, redirect
 from tests.provider.script import Driver, Step

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from graph.models.anthropic import OptionalFields
+from graph.models.service import OptionalFields
 from modes.errors import ProviderError
 from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.provider.binding import BETA

@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk
 from typing_extensions import override
 
-from graph.models.anthropic import Service
 from graph.models.bound_model import BoundModel, call_model
 from graph.models.loading import load_model
 from graph.models.providers import PROVIDERS, TIME_LIMIT
+from graph.models.service import Service
 from graph.settings import ROOT
 from modes.errors import ConfigurationError, ProviderError
 

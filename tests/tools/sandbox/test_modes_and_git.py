@@ -7,10 +7,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.agent import build_agent
+from graph.briefing.surroundings import describe_environment
 from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
-from graph.surroundings import describe_environment
 from modes.catalog import Catalog
 from modes.mode import Grant, SourcedPermissions
 from modes.policy import Approvals

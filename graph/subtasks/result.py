@@ -1,17 +1,10 @@
-"""Sub-tasks: a mode for a conversation of its own, and back.
-
-The state's keys hold the conversation that goes on. That which began it is put aside in
-``parents``, with its mode, approvals and all that was remembered, and comes back as it was with
-one result more. So everything else, questions and crashes among it, is as in any conversation.
-"""
+"""What comes back when a sub-task ends: its result, and the conversation that began it."""
 
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any, Literal
-from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.deps import AgentDeps
@@ -22,22 +15,11 @@ from graph.messages.repair import (
     get_call_id,
     repair,
 )
-from graph.messages.untrusted import mark_as_data
-from graph.models.usage import NO_FILL, Usage
-from graph.routing import Node, change_mode, reconcile_mode
-from graph.run_tool import truncate
-from graph.state import (
-    EndedSubtask,
-    ModeChange,
-    NewTask,
-    Parent,
-    State,
-    Subtask,
-    Switch,
-    get_depth,
-)
-from modes.errors import InvalidInputError
-from modes.machine import Configuration, Event
+from graph.messages.untrusted import mark_as_data, truncate
+from graph.models.usage import Usage
+from graph.routing import change_mode, reconcile_mode
+from graph.state import EndedSubtask, ModeChange, Parent, State, Subtask
+from modes.machine import Event
 from modes.plain_text import to_one_line
 
 STOPPED = "the user stopped it"
@@ -45,64 +27,10 @@ MAX_REASON = 200
 MAX_SHOWN = 300
 
 
-def begin_subtask(
-    state: State, switch: Switch, task: NewTask, before: Configuration, now: Configuration
-) -> dict[str, Any]:
-    """The update that puts a conversation aside, in ``before``, for its sub-task, in ``now``."""
-    parent = Parent(
-        call=switch["call"],
-        subtask=state.get("subtask"),
-        mode=before.mode,
-        approvals=state["approvals"],
-        messages=state["messages"],
-        instructions=state.get("instructions", []),
-        todos=state.get("todos", []),
-        remembered=state.get("remembered", []),
-        written=state.get("written", []),
-        last=state.get("usage", {}).get("last"),
-        changes=len(state.get("mode_changes", [])) + 1,
-    )
-    approvals = switch["approvals"] or state["approvals"]
-    subtask = Subtask(
-        id=get_call_id(switch["call"]),
-        mode=now.mode,
-        message=task["message"],
-        depth=get_depth(state) + 1,
-        approvals=approvals,
-    )
-    return {
-        **change_mode(state, before.mode, now.mode, switch["reason"], "human"),
-        "phase": now.phase.value,
-        "switch": None,
-        "parents": [parent],
-        "subtask": subtask,
-        "messages": Overwrite([HumanMessage(task["message"], id=str(uuid4()))]),
-        "instructions": Overwrite([]),
-        "todos": task["todos"],
-        "approvals": approvals,
-        "remembered": [],
-        "compact_from": 0,
-        "usage": NO_FILL,
-    }
-
-
-def end_subtask_node(deps: AgentDeps) -> Node:
-    """Ends the sub-task; the conversation that began it goes on with the result."""
-
-    async def end_subtask(state: State, config: RunnableConfig) -> dict[str, Any]:
-        thread = str(config["configurable"].get("thread_id", ""))
-        await deps.started_calls.background.end(thread)
-        subtask, parents = state.get("subtask"), state.get("parents")
-        if subtask is None or not parents:
-            raise InvalidInputError("phase 'returning' without a sub-task in the state")
-        return _return(deps, state, subtask, parents)
-
-    return end_subtask
-
-
-def _return(
+def return_to_parent(
     deps: AgentDeps, state: State, subtask: Subtask, parents: list[Parent]
 ) -> dict[str, Any]:
+    """The update that brings the conversation back that began the sub-task."""
     parent = parents[-1]
     before, changed = reconcile_mode(deps, state)
     changes: list[ModeChange] = list(changed.get("mode_changes", []))
@@ -193,15 +121,3 @@ def _list_unanswered(state: State) -> list[AnyMessage]:
     """What a person said since, and the sub-task did not come to answer."""
     new = takewhile(lambda one: isinstance(one, HumanMessage), reversed(state["messages"][1:]))
     return [*new][::-1]
-
-
-def list_other_calls(state: State) -> set[str]:
-    """The ids of calls in the thread's other conversations: clients tell calls apart by them."""
-    others = [*state.get("parents", []), *state.get("subtasks", [])]
-    return {
-        get_call_id(call)
-        for one in others
-        for message in one["messages"]
-        if isinstance(message, AIMessage)
-        for call in message.tool_calls
-    }

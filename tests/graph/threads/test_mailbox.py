@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from graph.deps import StartedCalls
-from graph.mailbox import Mailbox
+from graph.threads.mailbox import Mailbox
+from graph.threads.started_calls import StartedCalls
 from modes.policy import Approvals
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.scripted import Call, ScriptedModel, calling

@@ -1,0 +1,10 @@
+"""When a conversation is summarized, and its summary.
+
+Guarantees that a request fits into the model's window, or that a person is told why not. Imports
+``graph.briefing``, ``graph.deps``, ``graph.messages`` and ``graph.models``; the nodes import it.
+"""
+
+__all__ = (  # the public modules
+    "due",
+    "summary",
+)

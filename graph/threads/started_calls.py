@@ -1,0 +1,35 @@
+"""``StartedCalls``: which calls this process has begun."""
+
+from uuid import uuid4
+
+from graph.threads.mailbox import Mailbox
+from tools.processes.background import BackgroundCommands
+
+
+class StartedCalls:
+    """The world-changing calls that this process has started: none runs twice. One per process.
+
+    A checkpoint keeps what a finished call wrote. Of a call that a crash cut off it knows only
+    that it was due, so a run that continues would run it anew: a second commit, a second mail. So
+    would a second click that names the checkpoint of the first one.
+    """
+
+    def __init__(self, mailbox: Mailbox | None = None) -> None:
+        """``mailbox`` is where the host sets a thread's mode while a run goes on."""
+        self.mailbox = mailbox
+        self.process_id = uuid4().hex[:16]
+        """Stored in each plan that this process makes."""
+        self._digests = set[str]()
+        self.background = BackgroundCommands()
+        """Those of them that may still run."""
+
+    def begin(self, digest: str, process_id: str | None) -> bool:
+        """Record the call with this ``Judged.digest`` as started; False if it may have run before.
+
+        In a plan that another process made, any call may have run. Digests are never dropped:
+        that a tool has ended does not mean that its result is stored.
+        """
+        if process_id != self.process_id or digest in self._digests:
+            return False
+        self._digests.add(digest)
+        return True
