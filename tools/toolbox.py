@@ -16,6 +16,7 @@ from modes.toolspec import ToolSpec
 from tools import TOOLS
 from tools.arguments import BROKEN, find_unserializable
 from tools.deps import Commands, ToolDeps
+from tools.kilo_names import describe_missing
 from tools.processes.sandboxes import Sandbox
 from tools.tool import Tool
 from tools.workspace.workspace import Workspace
@@ -43,7 +44,7 @@ class Toolbox:
     def __getitem__(self, name: str) -> Tool:
         """The tool of this name; raises ``InvalidCallError`` where there is none."""
         if name not in self._tools:
-            raise InvalidCallError(f"there is no tool {name!r}; use only the tools you are given")
+            raise InvalidCallError(describe_missing(name, self._tools))
         return self._tools[name]
 
     @property

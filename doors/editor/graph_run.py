@@ -15,9 +15,11 @@ from pydantic import ValidationError
 from doors.editor.permission_requests import Question, show_plans
 from doors.editor.session_config import SessionConfig
 from doors.editor.updates import SessionUpdates
+from graph.approvals.outcome import voids
 from graph.approvals.requests import Request
 from graph.messages.repair import VOID
 from graph.state import Input
+from modes.effects import Effect
 
 STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
 DURABILITY: Durability = "sync"
@@ -131,6 +133,7 @@ class GraphRun:
         values = (await self._config.read_state()).values
         plans = await asyncio.to_thread(show_plans, loaded.deps, values.get("written", []))
         decisions = list[dict[str, Any]]()
+        rejected = list[Effect]()
         for action in request["action_requests"]:
             question = await asyncio.to_thread(
                 Question.of, loaded.deps, self._updates.folder, action, values["mode"], plans
@@ -141,9 +144,14 @@ class GraphRun:
             view = question.view.of_subtask(loaded.deps, self._updates.subtask)
             question = replace(question, view=view)
             self._updates.track(question.view)
+            if any(voids(effect, view.effect) for effect in rejected):
+                decisions.append({"type": "reject"})
+                continue
             decision = await self._decide(question)
             if decision is None:
                 return None
+            if decision["type"] == "reject":
+                rejected.append(view.effect)
             if "approvals" in decision:  # the later of two choices counts
                 await self._config.change(approvals=None)
             decisions.append(decision)

@@ -1,6 +1,6 @@
 """``Outcome``: collects what follows from a person's decisions into one state update."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +12,9 @@ from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, Judged, judge
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
-from graph.messages.repair import REJECTED, VOID, build_not_run_result, get_call_id
+from graph.messages.repair import BEHIND, REJECTED, VOID, build_not_run_result, get_call_id
 from graph.state import Approved, Asked, NewTask, Switch, Todo
+from modes.effects import Effect
 from modes.machine import Configuration, Event
 from modes.plain_text import to_one_line
 
@@ -34,12 +35,15 @@ class Outcome:
         self._message = message
         self._approved: dict[str, Approved] = {}
         self._results: list[ToolMessage] = []
+        self._rejected: dict[str, Effect] = {}
         self._switch: Switch | None = None
         self._refused = list(context.refused)
         self._remembered = {one["id"]: one for one in context.remembered}
 
     async def approve(self, one: Judged, approvals: str | None, pattern: str | bool) -> None:
         """``pattern`` is what to remember: True for this very call, False for nothing."""
+        if self._is_void(one):
+            return
         if one.effect.switches_mode:
             self._choose(one, one.call["args"], "The user approved.", approvals)
             return
@@ -57,6 +61,8 @@ class Outcome:
 
     async def edit(self, one: Judged, args: dict[str, Any]) -> None:
         """Approve the call with these arguments, unless they are denied."""
+        if self._is_void(one):
+            return
         call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
         # Earlier refusals do not count: the person has just asked for this.
         edited = await judge(self._deps, replace(self._context, refused=()), call)
@@ -73,8 +79,10 @@ class Outcome:
         """Refuse the call; a rejected switch is not asked for again in this turn."""
         if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
             self._refused.append(one.args["mode_slug"])
-        why = f" and said: {message}" if message else "; do not repeat it unless asked to"
-        self._results.append(build_not_run_result(one.call, f"{REJECTED}{why}"))
+        if message or not self._is_void(one):
+            why = f" and said: {message}" if message else "; do not repeat it unless asked to"
+            self._results.append(build_not_run_result(one.call, f"{REJECTED}{why}"))
+        self._rejected[get_call_id(one.call)] = one.effect
 
     def respond(self, one: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""
@@ -115,6 +123,7 @@ class Outcome:
 
     def update(self, now: Configuration, judged: list[Judged]) -> dict[str, Any]:
         """The state update, with the phase that the state machine goes to from ``now``."""
+        self._void_allowed(judged)
         settled = {result.tool_call_id for result in self._results}
         if self._switch is not None:
             settled.add(get_call_id(self._switch["call"]))
@@ -129,6 +138,34 @@ class Outcome:
             "plan": plan,
             "phase": self._deps.machine.send(now, event).phase.value,
         }
+
+    def _is_void(self, one: Judged) -> bool:
+        """Whether a rejection before the call voids what was decided on it; then it is answered."""
+        if not any(voids(effect, one.effect) for effect in self._rejected.values()):
+            return False
+        self._results.append(build_not_run_result(one.call, BEHIND))
+        return True
+
+    def _void_allowed(self, judged: Sequence[Judged]) -> None:
+        """Answer the calls that nobody was asked about, and that stand behind a rejected one."""
+        decided = {*self._approved, *(result.tool_call_id for result in self._results)}
+        before = list[Effect]()
+        for one in judged:
+            id = get_call_id(one.call)
+            if id in self._rejected:
+                before.append(one.effect)
+            elif id not in decided and any(voids(effect, one.effect) for effect in before):
+                self._results.append(build_not_run_result(one.call, BEHIND))
+
+
+def voids(rejected: Effect, behind: Effect) -> bool:
+    """Whether rejecting a call voids one behind it: one that changes something.
+
+    Behind a switch every call, as it was written for another mode; an answer is never lost.
+    """
+    if behind.takes_answer:
+        return False
+    return rejected.switches_mode or behind.changes_the_world or behind.switches_mode
 
 
 def _success(call: ToolCall, text: str) -> ToolMessage:

@@ -13,6 +13,10 @@ VOID = (
     "Call again if it is still needed."
 )
 REJECTED = "Not run: the user rejected this call"
+BEHIND = (
+    "Not run: the user rejected a call before it in the same message. "
+    "Call again if it is still needed."
+)
 CHANGED = "Not run: the host has changed the mode, its limit or what is approved without asking."
 UNKNOWN = (
     "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "

@@ -1,6 +1,7 @@
 """Whole turns, in this process, with the offline model on a real folder."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.types import Command
@@ -101,14 +102,49 @@ async def test_one_review_for_a_message_then_reads_side_by_side_and_the_switch_l
     assert steps[::-1] == [*nodes, []]
 
 
-async def test_the_rest_runs_when_calls_are_rejected(talk: Conversation, workspace: Path) -> None:
-    await talk.say("write a: 1 & write b: 2 & list & switch to debug", mode="code")
-    await talk.decide({**REJECT, "message": "leave a alone"}, APPROVE, REJECT)
-    rejected, *_ = (await talk.results()).values()
-    assert (rejected.status, "leave a alone" in rejected.text) == ("error", True)
+@pytest.mark.parametrize(
+    ("line", "decisions", "ran", "void"),
+    [
+        ("write a: 1 & write b: 2 & read c", [REJECT, APPROVE], {"read_file"}, {"write_file"}),
+        ("write a: 1 & switch to debug & list", [REJECT, APPROVE], {"list_files"}, {"switch_mode"}),
+        ("write a: 1 & write b: 2", [APPROVE, REJECT], {"write_file"}, set()),
+        ("run true & write a: 1 & list", [REJECT], {"list_files"}, {"write_file"}),
+        ("switch to ask & write a: 1 & read c", [REJECT], set(), {"write_file", "read_file"}),
+        ("read c & switch to ask & list", [REJECT], {"read_file"}, {"list_files"}),
+    ],
+)
+async def test_a_rejection_voids_what_changes_something_behind_it(
+    talk: Conversation,
+    workspace: Path,
+    line: str,
+    decisions: list[dict[str, Any]],
+    ran: set[str],
+    void: set[str],
+) -> None:
+    """Whatever was decided on it; and all that is behind a rejected switch."""
+    (workspace / "c").write_text("x")
+    approvals = "manual" if len(decisions) > 1 else "auto"
+    await talk.say(line, mode="code", approvals=approvals)
+    await talk.decide(*decisions)
+    results = (await talk.results()).values()
+    assert {one.name for one in results if one.status == "success"} == ran
+    assert {one.name for one in results if "rejected a call before it" in one.text} == void
     values = await talk.values()
-    assert (values["mode"], values["phase"], len(values["mode_changes"])) == ("code", "idle", 1)
-    assert [file.name for file in workspace.iterdir()] == ["b"]
+    assert (values["mode"], values["phase"], values.get("switch")) == ("code", "idle", None)
+    written = {"c", "a"} if "write_file" in ran else {"c"}
+    assert {file.name for file in workspace.iterdir()} == written
+
+
+async def test_what_a_person_says_is_kept_behind_a_rejection(workspace: Path) -> None:
+    question: Call = ("ask_followup_question", {"question": "Which?"})
+    write: Call = ("write_file", {"path": "a", "content": "1"})
+    talk = script(workspace, [switch_to("ask"), question, write, write])
+    await talk.say("go", mode="code")
+    why = {**REJECT, "message": "never a"}
+    await talk.decide(REJECT, {"type": "respond", "message": "the first"}, why, REJECT)
+    texts = [one.text for one in (await talk.results()).values()]
+    told = ["do not repeat it", "the first", "never a", "rejected a call before it"]
+    assert [part in text for part, text in zip(told, texts, strict=True)] == [True] * 4
 
 
 async def test_the_same_switch_is_not_asked_for_twice_in_a_turn(workspace: Path) -> None:

@@ -93,6 +93,16 @@ async def test_each_call_is_asked_about(editor: Editor, workspace: Path) -> None
     ]
 
 
+async def test_what_a_rejection_voids_is_not_asked_about(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("reject")
+    talk = await editor.talk(workspace, "code", model=GPT)
+    await talk.say("two writes")
+    assert [call.title for call in talk.asked] == ["Write file a.txt"]
+    assert [call for call, _ in talk.ends] == ["Write file a.txt", "Write file b.txt"]
+    assert {state for _, state in talk.ends} == {"failed"}
+    assert not list(workspace.iterdir())
+
+
 async def test_what_runs_is_shown_whole(editor: Editor, workspace: Path) -> None:
     editor.answer = choosing("reject")
     (workspace / "a.txt").write_text("x\nx\none\n")
