@@ -28,7 +28,7 @@ doctor: $(READY) ## print what is enforced on this machine, what is not, and how
 modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why; MODE=slug PROMPT=1
 	@$(BIN)/python -m doors.commands modes $(call option,mode,MODE) $(call flag,prompt,PROMPT)
 
-trust: $(READY) ## show and trust a workspace's own modes and rules; WORKSPACE=path SHOW=1 REVOKE=1
+trust: $(READY) ## show and trust a workspace's own modes, rules and MCP servers; WORKSPACE=path SHOW=1 REVOKE=1
 	@$(BIN)/python -m doors.commands trust $(call flag,show,SHOW) $(call flag,revoke,REVOKE)
 
 usage: $(READY) ## print the tokens that threads have taken, and their cost; THREAD=id JSON=1

@@ -89,11 +89,11 @@ class Settings(BaseSettings):
     )
     trust_workspace: bool = Field(
         default=False,
-        description="`true`: take the workspace's own modes and rules, whatever they say",
+        description="`true`: take the workspace's own modes and rules (not its MCP servers)",
     )
     config_folder: Path = Field(
         user_config_path("modeshift", appauthor=False),
-        description="the folder with your own `custom_modes.yaml` and `permissions.yaml`",
+        description="the folder with `custom_modes.yaml`, `permissions.yaml` and `mcp.json`",
     )
     modes_folder: DirectoryPath = Field(
         BUILT_IN,

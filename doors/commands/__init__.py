@@ -1,8 +1,8 @@
 """What ``make`` runs: dev, doctor, modes, trust, diagram, clean-data.
 
 Each module's ``main`` gives the lines to print; ``__main__`` has their options. Guarantees that
-a command prints all or only an error. Imports all the rest; only the Makefile and the tests
-name its modules.
+a command prints all, up to a question that it asks, or only an error. Imports all the rest; only
+the Makefile and the tests name its modules.
 """
 
 __all__ = (  # the public modules

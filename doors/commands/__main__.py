@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from doors.commands.question import Question
 from modes.errors import UserError
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
@@ -32,7 +33,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "trust": (
-        "show the modes and rules that a workspace brings, and trust them",
+        "show the modes, rules and MCP servers that a workspace brings, and trust them",
         {
             "show": "show the files in full, and trust nothing",
             "revoke": "stop trusting them",
@@ -47,14 +48,25 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command: print all of its lines, or only the message of a ``UserError``."""
+    """Run a command: print its lines, all up to a question, or the message of a ``UserError``."""
     options = vars(_build_parser().parse_args(arguments))
     name = options.pop("command")
     try:
         module = import_module(f"doors.commands.{name.replace('-', '_')}")
-        lines = list(module.main(**options))
+        lines: list[str] = []
+        for line in module.main(**options):
+            if isinstance(line, Question):
+                _print(lines)
+                lines = []
+                line.ask()
+            else:
+                lines.append(line)
     except UserError as error:
         sys.exit(f"modeshift: {error}")
+    _print(lines)
+
+
+def _print(lines: list[str]) -> None:
     try:
         print("\n".join(lines), flush=True)
     except BrokenPipeError:  # `make modes | head`

@@ -1,8 +1,11 @@
-"""``make trust WORKSPACE=...``: show a workspace's own modes and rules, and trust them."""
+"""``make trust WORKSPACE=...``: show a workspace's own modes, rules and servers, and trust them."""
 
 from collections.abc import Iterator
 
+from doors.commands.question import Question
+from doors.commands.trust_servers import show_servers, trust_servers
 from graph.configuration.environment import load_settings
+from graph.configuration.mcp_servers import read_project_servers
 from graph.configuration.project_files import ProjectFiles, read_project
 from graph.configuration.sources import check_modes
 from graph.configuration.trust import TrustFile, find_differences
@@ -14,8 +17,11 @@ from tools.toolbox import tool_specs
 from tools.workspace.workspace import Workspace
 
 
-def main(*, show: bool = False, revoke: bool = False) -> Iterator[str]:
-    """What is trusted, recorded once all of it could be read; raises ``UserError``."""
+def main(*, show: bool = False, revoke: bool = False) -> Iterator[str | Question]:
+    """What is trusted, recorded once all of it could be read; raises ``UserError``.
+
+    MCP servers come after the files, and are asked about one by one.
+    """
     settings = load_settings()
     workspace = Workspace(settings.workspace)
     trust = TrustFile(settings.trust_file)
@@ -24,11 +30,14 @@ def main(*, show: bool = False, revoke: bool = False) -> Iterator[str]:
         yield f"{workspace.root} {'is no longer trusted' if had else 'was not trusted'}"
         return
     files = read_project(workspace)
-    if not files:
+    servers = read_project_servers(workspace)
+    if not files and not servers:
         yield f"{workspace.root} has no modes or rules of its own; there is nothing to trust"
     elif show:
         yield from _show(files)
-    else:
+        yield from show_servers(servers, settings)
+        return
+    if files:
         before = trust.trusted(workspace.root)
         yield f"trusted in {workspace.root}, until one of them changes:"
         yield from _list_contents(files, workspace)
@@ -37,6 +46,7 @@ def main(*, show: bool = False, revoke: bool = False) -> Iterator[str]:
             yield f"changed since it was last trusted: {', '.join(changed)}"
         yield "SHOW=1 shows the files in full, REVOKE=1 takes the trust back"
         trust.trust(workspace.root, files.digests)
+    yield from trust_servers(servers, settings, workspace)
 
 
 def _show(files: ProjectFiles) -> Iterator[str]:

@@ -12,21 +12,16 @@ from acp import PROTOCOL_VERSION, RequestError, schema
 from acp.interfaces import Client
 
 from doors.editor.content import PromptBlock
+from doors.editor.mcp_servers import McpServer, take_servers
 from doors.editor.session import Session
 from doors.editor.store import Record, Sessions
 from doors.editor.transport import INVALID_PARAMS
 from graph.configuration.cache import AgentCache
 from modes.errors import InvalidInputError, UserError
-from modes.plain_text import to_one_line
 
 NOT_FOUND = -32002
-Servers = (
-    Sequence[
-        schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
-    ]
-    | None
-)
-"""The MCP servers that the editor configured."""
+Servers = Sequence[McpServer] | None
+"""The MCP servers that the editor has for a session."""
 
 
 class EditorAgent:
@@ -57,6 +52,7 @@ class EditorAgent:
             ),
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
+                mcp_capabilities=schema.McpCapabilities(http=True),
                 prompt_capabilities=schema.PromptCapabilities(image=True, embedded_context=True),
                 session_capabilities=schema.SessionCapabilities(
                     list=schema.SessionListCapabilities(),
@@ -73,7 +69,7 @@ class EditorAgent:
         """Begin a session in the folder ``cwd``."""
         with _refuse_user_errors():
             session = self._create(Record(str(uuid4()), str(_resolve_folder(cwd))))
-            await session.open(Path(cwd), _get_names(mcp_servers))
+            await session.open(Path(cwd), take_servers(mcp_servers or ()))
             await session.store()
         self._sessions[session.id] = session
         return schema.NewSessionResponse(session_id=session.id, **session.describe())
@@ -165,7 +161,7 @@ class EditorAgent:
                     f"the session belongs to the folder {str(session.cwd)!r}, not to {cwd!r}"
                 )
             session = self._sessions.setdefault(session_id, session)
-            await session.open(Path(cwd), _get_names(mcp_servers))
+            await session.open(Path(cwd), take_servers(mcp_servers or ()))
         return session
 
     def _find(self, session_id: str) -> Session:
@@ -184,10 +180,6 @@ def _refuse_user_errors() -> Iterator[None]:
         yield
     except UserError as error:
         raise RequestError(INVALID_PARAMS, str(error)) from error
-
-
-def _get_names(servers: Servers) -> list[str]:
-    return [to_one_line(str(server.name)) for server in servers or ()]
 
 
 def _resolve_folder(cwd: str) -> Path:

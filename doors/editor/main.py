@@ -74,7 +74,10 @@ def _describe_settings(settings: Settings) -> Iterator[str]:
     yield "\nZed, in settings.json:"
     yield json.dumps({"agent_servers": {"Modeshift": {"type": "custom", **server}}}, indent=2)
     yield "\nJetBrains, in ~/.jetbrains/acp.json:"
-    yield json.dumps({"agent_servers": {"Modeshift": server}}, indent=2)
+    # Off by default there: the IDE's own MCP server, and those that its user has configured.
+    mcp = {"use_idea_mcp": True, "use_custom_mcp": True}
+    jetbrains = {"default_mcp_settings": mcp, "agent_servers": {"Modeshift": server}}
+    yield json.dumps(jetbrains, indent=2)
     yield f"\nToad:  toad acp {command}"
     yield f"acpx:  acpx --agent {command}"
 

@@ -12,6 +12,7 @@ from acp.schema import FileSystemCapabilities, StopReason
 from doors.editor.content import Prompt, PromptBlock
 from doors.editor.files import EditorFiles, Folder
 from doors.editor.graph_run import EditorGone, GraphRun, TurnDismissed
+from doors.editor.mcp_servers import EditorServers
 from doors.editor.options import Options
 from doors.editor.prompt_turn import PromptTurn
 from doors.editor.session_config import SessionConfig
@@ -48,15 +49,12 @@ class Session:
         self._turns: dict[asyncio.Task[StopReason], PromptTurn] = {}
         """The turns that are running or waiting."""
         self._follow_up: asyncio.Task[None] | None = None
-        self._servers: Sequence[str] = ()
+        self._refused_servers: tuple[str, ...] = ()
 
-    async def open(self, folder: Path, servers: Sequence[str] = ()) -> None:
-        """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``.
-
-        ``servers`` are the names of the MCP servers that the editor configured.
-        """
+    async def open(self, folder: Path, servers: EditorServers) -> None:
+        """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``."""
         self._updates.folder = Folder(self.cwd, folder)
-        self._servers = servers
+        self._config.servers, self._refused_servers = servers
         await self._config.refresh()
         self.is_open = True
 
@@ -75,9 +73,9 @@ class Session:
 
     async def _begin(self) -> None:
         await self._config.show()
-        if self._servers:
-            names = ", ".join(map(repr, self._servers))
-            await self._updates.say(f"MCP servers are not started by this agent yet: {names}.")
+        if self._refused_servers:
+            names = "; ".join(self._refused_servers)
+            await self._updates.say(f"MCP servers of the editor that are left out: {names}.\n\n")
         await self._ask_again()
 
     async def _ask_again(self) -> None:

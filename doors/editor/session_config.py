@@ -28,6 +28,7 @@ from graph.state import Switch
 from graph.switch import void_switch
 from modes.errors import InvalidInputError
 from modes.machine import Phase
+from tools.mcp.server import Server
 from tools.workspace.client_files import buffers
 
 WITHDRAWN = "Withdrawn: you have chosen another mode."
@@ -51,6 +52,8 @@ class SessionConfig:
         self._is_running = False
         """Whether a turn goes on; its run knows more than the stored thread."""
         self._cwd = Path(record.cwd)
+        self.servers: tuple[Server, ...] = ()
+        """The MCP servers that the editor has for this session."""
         self._agents = agents
         self._store = store
         self._updates = updates
@@ -118,7 +121,7 @@ class SessionConfig:
 
         def load() -> CachedAgent:
             buffers.set(None)  # what a person trusts is on disk, not what an editor has open
-            return self._agents.get(self._cwd, model)
+            return self._agents.get(self._cwd, model, self.servers)
 
         return await asyncio.to_thread(load)
 

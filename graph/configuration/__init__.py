@@ -8,6 +8,8 @@ __all__ = (  # the public modules
     "cache",
     "environment",
     "loading",
+    "mcp_file",
+    "mcp_servers",
     "prices",
     "project_files",
     "sources",

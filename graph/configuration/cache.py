@@ -1,7 +1,9 @@
 """``AgentCache``: agents that are rebuilt when a file changes that they were made from."""
 
 import asyncio
+import json
 import logging
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -16,6 +18,7 @@ from graph.deps import AgentDeps
 from graph.settings import Settings
 from graph.threads.mailbox import Mailbox
 from graph.threads.started_calls import StartedCalls
+from tools.mcp.server import Server
 
 log = logging.getLogger("modeshift")
 
@@ -29,7 +32,7 @@ class CachedAgent(NamedTuple):
 
 
 class AgentCache:
-    """One agent for each workspace and model; one cache to a process, for any thread."""
+    """One agent for each workspace, model and editor's servers; one cache to a process."""
 
     def __init__(
         self,
@@ -40,21 +43,24 @@ class AgentCache:
         """``mailbox`` is where the host sets a thread's mode while a run goes on."""
         self.settings = settings
         self._saver = saver
-        self._cached: dict[tuple[Path, str], CachedAgent] = {}
+        self._cached: dict[tuple[Path, str, str], CachedAgent] = {}
         self._lock = Lock()  # or the first requests would make one each
         # Shared by all: a conversation may go from one model to another.
         self._started_calls = StartedCalls(mailbox)
 
-    def get(self, workspace: Path, model: str) -> CachedAgent:
-        """The agent for the files as they are now. Blocks; raises ``UserError``."""
-        key = (workspace, model)
+    def get(self, workspace: Path, model: str, servers: tuple[Server, ...] = ()) -> CachedAgent:
+        """The agent for the files as they are now. Blocks; raises ``UserError``.
+
+        ``servers`` are the MCP servers that an editor's session has.
+        """
+        key = (workspace, model, json.dumps([asdict(server) for server in servers]))
         with self._lock:
             cached = self._cached.get(key)
             if cached is not None and not cached.loader.is_outdated():
                 return cached
             if cached is None:
                 settings = self.settings.model_copy(update={"workspace": workspace})
-                loader = AgentLoader(settings.with_model(model), self._started_calls)
+                loader = AgentLoader(settings.with_model(model), self._started_calls, servers)
             else:
                 loader = cached.loader
             deps = loader.deps()

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from graph.briefing.surroundings import describe_environment
+from graph.configuration.mcp_servers import LoadedServers, ServerSources
 from graph.configuration.sources import LoadedFiles, Sources
 from graph.deps import AgentDeps
 from graph.models.loading import Models
@@ -13,6 +14,7 @@ from graph.threads.started_calls import StartedCalls
 from modes.errors import ConfigurationError
 from modes.plain_text import to_one_line
 from tools.deps import Commands
+from tools.mcp.server import Server
 from tools.processes.process import Limits
 from tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
 from tools.toolbox import build_toolbox
@@ -40,11 +42,20 @@ def build_commands(settings: Settings) -> Commands:
 class AgentLoader:
     """For one workspace and model. Can load again; if that fails, the last version stays."""
 
-    def __init__(self, settings: Settings, started_calls: StartedCalls | None = None) -> None:
+    servers: LoadedServers
+    """The MCP servers that ``deps`` has found."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        started_calls: StartedCalls | None = None,
+        servers: tuple[Server, ...] = (),
+    ) -> None:
         """Makes the default workspace; one that the user names must exist.
 
-        A process that has several loaders gives them one ``started_calls``. Blocks, as the methods
-        do; raises ``ConfigurationError``.
+        A process that has several loaders gives them one ``started_calls``. ``servers`` are the
+        MCP servers of the editor's session. Blocks, as the methods do; raises
+        ``ConfigurationError``.
         """
         if settings.workspace == DEFAULT_WORKSPACE:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
@@ -62,11 +73,13 @@ class AgentLoader:
         self._loaded: LoadedFiles | None = None
         self._has_failed = False
         self._sources = Sources(settings, self._workspace)
+        self._server_sources = ServerSources(settings, self._workspace, servers)
 
     def deps(self) -> AgentDeps:
         """What the nodes share, from the modes' files as they are now; raises ``UserError``."""
         loaded = self._loaded = self._load()
-        notices = [*loaded.notices]
+        self.servers = self._server_sources.load()
+        notices = [*loaded.notices, *self.servers.notices]
         for slug in loaded.catalog:
             mode = loaded.catalog[slug]
             if problem := self._models.problem(mode):
@@ -83,7 +96,7 @@ class AgentLoader:
             toolbox,
             self._models,
             self._settings.approvals,
-            servers=loaded.servers,
+            servers=self.servers.servers,
             prompt_rules=loaded.project.prompt_rules,
             describe_environment=partial(describe_environment, toolbox),
             notices=tuple(notices),
@@ -116,4 +129,6 @@ class AgentLoader:
 
     def is_outdated(self) -> bool:
         """Whether a file that ``deps`` was last made from may have changed."""
-        return self._has_failed or self._sources.have_changed()
+        return (
+            self._has_failed or self._sources.have_changed() or self._server_sources.have_changed()
+        )

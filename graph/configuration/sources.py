@@ -25,7 +25,6 @@ from modes.rules.permissions import Kind, Rules, check_permissions
 from modes.toolspec import ToolSpec
 from prompts import FOLDER as PROMPTS
 from tools import GROUPS
-from tools.mcp.server import Server
 from tools.toolbox import tool_specs
 from tools.workspace.workspace import Workspace
 
@@ -43,8 +42,6 @@ class LoadedFiles:
     """The workspace's files that are trusted."""
     notices: tuple[str, ...] = ()
     """What was left out, and why, for a person to read."""
-    servers: tuple[Server, ...] = ()
-    """The MCP servers that may be started."""
 
 
 class Sources:

@@ -3,14 +3,48 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from modes.errors import ConfigurationError
+from pydantic import TypeAdapter, ValidationError
+
+from modes.errors import ConfigurationError, describe_misfit
+from modes.plain_text import to_one_line
+from tools.mcp.described import ToolDescription
 
 Digests = Mapping[str, str]
 """Of the project's files, by name."""
+_SERVERS = "mcpServers"
+"""Beside the workspaces, which are absolute paths."""
+
+
+@dataclass(frozen=True)
+class TrustedServer:
+    """A workspace's MCP server as a person has accepted it: whole, to show what changes."""
+
+    entry: Mapping[str, Any]
+    """As its file had it."""
+    tools: Mapping[str, ToolDescription]
+    """All that may be bound, by name."""
+
+    def find_changes(self, entry: Mapping[str, Any]) -> str:
+        """How ``entry`` differs from what was accepted, in words; empty for not at all."""
+        keys = [key for key in {**self.entry, **entry} if self.entry.get(key) != entry.get(key)]
+        return "; ".join(
+            f"{key} was {_show(self.entry.get(key))}, is now {_show(entry.get(key))}"
+            for key in keys
+        )
+
+
+def _show(value: object) -> str:
+    return "none" if value is None else to_one_line(json.dumps(value, ensure_ascii=False), 200)
+
+
+_TRUSTED: TypeAdapter[dict[str, dict[str, TrustedServer]]] = TypeAdapter(
+    dict[str, dict[str, TrustedServer]]
+)
 
 
 class TrustFile:
@@ -24,6 +58,17 @@ class TrustFile:
         found = self._read().get(str(folder))
         return found if isinstance(found, dict) else None
 
+    def trusted_servers(self, folder: Path) -> dict[str, TrustedServer]:
+        """The MCP servers trusted in the folder, by name. Raises ``ConfigurationError``."""
+        return self._read_servers(self._read()).get(str(folder), {})
+
+    def trust_server(self, folder: Path, name: str, server: TrustedServer) -> None:
+        """Record trust in an MCP server of the folder; raises ``ConfigurationError``."""
+        data = self._read()
+        servers = self._read_servers(data)
+        servers.setdefault(str(folder), {})[name] = server
+        self._write({**data, _SERVERS: _TRUSTED.dump_python(servers, mode="json")})
+
     def trust(self, folder: Path, digests: Digests) -> None:
         """Record trust; raises ``ConfigurationError`` where the file cannot be read or written."""
         self._write({**self._read(), str(folder): dict(digests)})
@@ -31,9 +76,18 @@ class TrustFile:
     def revoke(self, folder: Path) -> bool:
         """Forget the folder; returns whether it was trusted. Raises ``ConfigurationError``."""
         trusted = self._read()
-        had = trusted.pop(str(folder), None) is not None
-        self._write(trusted)
-        return had
+        servers = self._read_servers(trusted)
+        had = [found.pop(str(folder), None) for found in (trusted, servers)]
+        self._write({**trusted, _SERVERS: _TRUSTED.dump_python(servers, mode="json")})
+        return any(one is not None for one in had)
+
+    def _read_servers(self, data: Mapping[str, Any]) -> dict[str, dict[str, TrustedServer]]:
+        try:
+            return _TRUSTED.validate_python(data.get(_SERVERS, {}))
+        except ValidationError as error:
+            raise ConfigurationError(
+                f"{self.path}: {_SERVERS}: {describe_misfit(error)}; mend the file or remove it"
+            ) from error
 
     def _read(self) -> dict[str, Any]:
         try:

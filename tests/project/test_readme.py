@@ -11,6 +11,7 @@ import pytest
 
 from graph.approvals.decisions import Decision
 from graph.configuration.environment import load_settings
+from graph.configuration.mcp_servers import ServerSources
 from graph.models.loading import load_model
 from graph.settings import ROOT, Settings
 from modes.policy import Approvals, verdict
@@ -18,6 +19,7 @@ from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox
 from tests.harness.readme import PARTS, with_parts
+from tools.workspace.workspace import Workspace
 
 PAGES = {
     str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
@@ -99,6 +101,16 @@ def test_the_example_of_a_modes_file_loads_and_holds(place: UserFolders) -> None
     ):
         found = verdict(mode, deps.toolbox[tool].spec, args, Approvals.MANUAL)
         assert found.kind == kind, (tool, args)
+
+
+def test_the_example_of_mcp_servers_loads(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "1")
+    (place.home / "mcp.json").write_text(part("servers"))
+    loaded = ServerSources(place.settings(), Workspace(place.workspace)).load()
+    assert [server.name for server in loaded.servers] == ["github", "notes", "docs"]
+    assert not loaded.notices
 
 
 def test_the_files_to_open_are_there() -> None:

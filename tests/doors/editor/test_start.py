@@ -44,6 +44,8 @@ def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
     for found in snippets:
         snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
         assert snippet["agent_servers"]["Modeshift"]["command"] == str(COMMAND)
+    keys = {"use_idea_mcp": True, "use_custom_mcp": True}
+    assert snippet["default_mcp_settings"] == keys, "off by default at JetBrains"
     wrong = environment(tmp_path, {"MODEL": "openai:gpt-5.5"})
     done = prefork.run("doors.editor.main", "--print-settings", env=wrong)
     assert "OPENAI_API_KEY" in done.stderr

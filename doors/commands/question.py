@@ -1,0 +1,20 @@
+"""``Question``: what a command asks in between; a ``main`` yields it among its lines."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Question:
+    """Answered by ``y`` or ``yes`` on standard input; by anything else, or its end, with no."""
+
+    text: str
+    is_yes: bool = False
+
+    def ask(self) -> None:
+        """Ask the person who runs the command."""
+        try:
+            answer = input(f"{self.text} [y/N] ")
+        except EOFError:
+            answer = ""
+            print()
+        self.is_yes = answer.strip().lower() in ("y", "yes")
