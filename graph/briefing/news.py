@@ -131,7 +131,7 @@ def drop_stale_thinking(
         )
     bound = deps.bound_model(slug, state.get("limit"), get_depth(state))
     fields = bound.service.fields
-    last = find_last_prefix(kept, bound.origin)
+    last = find_last_prefix(kept, bound.api)
     if last is not None and fields.way != "rewrite":
         told = list_in_place(kept, state.get("instructions", []))
         if last != bound.declare(fields.way, told)[1]:

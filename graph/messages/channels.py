@@ -24,7 +24,8 @@ class Last(LastValue[Any]):
 
     @override
     def update(self, values: Sequence[Any]) -> bool:
-        return super().update(values[-1:])
+        # Of each channel, at each step, mostly with nothing.
+        return bool(values) and super().update(values[-1:])
 
 
 class CheckedInput(EphemeralValue[Any]):

@@ -1,7 +1,7 @@
 """``prepare_for_provider``: the history in a form that a provider takes, whoever answered before.
 
-An answer's origin is the provider or API whose form it is in. That one takes it back as it came;
-for others, what only its origin can read is left out.
+Each answer is in the form of the API that gave it. That one takes it back as it came; for others,
+what only that one can read is left out.
 """
 
 import re
@@ -27,11 +27,11 @@ _IDS = {
     RESPONSES_UNREASONED: re.compile(r".{1,64}"),
     CHAT_COMPLETIONS: re.compile(r"[a-zA-Z0-9_-]{1,40}"),
 }
-"""Which call ids of other origins a provider takes; any if it is not listed."""
+"""Which call ids of others an API takes; any if it is not listed."""
 
 
-def get_model_origin(model: BaseChatModel, provider: str) -> str:
-    """The origin of the answers that the model of ``provider`` will give."""
+def get_model_api(model: BaseChatModel, provider: str) -> str:
+    """The API that asks the model of ``provider``."""
     if provider != "openai":
         return provider
     if not getattr(model, "use_responses_api", False):
@@ -39,19 +39,19 @@ def get_model_origin(model: BaseChatModel, provider: str) -> str:
     return RESPONSES if getattr(model, "include", None) else RESPONSES_UNREASONED
 
 
-def prepare_for_provider(messages: Sequence[AnyMessage], origin: str) -> list[AnyMessage]:
-    """The history for a model whose answers are of ``origin``.
+def prepare_for_provider(messages: Sequence[AnyMessage], api: str) -> list[AnyMessage]:
+    """The history for a model behind ``api``.
 
-    What is not text in an answer, such as thinking, goes back to its own origin only; so do call
+    What is not text in an answer, such as thinking, goes back to its own API only; so do call
     ids that are not taken everywhere. The user comes first, as Anthropic wants it.
     """
     sent = list(messages)
-    taken = _IDS.get(origin)
+    taken = _IDS.get(api)
     renamed: dict[str, str] = {}
     for index, message in enumerate(messages):
         if isinstance(message, AIMessage):
             has_more = type(message.content) is list or message.additional_kwargs
-            if (has_more or taken is not None) and get_origin(message) != origin:
+            if (has_more or taken is not None) and get_api(message) != api:
                 sent[index] = _translate(message, taken, renamed)
         elif renamed and isinstance(message, ToolMessage) and message.tool_call_id in renamed:
             id = renamed[message.tool_call_id]
@@ -61,8 +61,8 @@ def prepare_for_provider(messages: Sequence[AnyMessage], origin: str) -> list[An
     return sent
 
 
-def get_origin(message: AIMessage) -> str | None:
-    """The origin of an answer; None if no provider gave it."""
+def get_api(message: AIMessage) -> str | None:
+    """The API that gave an answer; None if no provider did."""
     metadata = message.response_metadata
     provider: str | None = metadata.get("model_provider")
     if provider == "openai" and metadata.get("object") != "response":
@@ -73,7 +73,7 @@ def get_origin(message: AIMessage) -> str | None:
 def _translate(
     message: AIMessage, taken: re.Pattern[str] | None, renamed: dict[str, str]
 ) -> AIMessage:
-    """An answer of another origin; adds to ``renamed`` the call ids that are not taken."""
+    """An answer of another API; adds to ``renamed`` the call ids that are not taken."""
     update: dict[str, Any] = {"additional_kwargs": {}} if message.additional_kwargs else {}
     if isinstance(message.content, list):
         update["content"] = clean_text(message.text)

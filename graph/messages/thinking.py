@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from graph.messages.provider_form import get_origin
+from graph.messages.provider_form import get_api
 
 Thinking = Literal["all", "of this prefix", "none"]
 _KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})
@@ -69,10 +69,10 @@ def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessa
     return kept, dropped
 
 
-def find_last_prefix(messages: Sequence[AnyMessage], origin: str) -> str | None:
-    """The prefix of the last answer of this origin."""
+def find_last_prefix(messages: Sequence[AnyMessage], api: str) -> str | None:
+    """The prefix of the last answer that this API gave."""
     for message in reversed(messages):
-        if isinstance(message, AIMessage) and get_origin(message) == origin:
+        if isinstance(message, AIMessage) and get_api(message) == api:
             return message.response_metadata.get(_PREFIX)
     return None
 

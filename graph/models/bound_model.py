@@ -20,7 +20,7 @@ from graph.messages.instructions import Instruction
 from graph.messages.provider_form import (
     RESPONSES,
     RESPONSES_UNREASONED,
-    get_model_origin,
+    get_model_api,
     prepare_for_provider,
 )
 from graph.messages.thinking import record_prefix, select_thinking
@@ -63,9 +63,9 @@ class BoundModel:
     _declared: dict[tuple[Way, tuple[str, ...]], Declared] = field(default_factory=dict)
 
     @property
-    def origin(self) -> str:
-        """The origin of its answers; see ``provider_form``."""
-        return get_model_origin(self.model, self.name.partition(":")[0])
+    def api(self) -> str:
+        """What it is asked through; see ``provider_form``."""
+        return get_model_api(self.model, self.name.partition(":")[0])
 
     @property
     def is_responses(self) -> bool:
@@ -120,7 +120,7 @@ async def call_model(
         arguments = {
             **fields.arguments,
             **choose_tools(fields.way, bound.names, is_responses=bound.is_responses),
-            **_get_cache_key(bound.origin, config),
+            **_get_cache_key(bound.api, config),
         }
         try:
             answer = await _ask(bound, model, sent, arguments, listener, config)
@@ -157,18 +157,18 @@ def _prepare(
     """The model, a digest of its prompt and tools, and what to send: prompt, then history."""
     model, prefix = bound.declare(fields.way, instructions)
     history = add_instructions(fields.way, messages, instructions, bound.tools)
-    history = prepare_for_provider(history, bound.origin)
+    history = prepare_for_provider(history, bound.api)
     return model, prefix, [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
 
 
-def _get_cache_key(origin: str, config: RunnableConfig) -> dict[str, str]:
+def _get_cache_key(api: str, config: RunnableConfig) -> dict[str, str]:
     """The argument that sends all requests of a thread to the same cache of OpenAI's.
 
     A digest, for a thread's id may say whose it is. At other addresses there is none: they may
     refuse a field that they do not know.
     """
     id = config.get("configurable", {}).get("thread_id")
-    if id is None or origin not in (RESPONSES, RESPONSES_UNREASONED):
+    if id is None or api not in (RESPONSES, RESPONSES_UNREASONED):
         return {}
     if not is_at_openai(PROVIDERS["openai"].address()):
         return {}
