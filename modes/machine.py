@@ -74,7 +74,7 @@ class Configuration(NamedTuple):
     phase: Phase
 
 
-_PHASE_EDGES = (
+PHASE_EDGES = (
     (Phase.IDLE, Event.START, Phase.THINKING),
     (Phase.THINKING, Event.ANSWER, Phase.IDLE),
     (Phase.THINKING, Event.REVIEW, Phase.REVIEWING),
@@ -227,7 +227,7 @@ def _build_chart(catalog: Catalog) -> type[StateChart[Any]]:
     phases: dict[str, Any] = {
         phase: {"value": phase, "initial": phase is Phase.IDLE, "on": {}} for phase in Phase
     }
-    for source, event, target in _PHASE_EDGES:
+    for source, event, target in PHASE_EDGES:
         phases[source]["on"].setdefault(event, []).append({"target": target})
     # On the parents, and internal: one edge per target rather than per pair, and the
     # sibling region keeps its state. An event per target, too: with one event and a guard

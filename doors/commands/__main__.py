@@ -15,7 +15,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "check the settings, start `langgraph dev`, and say where it is when it answers",
         {
             "port=N": "the port to listen on, 2024 unless given",
-            "browser": "open LangGraph Studio in the browser",
+            "browser": "open the page in the browser",
             "reload": "start again when a .py file of the clone changes",
             "verbose": "show everything that the server logs, not only its warnings",
         },

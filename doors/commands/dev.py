@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -55,10 +56,12 @@ def main(
         lock.flush()
         text = banner(settings, deps, address)
         threading.Thread(
-            target=print_when_up, args=(settings.listen, number, text), daemon=True
+            target=print_when_up,
+            args=(settings.listen, number, text, address if browser else None),
+            daemon=True,
         ).start()
         print("Starting the server ...", flush=True)
-        serve(settings.listen, number, browser=browser, reload=reload, verbose=verbose)
+        serve(settings.listen, number, reload=reload, verbose=verbose)
     return iter(())
 
 
@@ -97,30 +100,26 @@ def check_port(host: str, given: str) -> int:
     return port
 
 
-def serve(host: str, port: int, *, browser: bool, reload: bool, verbose: bool) -> None:
+def serve(host: str, port: int, *, reload: bool, verbose: bool) -> None:
     """Run ``langgraph dev`` in this process, which has its imports already."""
     level, color = "INFO" if verbose else "WARNING", str(sys.stdout.isatty())
     defaults = {**DEFAULTS, "LOG_LEVEL": level, "LOG_COLOR": color}
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
-    if browser:
-        os.environ.pop("BROWSER", None)  # "1", where Python's webbrowser expects a program
     logging.basicConfig(level=os.environ["LOG_LEVEL"].upper())
     os.chdir(ROOT)
     from langgraph_cli.cli import cli  # noqa: PLC0415  # it reads the environment
 
     command = ["dev", "--host", host, "--port", str(port)]
     # Without it the server has one worker, and a second thread waits for the first.
-    command += ["--n-jobs-per-worker", "10"]
-    if not browser:
-        command.append("--no-browser")
+    command += ["--n-jobs-per-worker", "10", "--no-browser"]
     if not reload:
         command.append("--no-reload")
     cli(command)
 
 
-def print_when_up(host: str, port: int, text: str) -> None:
-    """Print the text as soon as the server answers, below what it has logged until then."""
+def print_when_up(host: str, port: int, text: str, page: str | None) -> None:
+    """Print the text as soon as the server answers, below what it has logged, and open the page."""
     while True:
         connection = http.client.HTTPConnection(host, port, timeout=5)
         try:
@@ -130,6 +129,9 @@ def print_when_up(host: str, port: int, text: str) -> None:
             time.sleep(0.1)
         else:
             print(f"\n{text}\n", flush=True)
+            if page is not None:
+                os.environ.pop("BROWSER", None)  # "1", where webbrowser expects a program
+                webbrowser.open(page)
             return
         finally:
             connection.close()
@@ -157,8 +159,8 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
             f"commands   {_describe_sandbox(deps)}  (make doctor says what is enforced)",
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
             f"threads    {settings.checkpoints}",
-            f"address    {address}  (open it in a browser for links; Ctrl-C stops the server)",
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
+            f"address    {address}  (open it in a browser; Ctrl-C stops the server)",
         )
     )
 

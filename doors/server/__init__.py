@@ -12,7 +12,9 @@ __all__ = (  # the public modules
     "checkpointer",
     "gate",
     "logs",
+    "markdown",
+    "page",
+    "questions",
     "routes",
-    "start_page",
     "thread_modes",
 )

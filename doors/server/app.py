@@ -9,10 +9,10 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from doors.server import markdown, questions, thread_modes
 from doors.server.bind_answers import BindAnswers
 from doors.server.gate import Gate
-from doors.server.start_page import StartPage
-from doors.server.thread_modes import ROUTES
+from doors.server.page import Page
 from graph.configuration.environment import load_settings
 from tools.processes.background import end_every_command
 
@@ -34,11 +34,11 @@ async def _end_commands(_: Starlette) -> AsyncIterator[None]:
 
 _settings = load_settings()
 app = Starlette(
-    routes=ROUTES,
+    routes=[*thread_modes.ROUTES, *questions.ROUTES, *markdown.ROUTES],
     lifespan=_end_commands,
     middleware=[
         Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),
-        Middleware(StartPage),
+        Middleware(Page),
         Middleware(BindAnswers, names_questions=not _settings.bound_answers),
     ],
     exception_handlers={HTTPStatusError: _pass_refusal_on},

@@ -10,6 +10,7 @@ _FIELDS = {
     # Ids only: a route "/threads/something" that a later version adds is no thread.
     "id": r"[0-9a-fA-F-]{32,36}",
     "name": r"[A-Za-z0-9_-]+",
+    "file": r"[a-z]+\.(?:js|css|svg)",
     "namespace": r"[A-Za-z0-9_:|-]+",
 }
 _ROUTES = {
@@ -18,9 +19,14 @@ _ROUTES = {
     "/info": "GET",
     "/docs": "GET",
     "/openapi.json": "GET",
+    "/app": "GET",
+    "/app/{file}": "GET",
     "/modes": "GET",
+    "/modeshift/chart": "GET",
+    "/modeshift/markdown": "POST",
     "/modeshift/threads": "POST",
     "/threads/{id}/mode": "GET PATCH",
+    "/threads/{id}/question": "GET",
     "/assistants": "POST",
     "/assistants/search": "POST",
     "/assistants/count": "POST",

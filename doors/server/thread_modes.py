@@ -16,7 +16,7 @@ from graph.deps import AgentDeps
 from graph.entry.checks import SETTINGS, build_settings_check
 from graph.threads.mailbox import REVISION, Mailbox
 from modes.errors import InvalidInputError, UserError
-from modes.machine import Phase
+from modes.machine import PHASE_EDGES, Phase
 
 
 async def list_modes(_: Request) -> Response:
@@ -31,6 +31,20 @@ async def list_modes(_: Request) -> Response:
     return JSONResponse([_describe(deps, slug) for slug in deps.catalog])
 
 
+async def show_chart(_: Request) -> Response:
+    """The phases of a turn, and what leads from one to another.
+
+    ---
+    summary: The state machine
+    tags: [Modes]
+    responses: {"200": {description: "phases, edges as [source, event, target], approvals"}}
+    """
+    deps = (await get_served()).deps
+    return JSONResponse(
+        {"phases": list(Phase), "edges": list(PHASE_EDGES), "approvals": deps.approvals.value}
+    )
+
+
 async def read_mode(request: Request) -> Response:
     """Also what the host has set and the thread's run has not taken in yet.
 
@@ -39,9 +53,9 @@ async def read_mode(request: Request) -> Response:
     tags: [Modes]
     responses: {"200": {description: "mode, limit, approvals; is_pending until the run has them"}}
     """
-    state = await _call(request, "GET", f"{_get_thread(request)}/state")
+    state = await call_server(request, "GET", f"{_get_thread(request)}/state")
     if state.status_code != httpx.codes.OK:
-        return _pass_on(state)
+        return pass_on(state)
     deps, mailbox = await _get_parts()
     values = state.json()["values"]
     news = await mailbox.find_news(request.path_params["id"], values.get(REVISION, 0))
@@ -77,9 +91,9 @@ async def set_mode(request: Request) -> Response:
         return JSONResponse({"detail": str(error)}, 422)
     if not given:
         return JSONResponse({"detail": f"give one of: {', '.join(SETTINGS)}"}, 422)
-    found = await _call(request, "GET", f"{path}/state")
+    found = await call_server(request, "GET", f"{path}/state")
     if found.status_code != httpx.codes.OK:
-        return _pass_on(found)
+        return pass_on(found)
     begun = await mailbox.put(thread, given)
     values = found.json()["values"]
     news = await mailbox.find_news(thread, values.get(REVISION, 0))
@@ -88,7 +102,7 @@ async def set_mode(request: Request) -> Response:
         idle = {"phase": Phase.IDLE.value} if found.json()["interrupts"] else {}
         update = {"values": news | idle, "as_node": "intake"}
         # The server refuses it while a run goes on, which then takes it in.
-        written = await _call(request, "POST", f"{path}/state", update)
+        written = await call_server(request, "POST", f"{path}/state", update)
         is_pending = written.status_code != httpx.codes.OK
     shown = _show(deps, values, news, is_pending=is_pending)
     return JSONResponse({**shown, "begun": begun})
@@ -108,9 +122,9 @@ async def create_thread(request: Request) -> Response:
         given = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
     except UserError as error:
         return JSONResponse({"detail": str(error)}, 422)
-    created = await _call(request, "POST", "/threads", body)
+    created = await call_server(request, "POST", "/threads", body)
     if created.status_code != httpx.codes.OK:
-        return _pass_on(created)
+        return pass_on(created)
     if given:
         await mailbox.put(created.json()["thread_id"], given)
     return JSONResponse({**created.json(), **given})
@@ -145,7 +159,7 @@ def _get_thread(request: Request) -> str:
     return f"/threads/{request.path_params['id']}"
 
 
-async def _call(request: Request, method: str, path: str, body: Any = None) -> httpx.Response:
+async def call_server(request: Request, method: str, path: str, body: Any = None) -> httpx.Response:
     """Ask the server itself, as whoever asks us: so it is the server that says what they may."""
     names = ("authorization", "x-api-key", "origin")
     headers = {name: value for name in names if (value := request.headers.get(name))}
@@ -154,7 +168,8 @@ async def _call(request: Request, method: str, path: str, body: Any = None) -> h
         return await client.request(method, path, headers=headers, json=body)
 
 
-def _pass_on(answer: httpx.Response) -> Response:
+def pass_on(answer: httpx.Response) -> Response:
+    """The server's own answer, a refusal for the most part."""
     return Response(answer.content, answer.status_code, media_type="application/json")
 
 
@@ -186,6 +201,7 @@ def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
 
 ROUTES = [
     Route("/modes", list_modes, methods=["GET"]),
+    Route("/modeshift/chart", show_chart, methods=["GET"]),
     Route("/threads/{id}/mode", read_mode, methods=["GET"]),
     Route("/threads/{id}/mode", set_mode, methods=["PATCH"]),
     Route("/modeshift/threads", create_thread, methods=["POST"]),

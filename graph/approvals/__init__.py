@@ -12,6 +12,7 @@ __all__ = (  # the public modules
     "decisions",
     "judging",
     "outcome",
+    "previews",
     "requests",
     "suggestions",
 )

@@ -97,7 +97,7 @@ class Server:
         raise RuntimeError(self.log.read_text())
 
     def count_starts(self) -> int:
-        return self.log.read_text().count("\nstudio ") if self.log.exists() else 0
+        return self.log.read_text().count("\naddress ") if self.log.exists() else 0
 
     def is_answering(self) -> bool:
         """Whether it answers at all, a refusal included."""

@@ -78,8 +78,8 @@ def test_what_a_person_needs_comes_last_and_nothing_else(server: Server) -> None
     assert lines[:2] == ["Starting the server ...", ""]
     assert lines[2].startswith("model      offline  (no language model; set MODEL in .env")
     assert [line.split()[0] for line in lines[2:] if line] == [
-        "model", "modes", "workspace", "approvals", "commands", "token", "threads", "address",
-        "studio",
+        "model", "modes", "workspace", "approvals", "commands", "token", "threads", "studio",
+        "address",
     ]  # fmt: skip
     text = server.log.read_text()
     assert f"workspace  {server.workspace}\n" in text

@@ -1,0 +1,48 @@
+// Beside the conversation: the state machine, its history, the todo list, files, the limit.
+import { h } from "/app/dom.js";
+import { Machine } from "/app/machine.js";
+
+const WHO = { human: "you approved", host: "set by hand", nobody: "by itself" };
+const TODO = { completed: ["✓", "done"], in_progress: ["▸", "under way"], pending: ["○", "to do"] };
+
+export class Details {
+  constructor(root, { modes, chart, thread, onset }) {
+    Object.assign(this, { modes, thread });
+    this.machine = new Machine(modes, chart);
+    this.limit = h("select", { "aria-label": "Limit", onchange: () => onset({ limit: this.limit.value || null }) },
+      h("option", { value: "" }, "no limit"), [...modes.values()].map((one) => h("option", { value: one.slug }, `at most ${one.name}`)));
+    this.parts = Object.fromEntries(["Todo", "Files", "History", "Notices"].map((name) => [name, h("div", {})]));
+    root.append(section("State", this.machine.node, h("label", { class: "field" }, "Host's limit ", this.limit)),
+      ...Object.entries(this.parts).map(([name, node]) => section(name, node)));
+  }
+
+  draw(settings) {
+    const { values } = this.thread;
+    this.machine.draw(settings.mode, this.thread.interrupt ? "reviewing" : this.thread.isRunning ? values.phase ?? "thinking" : "idle", values.mode_changes ?? []);
+    this.limit.value = settings.limit ?? "";
+    this.limit.disabled = !this.thread.id;
+    this.put("Todo", values.todos ?? [], (todos) => h("ul", { class: "todos" }, todos.map((one) => {
+      const [mark, word] = TODO[one.status] ?? TODO.pending;
+      return h("li", { class: one.status }, h("span", { "aria-hidden": "true" }, mark), h("span", { class: "unseen" }, `${word}: `), " ", h("bdi", {}, one.content));
+    })));
+    const changes = values.mode_changes ?? [];
+    const files = [...new Set([...changes.flatMap((one) => one.written ?? []), ...(values.written ?? [])])];
+    this.put("Files", files, (names) => h("ul", { class: "files" }, names.map((name) => h("li", {}, h("bdi", {}, name)))));
+    this.put("History", changes, (list) => h("ol", { class: "history" }, list.map((one) => h("li", {},
+      h("b", {}, this.name(one.source), " → ", this.name(one.target)), h("small", {}, ` ${WHO[one.decided_by] ?? one.decided_by}, ${new Date(one.when).toLocaleTimeString()}`),
+      h("p", {}, one.reason)))));
+    this.put("Notices", values.notices ?? [], (list) => h("ul", {}, list.map((one) => h("li", {}, one))));
+  }
+
+  name = (slug) => h("bdi", {}, this.modes.get(slug)?.name ?? slug);
+
+  put(name, list, make) {
+    const node = this.parts[name], text = JSON.stringify(list);
+    node.parentNode.hidden = list.length === 0;
+    if (node.dataset.text === text) return;
+    node.dataset.text = text;
+    node.replaceChildren(make(list));
+  }
+}
+
+const section = (title, ...content) => h("section", {}, h("h2", {}, title), ...content);

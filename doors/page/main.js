@@ -1,0 +1,143 @@
+// Puts the page together: one thread, and the views of it.
+import { call } from "/app/api.js";
+import { announce, button, get, h, toast } from "/app/dom.js";
+import { Details } from "/app/details.js";
+import { Header } from "/app/header.js";
+import { Messages } from "/app/messages.js";
+import { Question } from "/app/question.js";
+import { Thread } from "/app/thread.js";
+import { Threads, attempt } from "/app/threads.js";
+
+const PHASES = { thinking: "Thinking", reviewing: "Thinking", acting: "Runs tools", switching: "Switches the mode", compacting: "Summarizes", returning: "Ends the sub-task" };
+const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
+const modes = new Map(listed.map((one) => [one.slug, one]));
+const thread = new Thread();
+let draft = {};
+
+const threads = new Threads(get("threads"), { onopen: (id) => (location.hash = id ?? ""), onchange: healThread });
+const header = new Header(get("header"), { modes, thread, onset: set });
+const messages = new Messages(get("messages"), modes);
+const question = new Question(get("question"), modes, thread);
+const details = new Details(get("details"), { modes, chart, thread, onset: set });
+const main = get("main");
+
+const say = h("textarea", { id: "say", rows: 1, "aria-label": "Message", placeholder: "Message" });
+const send = h("button", { type: "submit", class: "main" }, "Send");
+const stop = button("Stop", () => attempt(() => thread.cancel()), { class: "danger", hidden: true });
+const status = h("span", { class: "status" });
+const latest = button("↓ Latest", () => scrollDown(true), { class: "latest", hidden: true });
+get("composer").append(h("div", { class: "row statusline" }, status, latest), h("div", { class: "row box" }, say, send, stop));
+
+function settings() {
+  const { values, next } = thread;
+  const first = listed.find((one) => one.is_default) ?? listed[0];
+  const now = { mode: first?.slug, approvals: chart.approvals, limit: null };
+  for (const from of [thread.id ? {} : draft, values, next]) {
+    for (const key of Object.keys(now)) if (from[key] !== undefined) now[key] = from[key];
+  }
+  return now;
+}
+
+async function set(given) {
+  if (!thread.id) draft = { ...draft, ...given };
+  else {
+    const wasWaiting = thread.interrupt !== null;
+    const answer = await attempt(() => thread.set(given));
+    if (answer?.begun.length) toast(`Holds from the next step on; ${answer.begun.join(", ")} had begun and goes on.`);
+    else if (answer && wasWaiting) toast("The question was taken back.");
+  }
+  draw();
+}
+
+get("composer").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const text = say.value.trim();
+  if (!text || thread.isRunning) return;
+  say.value = "";
+  fit();
+  if (!thread.id) {
+    const title = text.split("\n")[0].slice(0, 80);
+    const created = await attempt(() => call("POST", "/modeshift/threads", { ...draft, metadata: { title } }));
+    if (!created) return void (say.value = text);
+    draft = {};
+    thread.open(created.thread_id);
+    history.pushState(null, "", `#${created.thread_id}`);
+    threads.current = thread.id;
+  }
+  thread.say(text);
+  scrollDown(true);
+  threads.refresh();
+});
+
+say.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  get("composer").requestSubmit();
+});
+say.addEventListener("input", fit);
+
+function fit() {
+  say.style.height = "auto";
+  say.style.height = `${Math.min(say.scrollHeight, 240)}px`;
+}
+
+const isAtEnd = () => main.scrollHeight - main.scrollTop - main.clientHeight < 80;
+let follows = true;
+main.addEventListener("scroll", () => { follows = isAtEnd(); latest.hidden = follows; });
+
+function scrollDown(force) {
+  if (force) follows = true;
+  if (follows) main.scrollTop = main.scrollHeight;
+}
+
+let before = {};
+function draw() {
+  const now = settings();
+  header.draw(threads.titleOf(thread.id), now);
+  details.draw(now);
+  messages.draw(thread);
+  question.draw();
+  const waits = thread.interrupt !== null && !thread.isRunning;
+  send.hidden = thread.isRunning;
+  stop.hidden = !thread.isRunning;
+  stop.disabled = !thread.run;
+  say.placeholder = waits ? "Decide above, or write a message instead: then the call is not run" : "Message";
+  status.textContent = thread.isRunning ? `${PHASES[thread.values.phase] ?? "Starts"}...` : waits ? "Waits for you" : "";
+  get("trouble").replaceChildren(...trouble());
+  document.body.classList.toggle("empty", !thread.id);
+  if (before.isRunning && !thread.isRunning && !waits && !thread.problem) announce("The agent has answered.");
+  if (before.mode && before.id === thread.id && before.mode !== now.mode) announce(`Now in ${modes.get(now.mode)?.name ?? now.mode} mode.`);
+  if (before.isRunning !== thread.isRunning) threads.refresh();
+  before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode };
+  scrollDown(false);
+}
+
+function trouble() {
+  if (thread.isLost) return [h("p", {}, "The server does not answer. Reconnecting; nothing is lost: threads and questions are kept on disk.")];
+  if (!thread.problem) return [];
+  const again = button("Go on", () => thread.start({ input: null }));
+  return [h("p", {}, thread.problem), thread.isRunning || thread.interrupt ? null : again, button("Close", () => { thread.problem = null; draw(); })].filter(Boolean);
+}
+
+// A run of somebody else's that began before this page was listening.
+function healThread(found) {
+  const listed = found.find((one) => one.thread_id === thread.id);
+  if (listed?.status === "busy" && thread.isLoaded && !thread.isRunning && !thread.isLost) thread.follow();
+  draw();
+}
+
+function route() {
+  const id = /^#([0-9a-f-]{36})$/.exec(location.hash)?.[1] ?? null;
+  document.body.classList.remove("with-threads");
+  threads.current = id;
+  follows = true;
+  if (id !== thread.id || !id) thread.open(id);
+  threads.refresh();
+  if (!id) say.focus();
+}
+
+thread.addEventListener("change", draw);
+addEventListener("hashchange", route);
+route();
+draw();
+document.documentElement.dataset.ready = "";

@@ -1,0 +1,54 @@
+// What a run's updates make of a thread's state, as the graph's reducers do.
+
+const APPENDED = new Set(["mode_changes", "parents", "subtasks", "instructions"]);
+const MERGED = new Set(["usage"]);
+
+export function applyUpdate(values, update) {
+  const changed = { ...values };
+  for (const [key, value] of Object.entries(update)) {
+    if (value?.type === "__overwrite__") changed[key] = value.value;
+    else if (key === "messages") changed.messages = addMessages(values.messages ?? [], [value].flat());
+    else if (APPENDED.has(key)) changed[key] = [...(values[key] ?? []), ...[value].flat()];
+    else if (MERGED.has(key)) changed[key] = { ...values[key], ...("last" in value ? { last: value.last } : {}) };
+    else changed[key] = value;
+  }
+  return changed;
+}
+
+function addMessages(messages, more) {
+  const all = [...messages];
+  for (const message of more) {
+    const place = all.findIndex((one) => one.id === message.id);
+    if (message.type === "remove") place >= 0 && all.splice(place, 1);
+    else if (place >= 0) all[place] = message;
+    else all.push(message);
+  }
+  return all;
+}
+
+// The new state with the old one's messages where they are the same, so that nothing is drawn anew.
+export function keepEqual(old, values) {
+  const known = new Map((old.messages ?? []).map((one) => [one.id, one]));
+  const messages = (values.messages ?? []).map((one) => (isSame(known.get(one.id), one) ? known.get(one.id) : one));
+  return { ...values, messages };
+}
+
+function isSame(one, other) {
+  return one !== undefined && one.type === other.type && one.status === other.status &&
+    textOf(one) === textOf(other) && JSON.stringify(one.tool_calls) === JSON.stringify(other.tool_calls);
+}
+
+// A message that streams: its pieces joined.
+export function joinMessage(message, piece) {
+  const calls = { ...message?.calls };
+  for (const one of piece.tool_call_chunks ?? []) {
+    const before = calls[one.index] ?? { name: "", args: "" };
+    calls[one.index] = { id: one.id ?? before.id, name: before.name + (one.name ?? ""), args: before.args + (one.args ?? "") };
+  }
+  return { id: piece.id, type: "ai", isLive: true, content: (message?.content ?? "") + textOf(piece), calls };
+}
+
+export function textOf({ content }) {
+  if (typeof content === "string") return content;
+  return (content ?? []).map((block) => (typeof block === "string" ? block : block.text ?? "")).join("");
+}

@@ -1,0 +1,85 @@
+// The list of threads: open, new, rename, delete.
+import { call } from "/app/api.js";
+import { ask, button, get, h, toast } from "/app/dom.js";
+
+const FIELDS = ["thread_id", "metadata", "status", "updated_at"];
+const STATUS = { busy: "works", interrupted: "waits for you", error: "failed" };
+const PAGE = 40;
+
+export class Threads {
+  constructor(root, { onopen, onchange }) {
+    Object.assign(this, { onopen, onchange, count: PAGE, known: [], current: null });
+    this.list = h("ul", {});
+    this.more = button("More", () => { this.count += PAGE; this.refresh(); }, { class: "quiet", hidden: true });
+    root.append(
+      h("div", { class: "row brand" }, h("b", {}, "Modeshift"), button("New thread", () => onopen(null), { class: "main", id: "new" })),
+      this.list, this.more,
+      h("p", { class: "faint links" }, h("a", { href: "/docs" }, "API"), " · ", button("Use another client", showOthers, { class: "quiet" })));
+    setInterval(() => document.hidden || this.refresh(), 5000);
+  }
+
+  titleOf(id) {
+    const found = this.known.find((one) => one.thread_id === id);
+    return found?.metadata?.title || (id ? `Thread ${id.slice(0, 8)}` : "New thread");
+  }
+
+  async refresh() {
+    let found;
+    try {
+      found = await call("POST", "/threads/search", { limit: this.count, sort_by: "updated_at", sort_order: "desc", select: FIELDS });
+    } catch {
+      return; // the thread that is open says so
+    }
+    const text = JSON.stringify([found, this.current]);
+    if (text === this.text) return;
+    [this.text, this.known] = [text, found];
+    this.more.hidden = found.length < this.count;
+    const place = document.activeElement?.dataset?.at;
+    this.list.replaceChildren(...found.map((one) => this.row(one)));
+    if (place) this.list.querySelector(`[data-at="${CSS.escape(place)}"]`)?.focus();
+    this.onchange(found);
+  }
+
+  row({ thread_id: id, status, updated_at: when }) {
+    const title = this.titleOf(id), isCurrent = id === this.current;
+    return h("li", { class: isCurrent ? "current" : "" },
+      h("a", { href: `#${id}`, "aria-current": isCurrent ? "page" : null, "data-at": id }, h("bdi", { class: "title" }, title),
+        h("small", {}, STATUS[status] ? h("b", { class: status }, STATUS[status]) : new Date(when).toLocaleString([], { dateStyle: "short", timeStyle: "short" }))),
+      button("✎", () => this.rename(id, title), { class: "icon", "aria-label": `Rename ${title}`, "data-at": `rename ${id}` }),
+      button("✕", () => this.remove(id, title), { class: "icon", "aria-label": `Delete ${title}`, "data-at": `delete ${id}` }));
+  }
+
+  async rename(id, title) {
+    const input = h("input", { value: title, maxlength: 200, "aria-label": "Title" });
+    if ((await ask("Rename the thread", input, [["", "Cancel"], ["ok", "Rename", "main"]])) !== "ok") return;
+    await attempt(() => call("PATCH", `/threads/${id}`, { metadata: { title: input.value.trim() } }));
+    this.refresh();
+  }
+
+  async remove(id, title) {
+    const text = h("p", {}, "“", h("bdi", {}, title), "” and all that was said in it is deleted. Files that it wrote stay.");
+    if ((await ask("Delete the thread?", text, [["", "Keep it"], ["ok", "Delete", "danger"]])) !== "ok") return;
+    await attempt(() => call("DELETE", `/threads/${id}`));
+    if (id === this.current) this.onopen(null);
+    this.refresh();
+  }
+}
+
+export async function attempt(action) {
+  try {
+    return await action();
+  } catch (error) {
+    toast(error.message);
+    return null;
+  }
+}
+
+function showOthers() {
+  const here = location.origin;
+  ask("Other clients", [
+    h("p", {}, h("a", { href: `https://smith.langchain.com/studio/?baseUrl=${here}`, target: "_blank", rel: "noopener noreferrer" }, "LangGraph Studio"), " (LangSmith's page; it wants an account)"),
+    h("p", {}, "An editor: ", h("code", {}, "make acp"), " prints its settings. In the terminal: ", h("code", {}, "make chat"), "."),
+    h("p", {}, "Your own code: ", h("code", {}, here), ", with ", h("code", {}, "langgraph_sdk"), "."),
+  ], [["", "Close"]]);
+  get("new").blur();
+}

@@ -1,0 +1,32 @@
+// What calls and results say to a person; what is meant for the model is left out.
+import { textOf } from "/app/state.js";
+
+const MARKS = /<data-([0-9a-f]{12}) source=[^\n]*>\n([^]*?)\n<\/data-\1>/g;
+const CHANGED = /^\[The user changed the arguments to [^]*? before it ran; do not repeat your own call\.\]\n/;
+const REJECTED = /^Not run: the user rejected this call(?: and said: ([^]*)|; do not repeat it unless asked to)$/;
+const MOST = 160;
+
+const oneLine = (text) => (text.length > MOST ? `${text.slice(0, MOST)}...` : text).replace(/\s+/g, " ").trim();
+
+export function titleOf({ name, args }, modes) {
+  const mode = modes.get(args?.mode_slug)?.name ?? args?.mode_slug;
+  if (name === "switch_mode") return `Switch to ${mode} mode`;
+  if (name === "new_task") return `Sub-task in ${mode} mode: ${oneLine(args.message ?? "")}`;
+  if (name === "ask_followup_question") return oneLine(args.question ?? "A question");
+  if (name === "update_todo_list") return "Update the todo list";
+  if (name === "attempt_completion") return "Done";
+  if (name === "execute_command") return `Run ${oneLine(args.command ?? "")}`;
+  const words = name.replaceAll("_", " ");
+  const given = Object.entries(args ?? {}).filter(([key, value]) => typeof value === "string" && key !== "content");
+  return oneLine([words[0].toUpperCase() + words.slice(1), ...given.map(([, value]) => value)].join(" "));
+}
+
+// How a call ended: { kind, text }, and what the person changed.
+export function resultOf(message) {
+  const whole = textOf(message), changed = message.artifact?.changed_to ?? null;
+  const text = whole.replace(CHANGED, "").replace(MARKS, "$2");
+  const rejected = REJECTED.exec(text);
+  if (rejected) return { kind: "rejected", changed, text: rejected[1] ? `You said no: ${rejected[1]}` : "You said no." };
+  if (message.status === "error") return { kind: "failed", changed, text: text.replace(/^Not run: /, "") };
+  return { kind: "done", changed, text };
+}

@@ -1,0 +1,189 @@
+"""``preview_call``: what a call will do, as data for a client that shows it to a person.
+
+For those who decide: the diff of an edit, the tools that a switch gains, the plan it hands over.
+All text is readable: characters that do not show are written out.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any, NotRequired
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from graph.approvals.requests import describe_switch
+from graph.approvals.suggestions import list_suggestions
+from graph.deps import AgentDeps
+from modes.errors import InvalidCallError, ToolFailedError
+from modes.plain_text import make_readable, to_one_line
+from tools.tool import Tool
+from tools.workspace.replacement import Replacement, find_places, replace
+
+MAX_COMPARED = 400_000
+"""Characters of both texts, for a diff; of longer ones the new text is shown alone."""
+MAX_LINES = 20_000
+MAX_SHOWN = 1_000_000
+AROUND = 3
+"""Lines around a change."""
+Line = tuple[str, str]
+"""A sign (``+``, ``-``, a blank, or ``@`` for lines left out) and the line."""
+
+
+class FileChange(TypedDict):
+    """What happens to a file; ``before`` is None for a new one."""
+
+    path: str
+    before: str | None
+    after: str
+    lines: list[Line]
+    problem: NotRequired[str]
+
+
+class Suggestion(TypedDict):
+    """An answer to a question; ``label`` is what to respond with."""
+
+    label: str
+    mode: str | None
+
+
+class SwitchPreview(TypedDict):
+    """A change of mode, by slugs; ``plans`` are the Markdown files that are handed over."""
+
+    source: str
+    target: str
+    gained: list[str]
+    lost: list[str]
+    says: str
+    plans: list[FileChange]
+
+
+class Preview(TypedDict):
+    """What a call will do; which keys there are depends on the tool."""
+
+    id: str
+    effect: str
+    arguments: dict[str, Any]
+    """The JSON schema of the tool's arguments."""
+    change: NotRequired[FileChange]
+    command: NotRequired[str]
+    is_sandboxed: NotRequired[bool]
+    host: NotRequired[str]
+    suggestions: NotRequired[list[Suggestion]]
+    switch: NotRequired[SwitchPreview]
+
+
+def preview_call(
+    deps: AgentDeps, call: Mapping[str, Any], mode: str, written: Sequence[str] = ()
+) -> Preview | None:
+    """The preview of a call in a mode that has ``written`` files; None for no valid call. Blocks.
+
+    ``call`` has ``id``, ``name`` and ``args``.
+    """
+    try:
+        tool = deps.toolbox[call["name"]]
+        args = deps.toolbox.check(tool, call["args"])
+    except InvalidCallError:
+        return None
+    schema = tool.runnable.args_schema
+    assert isinstance(schema, type) and issubclass(schema, BaseModel)
+    effect = tool.spec.effect
+    shown = Preview(id=call["id"], effect=effect.name, arguments=schema.model_json_schema())
+    if effect.switches_mode:
+        shown["switch"] = _preview_switch(deps, mode, args["mode_slug"], written)
+    if effect.takes_answer:
+        labels = list_suggestions(call["args"]).items()
+        shown["suggestions"] = [Suggestion(label=label, mode=slug) for label, slug in labels]
+    if tool.spec.command is not None:
+        shown["command"] = make_readable(str(args[tool.spec.command]))
+        shown["is_sandboxed"] = deps.toolbox.sandbox is not None
+    if tool.spec.url is not None:
+        shown["host"] = to_one_line(urlsplit(args[tool.spec.url] or "").netloc)
+    if effect.changes_files and (change := _preview_edit(deps, tool, args)) is not None:
+        shown["change"] = change
+    return shown
+
+
+def _preview_switch(
+    deps: AgentDeps, source: str, target: str, written: Sequence[str]
+) -> SwitchPreview:
+    gained, lost = deps.machine.compare_tools(source, target)
+    return SwitchPreview(
+        source=source,
+        target=target,
+        gained=gained,
+        lost=lost,
+        says=describe_switch(deps, deps.catalog[source], deps.catalog[target]),
+        plans=[_show_file(deps, path) for path in written if path.endswith(".md")],
+    )
+
+
+def _show_file(deps: AgentDeps, path: str) -> FileChange:
+    shown = FileChange(path=to_one_line(path), before=None, after="", lines=[])
+    try:
+        shown["after"] = make_readable(deps.toolbox.workspace.read(path)[:MAX_SHOWN])
+    except ToolFailedError as error:
+        shown["problem"] = to_one_line(str(error))
+    return shown
+
+
+def _preview_edit(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> FileChange | None:
+    """For tools that are given a file's whole text, or pieces of it and their replacements."""
+    path, problem, before = args[tool.spec.paths[0]], None, None
+    try:
+        if os.path.lexists(deps.toolbox.workspace.root / path):
+            before = deps.toolbox.workspace.read(path)
+        match args:
+            case {"content": str(after)}:
+                pass
+            case {"edits": [_, *_] as edits}:
+                pieces = [Replacement(one["old"], one["new"], one["replace_all"]) for one in edits]
+                after = replace(before or "", find_places(path, before or "", pieces))
+            case _:
+                return None
+    except ToolFailedError as error:
+        problem, after = to_one_line(str(error)), str(args.get("content", ""))
+    change = compare_texts(path, before, after)
+    if problem is not None:
+        change["problem"] = problem
+    return change
+
+
+def compare_texts(path: str, before: str | None, after: str) -> FileChange:
+    """The change of a file's text, by lines."""
+    shown = FileChange(
+        path=to_one_line(path),
+        before=None if before is None else make_readable(before[:MAX_SHOWN]),
+        after=make_readable(after[:MAX_SHOWN]),
+        lines=[],
+    )
+    if len(after) + len(before or "") > MAX_COMPARED:
+        shown["problem"] = f"{len(after)} characters, too many for a diff"
+        return shown
+    old, new = (_split(text) for text in (shown["before"] or "", shown["after"]))
+    if len(old) + len(new) > MAX_LINES:
+        shown["problem"] = f"{len(new)} lines, too many for a diff"
+        return shown
+    shown["lines"] = list(_compare(old, new))
+    return shown
+
+
+def _split(text: str) -> list[str]:
+    """Lines, in which one that differs in its end alone differs."""
+    return [line.replace("\r", "\\r") for line in text.split("\n")] if text else []
+
+
+def _compare(old: list[str], new: list[str]) -> list[Line]:
+    lines = list[Line]()
+    for group in SequenceMatcher(None, old, new, autojunk=len(old) > 2000).get_grouped_opcodes(
+        AROUND
+    ):
+        lines.append(("@", f"line {group[0][3] + 1}"))
+        for tag, start, end, begin, stop in group:
+            if tag == "equal":
+                lines += [(" ", line) for line in old[start:end]]
+            else:
+                lines += [("-", line) for line in old[start:end]]
+                lines += [("+", line) for line in new[begin:stop]]
+    return lines
