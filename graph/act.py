@@ -34,7 +34,7 @@ def act_node(deps: AgentDeps) -> Node:
         thread = str(config["configurable"].get("thread_id", ""))
         digest = judged.digest(thread, planned.get("message", ""))
         refusal = await _refuse(deps, planned, judged, digest)
-        refusal = refusal or await _begin(deps, task, thread)
+        refusal = refusal or await _begin(deps, task, judged, thread)
         if refusal is not None:
             result = build_not_run_result(call, truncate(refusal))
             return await _move_on(deps, task, {"messages": [result]}, config)
@@ -86,13 +86,13 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str
     return None if may_begin else UNKNOWN
 
 
-async def _begin(deps: AgentDeps, task: ActTask, thread: str) -> str | None:
+async def _begin(deps: AgentDeps, task: ActTask, judged: Judged, thread: str) -> str | None:
     """Record the call as begun, unless the host has set something since it was judged."""
-    call, mailbox = task["planned"]["call"], deps.started_calls.mailbox
-    if mailbox is None:
+    if (mailbox := deps.started_calls.mailbox) is None:
         return None
-    taken = task.get("host_revision", 0)
-    return None if await mailbox.begin(thread, get_call_id(call), call["name"], taken) else CHANGED
+    id, name, taken = get_call_id(judged.call), judged.call["name"], task.get("host_revision", 0)
+    is_read = not judged.effect.changes_the_world
+    return None if await mailbox.begin(thread, id, name, taken, is_read=is_read) else CHANGED
 
 
 async def _end(deps: AgentDeps, task: ActTask, thread: str) -> None:

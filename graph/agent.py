@@ -65,5 +65,5 @@ def build_agent(
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
     compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog))
-    agent = Agent.of(compiled, build_update_check(deps.catalog), deps.started_calls.background)
+    agent = Agent.of(compiled, build_update_check(deps.catalog), deps.started_calls)
     return agent.with_config(recursion_limit=max_steps)

@@ -74,9 +74,11 @@ def intake_node(deps: AgentDeps) -> Node:
         for key in {"mode_changes", "instructions", "parents", "subtasks"}.intersection(dropped):
             kept: Any = state.get(key, [])
             update[key] = Overwrite([*kept, *changed.get(key, [])])
-        if messages != before:
+        if messages[: len(before)] != before:
             # In the middle of the history, so all of it is written anew.
             update["messages"] = Overwrite(messages)
+        elif added := messages[len(before) :]:
+            update["messages"] = added
         return update
 
     return intake

@@ -1,17 +1,18 @@
 """``review``: one interrupt for all calls of a message that need a person."""
 
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.approvals.decisions import Decision, ask_person
-from graph.approvals.judging import CallContext, Judged, digest_question, judge_all
+from graph.approvals.judging import Judged
 from graph.approvals.outcome import Outcome
+from graph.approvals.question import judge_question
 from graph.approvals.requests import build_request
 from graph.deps import AgentDeps
-from graph.messages.repair import VOID, find_last_answer, find_open_calls, repair
-from graph.routing import Node, reconcile_mode
+from graph.messages.repair import VOID, repair
+from graph.routing import Node, find_news, get_thread, reconcile_mode
 from graph.state import State
 from modes.machine import Configuration, Event
 
@@ -20,25 +21,22 @@ def review_node(deps: AgentDeps) -> Node:
     """LangGraph runs the node again from its start on resume, so it has no side effects."""
 
     async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
+        # What was set while a question waited that is right all the same.
+        news = await find_news(deps, state, config)
+        state = cast("State", {**state, **news})
         now, changed = reconcile_mode(deps, state)
-        message, calls = find_last_answer(state["messages"]), find_open_calls(state["messages"])
-        asked = state.get("asked")
-        if changed or not calls or message is None or asked is None:
-            return _void(deps, state, now, changed)
-        context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
-        judged = await judge_all(deps, context, calls)
-        if asked["digest"] != digest_question(judged):
-            return _void(deps, state, now, changed)
-
-        thread = str(config["configurable"].get("thread_id", ""))
-        outcome = Outcome(deps, context, asked, thread, str(message.id))
+        question = None if changed else await judge_question(deps, state)
+        if question is None:
+            return _void(deps, state, now, news | changed)
+        message, asked, context, judged = question
+        outcome = Outcome(deps, context, asked, get_thread(config), message)
         asking = [one for one in judged if one.verdict.kind == "ask"]
         if asking:
-            request = build_request(deps, context, asking, f"{message.id}{asked['digest']}")
+            request = build_request(deps, context, asking, f"{message}{asked['digest']}")
             decisions = ask_person(deps, asking, request)
             for one, decision in zip(asking, decisions, strict=True):
                 await _apply_decision(outcome, one, decision)
-        return outcome.update(now, judged)
+        return news | outcome.update(now, judged)
 
     return review
 

@@ -223,10 +223,11 @@ class Settings(BaseSettings):
 
 
 def list_database_files(file: Path) -> tuple[Path, ...]:
-    """An SQLite file and those beside it: SQLite's own, and the editors' locks."""
+    """An SQLite file and those beside it: its own, the editors' locks, the mailbox's signal."""
     real = file.resolve()  # SQLite puts its own beside this one
     return (
         file,
         Path(f"{file}.lock"),
+        Path(f"{file}.signal"),
         *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
     )

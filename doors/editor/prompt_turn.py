@@ -85,7 +85,7 @@ class PromptTurn:
         finally:
             self._files.close()
             # Also where a question stays open: for the editor the turn is over.
-            await config.loaded.agent.background.end(config.record.id)
+            await config.loaded.agent.started_calls.background.end(config.record.id)
 
     async def _prepare(self, prompt: Prompt) -> None:
         """Apply a slash command and the title; refuse if another process changed the options."""

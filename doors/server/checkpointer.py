@@ -5,7 +5,9 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.server.logs import shorten_log
@@ -39,6 +41,20 @@ def owners_of(checkpoints: Path, thread_id: str) -> set[str | None]:
     """
     with closing(sqlite3.connect(f"{checkpoints.as_uri()}?mode=ro", uri=True)) as database:
         return {owner for (owner,) in database.execute(_OWNERS, (thread_id,))}
+
+
+_NEWEST = """
+    SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''
+    ORDER BY checkpoint_id DESC LIMIT 1
+"""
+
+
+def read_values(checkpoints: Path, thread_id: str) -> dict[str, Any]:
+    """What the newest checkpoint itself has: not the messages, for which all would be read."""
+    with closing(sqlite3.connect(f"{checkpoints.as_uri()}?mode=ro", uri=True)) as database:
+        found = database.execute(_NEWEST, (thread_id,)).fetchone()
+    values = JsonPlusSerializer().loads_typed(found)["channel_values"] if found else {}
+    return dict(values)
 
 
 def _prepare() -> Settings:

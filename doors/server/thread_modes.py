@@ -4,19 +4,27 @@ Beside the server's own routes, and on top of them: who may do what to which thr
 say. The YAML in the docstrings is for ``/docs``.
 """
 
-from typing import Any
+import asyncio
+from typing import Any, cast
 
 import httpx
+from langchain_core.messages.utils import convert_to_messages
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from doors.server.checkpointer import read_values
+from graph.approvals.question import judge_question
 from graph.configuration.cache import get_served
+from graph.configuration.environment import load_settings
 from graph.deps import AgentDeps
 from graph.entry.checks import SETTINGS, build_settings_check
+from graph.state import State
 from graph.threads.mailbox import REVISION, Mailbox
 from modes.errors import InvalidInputError, UserError
 from modes.machine import PHASE_EDGES, Phase
+
+_settings = load_settings()
 
 
 async def list_modes(_: Request) -> Response:
@@ -53,17 +61,16 @@ async def read_mode(request: Request) -> Response:
     tags: [Modes]
     responses: {"200": {description: "mode, limit, approvals; is_pending until the run has them"}}
     """
-    state = await call_server(request, "GET", f"{_get_thread(request)}/state")
-    if state.status_code != httpx.codes.OK:
-        return pass_on(state)
+    thread = await call_server(request, "GET", _get_thread(request))
+    if not thread.is_success:
+        return pass_on(thread)
     deps, mailbox = await _get_parts()
-    values = state.json()["values"]
-    news = await mailbox.find_news(request.path_params["id"], values.get(REVISION, 0))
+    values, news = await _read(mailbox, request.path_params["id"])
     return JSONResponse(_show(deps, values, news, is_pending=bool(news)))
 
 
 async def set_mode(request: Request) -> Response:
-    """Holds from the next step of a run on; withdraws what waits for a person.
+    """Holds from the next step of a run on; takes back a question that is another one by it.
 
     ---
     summary: Set a thread's mode, limit or approvals, also while a run goes on
@@ -91,21 +98,40 @@ async def set_mode(request: Request) -> Response:
         return JSONResponse({"detail": str(error)}, 422)
     if not given:
         return JSONResponse({"detail": f"give one of: {', '.join(SETTINGS)}"}, 422)
-    found = await call_server(request, "GET", f"{path}/state")
-    if found.status_code != httpx.codes.OK:
-        return pass_on(found)
+    # Changes nothing: whoever may change the thread may set its mode.
+    changed = await call_server(request, "PATCH", path, {"metadata": {}})
+    if not changed.is_success:
+        return pass_on(changed)
     begun = await mailbox.put(thread, given)
-    values = found.json()["values"]
-    news = await mailbox.find_news(thread, values.get(REVISION, 0))
-    is_pending = True
-    if values:  # or else the first run takes it in
-        idle = {"phase": Phase.IDLE.value} if found.json()["interrupts"] else {}
-        update = {"values": news | idle, "as_node": "intake"}
-        # The server refuses it while a run goes on, which then takes it in.
-        written = await call_server(request, "POST", f"{path}/state", update)
-        is_pending = written.status_code != httpx.codes.OK
+    values, news = await _read(mailbox, thread)
+    is_pending = not await _take_in(request, deps, values, news)
     shown = _show(deps, values, news, is_pending=is_pending)
     return JSONResponse({**shown, "begun": begun})
+
+
+async def _take_in(
+    request: Request, deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]
+) -> bool:
+    """Write the news into the state; False where a run is to do that, the present or the next."""
+    if not values:
+        return False
+    path = f"{_get_thread(request)}/state"
+    update = dict(news)
+    if values.get("phase") == Phase.REVIEWING:
+        state = (await call_server(request, "GET", path)).json()
+        if state.get("interrupts"):
+            if await _is_same_question(deps, state["values"] | news):
+                return False
+            update["phase"] = Phase.IDLE.value
+    # The server refuses it while a run goes on.
+    written = await call_server(request, "POST", path, {"values": update, "as_node": "intake"})
+    return written.is_success
+
+
+async def _is_same_question(deps: AgentDeps, values: dict[str, Any]) -> bool:
+    messages = convert_to_messages(values["messages"])
+    state = cast("State", {**values, "messages": messages})
+    return values["mode"] in deps.catalog and await judge_question(deps, state) is not None
 
 
 async def create_thread(request: Request) -> Response:
@@ -123,7 +149,7 @@ async def create_thread(request: Request) -> Response:
     except UserError as error:
         return JSONResponse({"detail": str(error)}, 422)
     created = await call_server(request, "POST", "/threads", body)
-    if created.status_code != httpx.codes.OK:
+    if not created.is_success:
         return pass_on(created)
     if given:
         await mailbox.put(created.json()["thread_id"], given)
@@ -136,6 +162,12 @@ async def _get_parts() -> tuple[AgentDeps, Mailbox]:
     if mailbox is None:
         raise RuntimeError("the served agent has a mailbox; see graph/configuration/cache.py")
     return deps, mailbox
+
+
+async def _read(mailbox: Mailbox, thread: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the state has, and what it has not taken in yet."""
+    values = await asyncio.to_thread(read_values, _settings.checkpoints, thread)
+    return values, await mailbox.find_news(thread, values.get(REVISION, 0))
 
 
 async def _read_body(request: Request) -> dict[str, Any]:

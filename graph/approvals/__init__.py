@@ -13,6 +13,7 @@ __all__ = (  # the public modules
     "judging",
     "outcome",
     "previews",
+    "question",
     "requests",
     "suggestions",
 )

@@ -170,11 +170,6 @@ async def judge_all(
     return judged
 
 
-def digest_question(judged: Sequence[Judged]) -> str:
-    """A digest of the calls and the kinds of their verdicts: the same question, the same digest."""
-    return _digest([[one.verdict.kind, one.digest()] for one in judged])
-
-
 def _digest(parts: Sequence[Any]) -> str:
     return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 

@@ -9,13 +9,16 @@ from typing import Any, Self
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
+from graph.entry.checks import SETTINGS
+from graph.messages.channels import CheckedInput
 from graph.state import Input, State
+from graph.threads.started_calls import StartedCalls
 from modes.errors import InvalidInputError
-from tools.processes.background import BackgroundCommands
 
 Updates = Sequence[Sequence[StateUpdate]]
 
@@ -24,21 +27,21 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     """What ``build_agent`` makes."""
 
     def __init__(
-        self, *, check: Callable[[Any], None], background: BackgroundCommands, **parts: Any
+        self, *, check: Callable[[Any], None], started_calls: StartedCalls, **parts: Any
     ) -> None:
         super().__init__(**parts)
         self.check = check
-        self.background = background
+        self.started_calls = started_calls
 
     @classmethod
     def of(
         cls,
         graph: CompiledStateGraph[State, None, Input, State],
         check: Callable[[Any], None],
-        background: BackgroundCommands,
+        started_calls: StartedCalls,
     ) -> Self:
         """The graph with ``check``, made as LangGraph copies one."""
-        return cls(check=check, background=background, **vars(graph))
+        return cls(check=check, started_calls=started_calls, **vars(graph))
 
     @override
     def astream(
@@ -57,20 +60,22 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         """
         here = (config or {}).get("configurable", {})
         thread, goes_on = str(here.get("thread_id", "")), False
+        background = self.started_calls.background
         if isinstance(input, dict):
-            await self.background.end(thread)
+            await background.end(thread)
             input = await self._drop_known(input, config)
+            await self._replace_settings(thread, input)
         chunks: Any = super().astream(input, config, **options)
         try:
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield chunk
-            if self.background.has(thread):
+            if background.has(thread):
                 last = {name: value for name, value in here.items() if name != "checkpoint_id"}
                 goes_on = bool((await self.aget_state({"configurable": last})).next)
         finally:
             if not goes_on:
-                await self.background.end(thread)
+                await background.end(thread)
 
     async def _drop_known(self, input: dict[str, Any], config: Any) -> dict[str, Any]:
         """A run's input without the answers that the thread has: a client may send all it shows.
@@ -83,6 +88,15 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         kept = (await self.aget_state(config)).values.get("messages", ())
         known = {message.id for message in kept}
         return {**input, "messages": [one for one in given if _get_answer_id(one) not in known]}
+
+    async def _replace_settings(self, thread: str, input: dict[str, Any]) -> None:
+        """What a run begins with came later than what no run has taken in yet."""
+        given = {key: input[key] for key in SETTINGS if input.get(key) is not None}
+        if given and (mailbox := self.started_calls.mailbox) is not None:
+            start = self.channels[START]
+            assert isinstance(start, CheckedInput)
+            start.check(input)
+            await mailbox.put_again(thread, given)
 
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:

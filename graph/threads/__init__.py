@@ -1,8 +1,8 @@
 """What is kept of threads beside their checkpoints.
 
 Guarantees that a call that changes the world runs once, and that what the host sets is neither
-lost nor taken twice. Imports no other part of ``graph``; ``graph.deps``, ``graph.configuration``
-and the doors import it.
+lost nor taken twice. Imports no other part of ``graph``; ``graph.deps``, ``graph.entry``,
+``graph.configuration`` and the doors import it.
 """
 
 __all__ = (  # the public modules

@@ -18,11 +18,13 @@ from typing import Any
 _TABLES = """
     CREATE TABLE IF NOT EXISTS host_settings (
         thread_id TEXT, name TEXT, value TEXT, revision INTEGER, PRIMARY KEY (thread_id, name));
+    CREATE INDEX IF NOT EXISTS host_revisions ON host_settings (revision);
     CREATE TABLE IF NOT EXISTS started_calls (
         thread_id TEXT, call_id TEXT, tool TEXT, pid INTEGER, PRIMARY KEY (thread_id, call_id));
 """
-_SET = "INSERT OR REPLACE INTO host_settings VALUES (?, ?, ?, ?)"
-_LAST = "SELECT coalesce(max(revision), 0) FROM host_settings WHERE thread_id = ?"
+_SET = "INSERT OR REPLACE INTO host_settings (value, revision, thread_id, name) VALUES (?, ?, ?, ?)"
+_SET_AGAIN = "UPDATE host_settings SET value = ?, revision = ? WHERE thread_id = ? AND name = ?"
+_LAST = "SELECT coalesce(max(revision), 0) FROM host_settings"  # a thread's copy has its revision
 _NEWS = "SELECT name, value, revision FROM host_settings WHERE thread_id = ? AND revision > ?"
 REVISION = "host_revision"
 """The state's key for the newest revision that it has taken in."""
@@ -34,6 +36,12 @@ class Mailbox:
     def __init__(self, file: Path) -> None:
         """Opens the file at its first use."""
         self._file = file
+        self._signal = Path(f"{file}.signal")
+        """Grows with each setting: to see that there is none takes no query, and so no thread."""
+        self._newest = dict[str, tuple[int, int]]()
+        """By thread, its newest revision when the signal had this size."""
+        self._reading = dict[tuple[str, str], str]()
+        """By thread and call, the tools of the calls here that change nothing."""
         self._database: sqlite3.Connection | None = None
         self._lock = Lock()
 
@@ -42,36 +50,78 @@ class Mailbox:
 
         No other call that was judged before begins after this.
         """
-        return await asyncio.to_thread(self._put, thread, values)
+        return await asyncio.to_thread(self._put, _SET, thread, values)
+
+    async def put_again(self, thread: str, values: Mapping[str, Any]) -> None:
+        """Replace those of the settings that there are: a run's input came later than they."""
+        if values and not self._has_none(thread, 0):
+            await asyncio.to_thread(self._put, _SET_AGAIN, thread, values)
 
     async def find_news(self, thread: str, taken: int) -> dict[str, Any]:
         """What was set after the revision ``taken``, and the newest one; empty if nothing was."""
+        if self._has_none(thread, taken):
+            return {}
         return await asyncio.to_thread(self._find_news, thread, taken)
 
-    async def begin(self, thread: str, call: str, tool: str, taken: int) -> bool:
-        """Record a call as begun; False, and nothing is recorded, if there is news for it."""
-        return await asyncio.to_thread(self._begin, thread, call, tool, taken)
+    async def begin(
+        self, thread: str, call: str, tool: str, taken: int, *, is_read: bool = False
+    ) -> bool:
+        """Record a call as begun; False, and nothing is recorded, if there is news for it.
+
+        One that is a read is recorded in this process alone, without a transaction.
+        """
+        if not is_read:
+            return await asyncio.to_thread(self._begin, thread, call, tool, taken)
+        # Recorded first: if ``put`` does not find it, it finds what was put.
+        self._reading[thread, call] = tool
+        if await self.find_news(thread, taken):
+            del self._reading[thread, call]
+            return False
+        return True
 
     async def end(self, thread: str, call: str) -> None:
         """Record that a call has ended."""
-        await asyncio.to_thread(self._end, thread, call)
+        if self._reading.pop((thread, call), None) is None:
+            await asyncio.to_thread(self._end, thread, call)
 
-    def _put(self, thread: str, values: Mapping[str, Any]) -> list[str]:
+    def _has_none(self, thread: str, taken: int) -> bool:
+        """Whether there is certainly no setting after ``taken``."""
+        size, newest = self._newest.get(thread, (-1, 0))
+        return size == self._get_signal() and newest <= taken
+
+    def _get_signal(self) -> int:
+        try:
+            return self._signal.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _give_signal(self) -> None:
+        file = os.open(self._signal, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, b".")
+        finally:
+            os.close(file)
+
+    def _put(self, statement: str, thread: str, values: Mapping[str, Any]) -> list[str]:
         with self._transaction() as database:
-            ((last,),) = database.execute(_LAST, (thread,))
-            rows = [(thread, name, json.dumps(value), last + 1) for name, value in values.items()]
-            database.executemany(_SET, rows)
+            ((last,),) = database.execute(_LAST)
+            rows = [(json.dumps(value), last + 1, thread, name) for name, value in values.items()]
+            database.executemany(statement, rows)
             query = "SELECT tool, pid FROM started_calls WHERE thread_id = ?"
             started = database.execute(query, (thread,)).fetchall()
-        return [tool for tool, pid in started if _is_alive(pid)]
+        self._give_signal()
+        reading = [tool for (other, _), tool in [*self._reading.items()] if other == thread]
+        return [tool for tool, pid in started if _is_alive(pid)] + reading
 
     def _find_news(self, thread: str, taken: int) -> dict[str, Any]:
+        signal = self._get_signal()
         with self._transaction("DEFERRED") as database:
             rows = database.execute(_NEWS, (thread, taken)).fetchall()
+        revision = max((revision for _, _, revision in rows), default=taken)
+        self._newest[thread] = signal, revision
         if not rows:
             return {}
-        news = {name: json.loads(value) for name, value, _ in rows}
-        return news | {REVISION: max(revision for _, _, revision in rows)}
+        return {name: json.loads(value) for name, value, _ in rows} | {REVISION: revision}
 
     def _begin(self, thread: str, call: str, tool: str, taken: int) -> bool:
         with self._transaction() as database:

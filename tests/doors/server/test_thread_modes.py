@@ -1,6 +1,7 @@
 """A thread's mode, limit and approvals over HTTP, on the real dev server."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -103,13 +104,24 @@ async def test_what_does_not_fit_is_refused_and_changes_nothing(
     assert (await http.put(unknown, json={"mode": "code"})).status_code == 404, "by the gate"
 
 
-async def test_a_question_is_taken_back(
+async def test_a_question_is_taken_back_that_is_another_one_by_it(
     server: Server, http: httpx.AsyncClient, client: LangGraphClient
 ) -> None:
+    """And the thread's stream says so."""
     thread = await Thread.new(client)
     await thread.say("write taken.txt: 1", mode="code")
-    assert await thread.waiting()
-    shown = await patch(http, thread, limit="ask")
+    shown = await patch(http, thread, approvals="manual", mode="code")
+    assert (shown["is_pending"], len(await thread.waiting())) == (True, 1), "it is the same"
+    states = list[Any]()
+    stream = f"/threads/{thread.id}/stream?stream_modes=state_update"
+    async with http.stream("GET", stream) as answer:
+        lines = answer.aiter_lines()
+        shown = await patch(http, thread, limit="ask")
+        async for line in lines:
+            if line.startswith("data: {"):
+                states.append(json.loads(line.removeprefix("data: "))["state"])
+                break
+    assert (states[0]["interrupts"], states[0]["values"]["limit"]) == ([], "ask")
     assert shown == {
         "mode": "code",
         "limit": "ask",
@@ -126,6 +138,20 @@ async def test_a_question_is_taken_back(
     assert (await thread.values())["limit"] == "ask"
     assert (await patch(http, thread, limit=None, mode="debug"))["limit"] is None
     assert await thread.mode() == "debug"
+
+
+async def test_a_copy_of_a_thread_has_what_is_set_in_it(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("hello")
+    await patch(http, thread, limit="architect")
+    await patch(http, thread, mode="code")
+    copied = await http.post(f"/threads/{thread.id}/copy", json={})
+    copy = Thread(client, copied.json()["thread_id"])
+    await patch(http, copy, limit="ask")
+    assert (await copy.values())["limit"] == "ask"
+    assert (await copy.mode(), (await thread.values())["limit"]) == ("code", "architect")
 
 
 async def test_it_holds_from_the_next_step_of_a_run(

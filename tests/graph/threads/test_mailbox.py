@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from graph.messages.repair import VOID
 from graph.threads.mailbox import Mailbox
 from graph.threads.started_calls import StartedCalls
+from modes.errors import UserError
 from modes.policy import Approvals
-from tests.harness.conversation import Conversation, make_agent
+from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.scripted import Call, ScriptedModel, calling
 
 WRITES: list[Call] = [("write_file", {"path": f"{name}.txt", "content": "x"}) for name in "ab"]
@@ -23,11 +25,11 @@ class Interfering(Mailbox):
         self.values = values
         self.calls = 0
 
-    async def begin(self, thread: str, call: str, tool: str, taken: int) -> bool:
+    async def begin(self, thread: str, *call: Any, is_read: bool = False) -> bool:
         self.calls += 1
         if self.calls == 2:
             assert await self.put(thread, self.values) == []
-        return await super().begin(thread, call, tool, taken)
+        return await super().begin(thread, *call, is_read=is_read)
 
 
 Make = Callable[[Mailbox], Conversation]
@@ -59,17 +61,44 @@ async def test_a_call_that_was_judged_before_does_not_begin(
     assert (await talk.values())["host_revision"] == 1
 
 
-async def test_a_setting_that_comes_before_the_first_run(make: Make, tmp_path: Path) -> None:
+async def test_of_a_setting_and_a_runs_input_the_later_one_counts(
+    make: Make, tmp_path: Path
+) -> None:
     mailbox = Mailbox(tmp_path / "mail.sqlite")
     talk = make(mailbox)
-    await mailbox.put(talk.config["configurable"]["thread_id"], {"mode": "debug", "limit": "ask"})
-    await talk.say("go", mode="code")
+    thread = talk.config["configurable"]["thread_id"]
+    await mailbox.put(thread, {"mode": "debug", "limit": "ask"})
+    await talk.say("go")
     assert talk.nodes == ["intake", "debug", "act", "act", "debug"]
     assert {result.status for result in (await talk.results()).values()} == {"error"}
+    await mailbox.put(thread, {"mode": "architect", "limit": "debug"})
+    with pytest.raises(UserError):
+        await talk.say("again", mode="code", limit="kode")
+    await talk.say("again", mode="code")
+    state = await talk.values()
+    assert (state["mode"], state["limit"]) == ("code", "debug")
+
+
+async def test_a_setting_that_leaves_the_question_as_it_is_does_not_void_it(
+    workspace: Path, tmp_path: Path
+) -> None:
+    mailbox = Mailbox(tmp_path / "mail.sqlite")
+    model = ScriptedModel(answers=[calling(WRITES[0]), calling(WRITES[1], prefix="next")])
+    talk = Conversation(make_agent(workspace, model, started_calls=StartedCalls(mailbox)))
+    thread = talk.config["configurable"]["thread_id"]
+    await talk.say("go", mode="code")
+    await mailbox.put(thread, {"mode": "code", "approvals": "manual"})
+    await talk.decide(APPROVE)
+    assert talk.nodes == ["intake", "code", "review", "act", "code"]
+    await mailbox.put(thread, {"approvals": "auto"})
+    await talk.decide(APPROVE)
+    assert [file.name for file in workspace.iterdir()] == ["a.txt"]
+    assert VOID in (await talk.results())["next_0"].text
 
 
 async def test_of_several_the_last_one_wins_key_by_key(tmp_path: Path) -> None:
     first, second = (Mailbox(tmp_path / "mail.sqlite") for _ in range(2))
+    assert await first.find_news("thread", 0) == {}
     await first.put("thread", {"mode": "code", "limit": "ask"})
     await second.put("thread", {"mode": "debug"})
     await first.put("another", {"mode": "ask"})
@@ -80,8 +109,21 @@ async def test_of_several_the_last_one_wins_key_by_key(tmp_path: Path) -> None:
     }
     assert await first.find_news("thread", 1) == {"mode": "debug", "host_revision": 2}
     assert await second.find_news("thread", 2) == {}
-    assert await second.begin("thread", "call", "write_file", 2)
-    assert not await second.begin("thread", "late", "write_file", 1)
-    assert await first.put("thread", {"limit": None}) == ["write_file"]
+    await first.put("a copy of it", {"mode": "code"})
+    assert (await second.find_news("a copy of it", 2))["mode"] == "code"
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_what_has_begun_is_named_and_what_comes_later_does_not_begin(
+    tmp_path: Path, *, is_read: bool
+) -> None:
+    """A read is for the process that it runs in, other calls for all."""
+    first = Mailbox(tmp_path / "mail.sqlite")
+    second = first if is_read else Mailbox(tmp_path / "mail.sqlite")
+    assert await first.put("another", {"limit": None}) == []
+    assert await second.begin("thread", "call", "a_tool", 0, is_read=is_read)
+    assert await first.put("another", {"limit": None}) == []
+    assert await first.put("thread", {"limit": None}) == ["a_tool"]
+    assert not await second.begin("thread", "late", "a_tool", 0, is_read=is_read)
     await second.end("thread", "call")
     assert await first.put("thread", {"limit": None}) == []
