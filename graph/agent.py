@@ -55,7 +55,7 @@ def build_agent(
         "intake": ["review", "act", "switch_mode", "end_subtask", "compact_history", *modes, END],
         "review": ["act", "switch_mode", *modes],
         "switch_mode": modes,
-        "end_subtask": [*modes, END],
+        "end_subtask": ["switch_mode", *modes, END],
         "compact_history": [*modes, END],
     }
     edges |= {mode: ["review", "act", "compact_history", "end_subtask", END] for mode in modes}

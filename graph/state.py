@@ -83,6 +83,8 @@ class Switch(TypedDict):
     """Of the mode, as it was when the person approved."""
     task: NotRequired[NewTask | None]
     """For a sub-task."""
+    then: NotRequired["list[Switch]"]
+    """The other sub-tasks of the message, which follow one after the other."""
 
 
 class Asked(TypedDict):
@@ -138,6 +140,8 @@ class Parent(TypedDict):
 
     call: ToolCall
     """The call of ``new_task``, which has no result yet."""
+    then: NotRequired[list[Switch]]
+    """The sub-tasks that begin after it."""
     subtask: Subtask | None
     """Where the conversation is itself a sub-task's."""
     mode: str
@@ -150,6 +154,8 @@ class Parent(TypedDict):
     last: Fill | None
     changes: int
     """How many changes of mode there were, that to the sub-task's among them."""
+    host_revision: NotRequired[int]
+    """Of the host's newest setting then."""
 
 
 class EndedSubtask(TypedDict):
@@ -217,6 +223,11 @@ def get_depth(state: "State | RoutingState") -> int:
     """How many sub-tasks deep a thread is; 0 is in none."""
     subtask = state.get("subtask")
     return subtask["depth"] if subtask is not None else 0
+
+
+def list_switches(switch: Switch | None) -> list[Switch]:
+    """A switch, and the sub-tasks that follow it."""
+    return [] if switch is None else [switch, *switch.get("then", ())]
 
 
 class RoutingState(TypedDict):

@@ -9,7 +9,7 @@ from graph.briefing.handover import describe_handover
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, build_not_run_result, get_call_id
 from graph.routing import Node, change_mode, reconcile_mode
-from graph.state import State, Switch
+from graph.state import State, Switch, list_switches
 from graph.subtasks.begin import begin_subtask
 from modes.errors import InvalidInputError
 from modes.machine import Event
@@ -34,7 +34,9 @@ def switch_node(deps: AgentDeps) -> Node:
             now = deps.machine.send(deps.machine.send(before, Event.RESET), Event.START)
             update = {
                 "mode": now.mode,
-                "messages": [build_not_run_result(switch["call"], VOID)],
+                "messages": [
+                    build_not_run_result(one["call"], VOID) for one in list_switches(switch)
+                ],
                 **changed,
             }
             return {**update, "switch": None, "phase": now.phase.value}

@@ -61,6 +61,8 @@ class Event(StrEnum):
     """A sub-task is at its end."""
     RETURNED = "returned"
     """The conversation that it belongs to goes on; needs the slug of that one's mode."""
+    NEXT = "next"
+    """That conversation has one more to begin, as approved; needs the slug of its mode, too."""
     SET_MODE = "set_mode"
     """The host sets the mode, which it may at any time; needs the target's slug."""
     RESET = "reset"
@@ -95,6 +97,7 @@ PHASE_EDGES = (
     (Phase.THINKING, Event.RETURN, Phase.RETURNING),
     (Phase.ACTING, Event.RETURN, Phase.RETURNING),
     (Phase.RETURNING, Event.RETURNED, Phase.THINKING),
+    (Phase.RETURNING, Event.NEXT, Phase.SWITCHING),
 )
 
 _NODES = {
@@ -150,7 +153,7 @@ class Machine:
         # A chart does not notice an unknown state, so slugs are checked before it sees them.
         self._catalog[now.mode]
         events: list[str] = [] if event is Event.SET_MODE else [event]
-        if event in (Event.SWITCH_MODE, Event.SET_MODE, Event.RETURNED):
+        if event in (Event.SWITCH_MODE, Event.SET_MODE, Event.RETURNED, Event.NEXT):
             events.append(_to(self._catalog[mode_slug].slug))
         with self._lock:
             # Making a new chart takes 2 ms in a catalog of 200 modes.

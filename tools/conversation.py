@@ -52,8 +52,8 @@ def conversation_tools(deps: ToolDeps) -> list[Tool]:
     ) -> str:
         """Have a part of the work done in a mode that fits it, in a conversation of its own.
 
-        A person decides. What the sub-task reports at its end is the result. Call it once in a
-        message.
+        A person decides. What the sub-task reports at its end is the result. Several calls in a
+        message are done in their order.
 
         Args:
             mode_slug: The mode to do it in.

@@ -207,7 +207,8 @@ class SessionUpdates:
         messages = values.get("messages", [])
         for parent in values.get("parents", []):
             self.subtask = parent["subtask"]
-            self.track(replace(await self._view(deps, parent["call"]), is_running=True))
+            for one in [parent, *parent.get("then", ())]:
+                self.track(replace(await self._view(deps, one["call"]), is_running=one is parent))
         self.subtask = values.get("subtask")
         await self._end_calls(messages)
         self._results.clear()

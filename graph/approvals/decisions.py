@@ -12,13 +12,19 @@ from typing_extensions import TypedDict
 
 from graph.approvals.judging import Judged
 from graph.deps import AgentDeps
+from graph.messages.repair import get_call_id
 from modes.errors import InvalidCallError, InvalidInputError, describe_misfit
 from modes.rules.matching import check_pattern
 from tools.toolbox import Toolbox
 
 
+class _Decided(TypedDict):
+    id: NotRequired[str]
+    """Of the action request; with it decisions may come in any order."""
+
+
 @with_config(extra="forbid")
-class Approve(TypedDict):
+class Approve(_Decided):
     """Let the call run as it is."""
 
     type: Literal["approve"]
@@ -30,7 +36,7 @@ class Approve(TypedDict):
 
 
 @with_config(extra="forbid")
-class Reject(TypedDict):
+class Reject(_Decided):
     """Do not let it run."""
 
     type: Literal["reject"]
@@ -46,7 +52,7 @@ class EditedAction(TypedDict):
 
 
 @with_config(extra="forbid")
-class Edit(TypedDict):
+class Edit(_Decided):
     """Let the call run with other arguments, which are judged again."""
 
     type: Literal["edit"]
@@ -54,7 +60,7 @@ class Edit(TypedDict):
 
 
 @with_config(extra="forbid")
-class Respond(TypedDict):
+class Respond(_Decided):
     """Answer the question."""
 
     type: Literal["respond"]
@@ -67,7 +73,7 @@ Decision = Annotated[Approve | Reject | Edit | Respond, Discriminator("type")]
 
 @with_config(extra="forbid")
 class Decisions(TypedDict):
-    """One decision for each action request, in order."""
+    """One decision for each action request, in order or by ``id``."""
 
     decisions: list[Decision]
     question: NotRequired[str]
@@ -93,9 +99,10 @@ def ask_person(
                 f"{len(decisions)} decisions for {len(asking)} action requests; "
                 "give one for each, in their order"
             )
+        decisions = _put_in_order(decisions, asking)
         for decision, one in zip(decisions, asking, strict=True):
             _check_decision(deps.toolbox, decision, one)
-        return answer
+        return {**answer, "decisions": decisions}
 
     schema: Any = Annotated[Decisions, AfterValidator(check)]
     try:
@@ -115,6 +122,18 @@ def _check_question(question: str, given: str | None, *, is_required: bool) -> N
         raise InvalidInputError(
             f"this answers question {given!r}, but the question is now {question!r}"
         )
+
+
+def _put_in_order(decisions: list[Decision], asking: Sequence[Judged]) -> list[Decision]:
+    ids = [get_call_id(one.call) for one in asking]
+    given = [one["id"] for one in decisions if "id" in one]
+    if not given:
+        return decisions
+    if sorted(given) != sorted(ids):
+        raise InvalidInputError(
+            f"the decisions are for the ids {given!r}; give one for each of: {', '.join(ids)}"
+        )
+    return sorted(decisions, key=lambda one: ids.index(one["id"]))
 
 
 def _check_decision(toolbox: Toolbox, decision: Decision, one: Judged) -> None:

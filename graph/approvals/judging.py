@@ -38,6 +38,8 @@ class CallContext:
     """The approvals that a person wants to be remembered."""
     depth: int = 0
     """How many sub-tasks deep it is."""
+    task: str = ""
+    """What the sub-task is told to do; empty in none."""
 
     @property
     def limit_slug(self) -> str | None:
@@ -53,6 +55,7 @@ class CallContext:
         refused: Collection[str] = (),
     ) -> Self:
         """The context that the thread's current state gives."""
+        subtask = state.get("subtask")
         return cls(
             deps.catalog[state["mode"]],
             Approvals(state["approvals"]),
@@ -61,6 +64,7 @@ class CallContext:
             refused,
             state.get("remembered", ()),
             get_depth(state),
+            "" if subtask is None else subtask["message"],
         )
 
 
@@ -156,16 +160,17 @@ async def judge_all(
 ) -> list[Judged]:
     """Judge the calls of one message, all in the context in which they were written.
 
-    One message switches the mode once, or begins one sub-task: a second such call is denied.
+    One message switches the mode once, or begins sub-tasks: another such call is denied.
     """
     judged: list[Judged] = []
-    has_switch = False
+    first: Judged | None = None
     for call in calls:
         one = await judge(deps, context, call)
         if one.effect.switches_mode and one.verdict.kind == "ask":
-            if has_switch:
-                one = _deny(call, "Call switch_mode or new_task once in a message.")
-            has_switch = True
+            first = first or one
+            are_tasks = first.effect.starts_subtask and one.effect.starts_subtask
+            if one is not first and not are_tasks:
+                one = _deny(call, "Call switch_mode once in a message, and not beside new_task.")
         judged.append(one)
     return judged
 

@@ -13,7 +13,7 @@ from graph.approvals.judging import CallContext, Judged, judge
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from graph.messages.repair import BEHIND, REJECTED, VOID, build_not_run_result, get_call_id
-from graph.state import Approved, Asked, NewTask, Switch, Todo
+from graph.state import Approved, Asked, NewTask, Switch, Todo, list_switches
 from modes.effects import Effect
 from modes.machine import Configuration, Event
 from modes.plain_text import to_one_line
@@ -101,9 +101,10 @@ class Outcome:
     def _choose(
         self, one: Judged, target: Mapping[str, Any], reply: str, approvals: str | None = None
     ) -> None:
-        """Record an approved switch. It replaces an earlier one, whose call then gets a result."""
-        if self._switch is not None:
-            self._results.append(_success(self._switch["call"], self._switch["reply"]))
+        """Record an approved switch.
+
+        It replaces an earlier one, whose call then gets a result; sub-tasks follow each other.
+        """
         task = None
         if one.effect.starts_subtask:
             todos = [
@@ -111,7 +112,7 @@ class Outcome:
                 for todo in target.get("todos") or ()
             ]
             task = NewTask(message=target["message"], todos=todos)
-        self._switch = Switch(
+        switch = Switch(
             mode_slug=target["mode_slug"],
             reason=target["reason"] if task is None else to_one_line(task["message"], MAX_REASON),
             task=task,
@@ -120,13 +121,19 @@ class Outcome:
             approvals=approvals,
             digest=self._deps.catalog[target["mode_slug"]].digest,
         )
+        before = self._switch
+        if before is not None and before.get("task") and task:
+            self._switch = {**before, "then": [*before.get("then", ()), switch]}
+            return
+        if before is not None:
+            self._results.append(_success(before["call"], before["reply"]))
+        self._switch = switch
 
     def update(self, now: Configuration, judged: list[Judged]) -> dict[str, Any]:
         """The state update, with the phase that the state machine goes to from ``now``."""
         self._void_allowed(judged)
         settled = {result.tool_call_id for result in self._results}
-        if self._switch is not None:
-            settled.add(get_call_id(self._switch["call"]))
+        settled |= {get_call_id(one["call"]) for one in list_switches(self._switch)}
         left = [one for one in judged if get_call_id(one.call) not in settled]
         plan = plan_batches(self._deps, self._message, left, self._approved)
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED

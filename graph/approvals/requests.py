@@ -14,6 +14,7 @@ from modes.plain_text import escape_invisible, find_invisible, make_readable, to
 
 MAX_REASON = 1000
 MAX_PLACES = 10
+MAX_TASK = 60
 
 
 class ActionRequest(TypedDict):
@@ -73,13 +74,15 @@ def _action_request(deps: AgentDeps, context: CallContext, one: Judged) -> Actio
 
 def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
     assert one.args is not None
-    mode, place = context.mode, " (in a sub-task)" if context.depth else ""
+    mode, task = context.mode, to_one_line(context.task, MAX_TASK)
+    place = f" (in the sub-task {task!r})" if context.depth else ""
     if one.effect.switches_mode:
         target = deps.catalog[one.args["mode_slug"]]
         if one.effect.starts_subtask:
+            told = make_readable(one.args["message"])
             return (
-                f"Start a sub-task in {target.name} mode? {describe_switch(deps, mode, target)} "
-                f"It is told:\n{make_readable(one.args['message'])}{_describe_unseen(one)}"
+                f"Start a sub-task in {target.name} mode{place}? "
+                f"{describe_switch(deps, mode, target)} It is told:\n{told}{_describe_unseen(one)}"
             )
         return (
             f"Switch from {mode.name} to {target.name} mode? "

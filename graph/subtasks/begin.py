@@ -19,6 +19,7 @@ def begin_subtask(
     """The update that puts a conversation aside, in ``before``, for its sub-task, in ``now``."""
     parent = Parent(
         call=switch["call"],
+        then=switch.get("then", []),
         subtask=state.get("subtask"),
         mode=before.mode,
         approvals=state["approvals"],
@@ -29,6 +30,7 @@ def begin_subtask(
         written=state.get("written", []),
         last=state.get("usage", {}).get("last"),
         changes=len(state.get("mode_changes", [])) + 1,
+        host_revision=state.get("host_revision", 0),
     )
     approvals = switch["approvals"] or state["approvals"]
     subtask = Subtask(

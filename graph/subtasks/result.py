@@ -1,6 +1,6 @@
 """What comes back when a sub-task ends: its result, and the conversation that began it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -28,31 +28,45 @@ MAX_SHOWN = 300
 
 
 def return_to_parent(
-    deps: AgentDeps, state: State, subtask: Subtask, parents: list[Parent]
+    deps: AgentDeps,
+    state: State,
+    subtask: Subtask,
+    parents: list[Parent],
+    given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The update that brings the conversation back that began the sub-task."""
+    """The update that brings the conversation back that began the sub-task.
+
+    What the host has set since then, which is ``given``, stays.
+    """
     parent = parents[-1]
     before, changed = reconcile_mode(deps, state)
     changes: list[ModeChange] = list(changed.get("mode_changes", []))
     files = _list_files(state, parent)
     target = parent["mode"] if parent["mode"] in deps.catalog else deps.catalog.default
-    if changed or before.mode != subtask["mode"]:
-        target = before.mode  # What the host has set meanwhile is set for the thread.
+    is_moved = bool(changed) or before.mode != subtask["mode"] or "mode" in given
+    if is_moved:
+        target = before.mode
     elif target != before.mode:
         left = change_mode(state, before.mode, target, "the sub-task has ended", "nobody")
         changes += left["mode_changes"]
-    kept = state["approvals"] != subtask["approvals"]
+    kept = state["approvals"] != subtask["approvals"] or "approvals" in given
     ended = _describe(state, subtask, files)
     name = deps.catalog[subtask["mode"]].name if subtask["mode"] in deps.catalog else "another"
-    messages = [*parent["messages"], _build_result(parent, ended, name), *_list_unanswered(state)]
+    unanswered = _list_unanswered(state)
+    messages = [*parent["messages"], _build_result(parent, ended, name), *unanswered]
+    # What a person approved does not begin any more once they or the host want something else.
+    is_cut_short = is_moved or kept or unanswered or subtask.get("failure") == STOPPED
+    following = [] if is_cut_short else parent.get("then", [])
+    event = Event.NEXT if following else Event.RETURNED
     return {
         "mode": target,
-        "phase": deps.machine.send(before, Event.RETURNED, target).phase.value,
+        "phase": deps.machine.send(before, event, target).phase.value,
+        "switch": {**following[0], "then": following[1:]} if following else None,
         "mode_changes": changes,
         "parents": Overwrite(parents[:-1]),
         "subtask": parent["subtask"],
         "subtasks": [ended],
-        "messages": Overwrite(repair(messages)),
+        "messages": Overwrite(messages if following else repair(messages)),
         "instructions": Overwrite(parent["instructions"]),
         "todos": parent["todos"],
         "approvals": state["approvals"] if kept else parent["approvals"],

@@ -12,6 +12,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 from typing_extensions import override
 
+from graph.threads.mailbox import Mailbox
+from graph.threads.started_calls import StartedCalls
 from modes.catalog import Catalog, layer_modes
 from modes.errors import InvalidInputError, ProviderError
 from modes.mode import SourcedPermissions
@@ -45,6 +47,10 @@ def model_of(talk: Conversation) -> ScriptedModel:
     return model
 
 
+def saver_of(talk: Conversation) -> Any:
+    return talk.agent.checkpointer
+
+
 def scripted(workspace: Path, *steps: Step, **options: Any) -> Conversation:
     """Like ``script``, with the words of an answer for a step without calls."""
     answers = [
@@ -74,7 +80,9 @@ async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
     await talk.decide(APPROVE)  # ask
     await talk.decide(APPROVE)  # code
     (asked,) = await talk.waiting()
-    assert asked["description"].startswith("Code mode (in a sub-task) wants to use write_file")
+    assert asked["description"].startswith(
+        "Code mode (in the sub-task 'write b.txt: b write c.txt: c') wants to use write_file"
+    )
     await talk.send_until("act", Command(resume={"decisions": [APPROVE]}))
     assert await talk.mode() == "code"
     talk.agent = new_process()
@@ -236,6 +244,25 @@ async def test_what_the_host_sets_in_a_child_is_set_for_the_thread(workspace: Pa
     assert not (workspace / "a.py").exists()
 
 
+async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(
+    workspace: Path, tmp_path: Path
+) -> None:
+    """Such as "ask" for a child in ask mode, and not only until the parent goes on in code."""
+    mailbox = Mailbox(tmp_path / "mail.sqlite")
+    steps: list[Step] = [[task("ask")], [("read_file", {"path": ".env"})], "end", [WRITE]]
+    talk = scripted(
+        workspace, *steps, approvals=Approvals.AUTO, started_calls=StartedCalls(mailbox)
+    )
+    await talk.say("go", mode="code")
+    await talk.decide({**APPROVE, "approvals": "manual"})
+    thread = str(talk.config["configurable"]["thread_id"])
+    await mailbox.put(thread, {"mode": "ask", "approvals": "manual"})
+    await talk.decide(REJECT)
+    values = await talk.values()
+    assert (values["mode"], values["approvals"], values["parents"]) == ("ask", "manual", [])
+    assert not (workspace / "a.py").exists()
+
+
 async def test_an_edited_task_and_one_that_is_rejected(workspace: Path) -> None:
     talk = scripted(workspace, [task()], [WRITE], "end", [task()], "end")
     await talk.say("go")
@@ -256,12 +283,68 @@ async def test_a_refused_switch_does_not_come_back_as_a_task(workspace: Path) ->
     assert "has refused" in await last_result(talk)
 
 
-async def test_one_at_a_time(workspace: Path) -> None:
-    talk = scripted(workspace, [task("ask"), task("code")], "part", "end")
+async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
+    workspace: Path,
+) -> None:
+    steps: list[Step] = [[task("code", "1"), task("ask", "2"), task("ask", "3")], [WRITE], "one"]
+    talk = scripted(workspace, *steps, "three", "end")
     await talk.say("go")
-    assert len(await talk.waiting()) == 1
+    asked = await talk.waiting()
+    assert [one["description"].splitlines()[-1] for one in asked] == ["1", "2", "3"]
+    named = [{**APPROVE, "id": one["id"]} for one in asked]
+    with pytest.raises(InvalidInputError, match="give one for each of: s0_0, s0_1, s0_2"):
+        await talk.decide(*named[1:], APPROVE)
+    named[1] |= REJECT
+    await talk.decide(*reversed(named))
+    (asking,) = await talk.waiting()
+    assert asking["description"].startswith("Code mode (in the sub-task '1') wants to use")
+    await talk.send_until("end_subtask", Command(resume={"decisions": [APPROVE]}))
+    assert "1" not in await talk.results(), "the parent goes on when all have ended"
+    talk.agent = make_agent(workspace, model_of(talk), saver=saver_of(talk))
+    await talk.send(None)
+    values = await talk.values()
+    assert [(one["message"], one["result"]) for one in values["subtasks"]] == [
+        ("1", "one"),
+        ("3", "three"),
+    ]
+    assert (values["mode"], values["parents"], values["switch"]) == ("ask", [], None)
+    results = await talk.results()
+    assert [word in results[f"s0_{n}"].text for n, word in enumerate(("one", "rejected", "three"))]
+    assert [message.text for message in model_of(talk).asked[3].messages[2:]] == []
+
+
+async def test_a_message_has_sub_tasks_or_a_switch(workspace: Path) -> None:
+    talk = scripted(workspace, [task("ask"), ("switch_mode", TO_CODE)], "part", "end")
+    await talk.say("go")
     await talk.decide(APPROVE)
-    assert "once in a message" in (await talk.results())["s0_1"].text
+    assert "not beside new_task" in (await talk.results())["s0_1"].text
+    assert await talk.mode() == "ask"
+
+
+CUT_SHORT = [
+    pytest.param({"end_subtask": True}, id="stopped"),
+    pytest.param({"mode": "ask"}, id="another mode"),
+    pytest.param({"approvals": "manual"}, id="other approvals"),
+    pytest.param({"limit": "ask"}, id="a limit"),
+]
+
+
+@pytest.mark.parametrize("given", CUT_SHORT)
+async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
+    workspace: Path, given: dict[str, Any]
+) -> None:
+    steps: list[Step] = [[task(), task(message="write")], [("read_file", {"path": "a"})]]
+    talk = scripted(workspace, *steps, "one", [WRITE], "end", approvals=Approvals.AUTO)
+    await talk.say("go", mode="code")
+    await talk.send_until(
+        "switch_mode", Command(resume={"decisions": [{**APPROVE, "approvals": "auto"}] * 2})
+    )
+    assert (await talk.values())["parents"][0]["then"]
+    await talk.send(given)
+    values = await talk.values()
+    assert [one["message"] for one in values["subtasks"]] == ["Do it."]
+    assert (await talk.results())["s0_1"].status == "error"
+    assert "write" not in [message.text for message in values["messages"]]
 
 
 def with_denials(**rules: Any) -> Catalog:

@@ -36,8 +36,9 @@ LEGAL = {
     (Phase.THINKING, Event.RETURN): Phase.RETURNING,
     (Phase.ACTING, Event.RETURN): Phase.RETURNING,
     (Phase.RETURNING, Event.RETURNED): Phase.THINKING,
+    (Phase.RETURNING, Event.NEXT): Phase.SWITCHING,
 }
-TO_MODE = (Event.SWITCH_MODE, Event.RETURNED)
+TO_MODE = (Event.SWITCH_MODE, Event.RETURNED, Event.NEXT)
 
 
 @pytest.fixture
