@@ -99,7 +99,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
                     target,
                     query,
                     lambda name: workspace.opened_on_disk(f"{prefix}{name}"),
-                    is_secret=(lambda _: False) if is_secret(path) else is_secret,
+                    _hidden_from_search(workspace, path, prefix),
                 )
             else:
                 found = search_file(target, query)
@@ -134,6 +134,13 @@ def _show_found(found: Found, path: str, prefix: str) -> Iterator[str]:
         shown, before = shown + line.is_match, line
     if found.stopped:
         yield f"[{found.stopped}: search more narrowly, with path, glob or regex]"
+
+
+def _hidden_from_search(workspace: Workspace, path: str, prefix: str) -> Callable[[str], bool]:
+    shows_secrets = is_secret(path)
+    return lambda name: (
+        (is_secret(name) and not shows_secrets) or workspace.ignores(f"{prefix}{name}")
+    )
 
 
 def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:

@@ -60,7 +60,7 @@ class AgentLoader:
         if settings.workspace == DEFAULT_WORKSPACE:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
         self._settings = settings
-        self._workspace = Workspace(settings.workspace, settings.databases)
+        self._workspace = Workspace(settings.workspace, settings.databases, heeds_ignore_files=True)
         self._commands = build_commands(settings)
         self._models = Models(
             settings.model,
@@ -72,8 +72,10 @@ class AgentLoader:
         self._started_calls = started_calls or StartedCalls()
         self._loaded: LoadedFiles | None = None
         self._has_failed = False
-        self._sources = Sources(settings, self._workspace)
-        self._server_sources = ServerSources(settings, self._workspace, servers)
+        # What an agent may not open still steers it.
+        plain = Workspace(settings.workspace, settings.databases)
+        self._sources = Sources(settings, plain)
+        self._server_sources = ServerSources(settings, plain, servers)
 
     def deps(self) -> AgentDeps:
         """What the nodes share, from the modes' files as they are now; raises ``UserError``."""
@@ -84,6 +86,8 @@ class AgentLoader:
             mode = loaded.catalog[slug]
             if problem := self._models.problem(mode):
                 notices.append(f"{mode.file}: mode {slug!r} cannot be used: {problem}")
+        self._workspace.ignored.refresh()
+        notices += self._workspace.ignored.problems
         if ROOT.is_relative_to(self._workspace.root):
             notices.append(
                 "the workspace contains this very clone: the agent can edit its own code and gates"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from modes.errors import InvalidCallError, ToolFailedError
 from modes.plain_text import is_plain, to_one_line
+from tools.workspace.ignored import IGNORE_FILES
 from tools.workspace.workspace import Workspace
 
 MODES_FILES = (".roomodes", ".kilocodemodes")
@@ -117,7 +118,7 @@ def read_project(workspace: Workspace) -> ProjectFiles:
             problems[name] = f"there are more than {MAX_BYTES} characters of rules before it"
         else:
             texts[name] = text
-    watched = (*MODES_FILES, AGENTS, *EDITORS, *entries)
+    watched = (*MODES_FILES, *IGNORE_FILES, AGENTS, *EDITORS, *entries)
     return ProjectFiles(texts, problems, tuple(workspace.root / name for name in watched))
 
 

@@ -7,6 +7,7 @@ Guarantees that what cannot be told counts as no ``allow`` and as a possible ``d
 __all__ = (  # the public modules
     "file_regex",
     "globs",
+    "ignore_rules",
     "matching",
     "permissions",
     "protected_paths",

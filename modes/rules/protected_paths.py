@@ -13,7 +13,7 @@ NEVER = frozenset({".git"})
 """Names below which no tool writes."""
 ASK = frozenset(
     {
-        *(".kilocodemodes", ".roomodes", ".kilocode", ".roo"),
+        *(".kilocodemodes", ".roomodes", ".kilocode", ".roo", ".kilocodeignore", ".rooignore"),
         *("agents.md", "claude.md", "gemini.md", ".gemini", ".codex", ".ssh"),
         *(".claude", ".cursor", ".cursorrules", ".clinerules", ".windsurf", ".zed", ".mcp.json"),
         *(".travis.yml", "jenkinsfile", "azure-pipelines.yml", ".buildkite", ".ci", ".drone.yml"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.harness.modes import load_test_catalog
-from tools.toolbox import build_toolbox
+from tools.toolbox import Toolbox, build_toolbox
 from tools.workspace.workspace import Workspace
 
 LIMIT = 100_000
@@ -17,8 +17,10 @@ Run = Callable[..., Coroutine[Any, Any, str]]
 @pytest.fixture
 def run(workspace: Path) -> Run:
     """Run a tool by name, as ``act`` does; no result is longer than the model gets."""
-    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
+    return make_run(build_toolbox(Workspace(workspace), load_test_catalog()))
 
+
+def make_run(toolbox: Toolbox) -> Run:
     async def run(name: str, **args: Any) -> str:
         tool = toolbox[name]
         checked = toolbox.check(tool, args)

@@ -81,7 +81,7 @@ class Bubblewrap:
             )
             mounts = mount_workspace(machine, protection, keep, is_writable=calling.edits_freely)
             if git.shows_changes(line):
-                mounts |= _mount_for_git(protection.root, mounts, keep)
+                mounts |= _mount_for_git(protection, mounts, keep)
             # In a file: they may be more than a command line takes.
             given = b"".join(os.fsencode(f"{option}\0") for option in list_options(mounts))
             arguments += ["--args", keep(_write_file(given)), "--chdir", str(folder)]
@@ -144,14 +144,14 @@ def _read_output(command: list[str]) -> str:
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
-def _mount_for_git(workspace: Path, mounts: Mounts, keep: Callable[[int], str]) -> Mounts:
+def _mount_for_git(protection: Protection, mounts: Mounts, keep: Callable[[int], str]) -> Mounts:
     """Its attributes; and empty files for hidden ones, as git gives up on an unreadable file."""
     contents = {
         path: b""
         for path, option in mounts.items()
-        if option[1] == "/dev/null" and path.is_relative_to(workspace)
+        if option[1] == "/dev/null" and path.is_relative_to(protection.root)
     }
-    contents[git.ATTRIBUTES] = git.build_attributes()
+    contents[git.ATTRIBUTES] = git.build_attributes(protection.patterns)
     return {
         path: ["--ro-bind-data", keep(_write_file(content)), str(path)]
         for path, content in contents.items()

@@ -1,6 +1,8 @@
 """What git is told in the sandbox, so that it shows no secret and looks at no other folder."""
 
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from modes.rules.protected_paths import NO_SECRETS, SECRETS
@@ -9,6 +11,8 @@ from tools.processes import environment
 
 ATTRIBUTES = Path(os.path.realpath("/run"), "modeshift.gitattributes")
 """Where ``build_attributes`` are mounted for a line that ``shows_changes``."""
+# In a file of attributes it may mean something else.
+_UNSURE = re.compile(r'[^ -~]|["\\]')
 
 
 def shows_changes(line: str) -> bool:
@@ -37,15 +41,19 @@ def build_environment(line: str, workspace: Path, *, is_read_only: bool) -> dict
     return given
 
 
-def build_attributes() -> bytes:
+def build_attributes(ignored: Iterable[str] = ()) -> bytes:
     """For files that look like secrets, old ones too: git says that they differ, and not how.
 
-    A repository's own ``.gitattributes`` win over them.
+    So too for what ignore files name, in any folder. A repository's own ``.gitattributes`` win
+    over them.
     """
     secrets = list(map(_match_any_case, SECRETS))
     lines = [f"{name} -diff" for name in secrets]
     lines += [f"{_match_any_case(name)} !diff" for name in sorted(NO_SECRETS)]
     lines += [f"**/{name}/** -diff" for name in secrets]
+    # Attributes are for files: a folder's name stands for nothing in it.
+    named = [f"**/{_match_any_case(_UNSURE.sub('*', pattern))}" for pattern in ignored]
+    lines += [f'"{name}{below}" -diff' for name in named for below in ("", "/**")]
     return "\n".join([*lines, ""]).encode()
 
 

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from errno import ELOOP
 from pathlib import Path
@@ -60,12 +60,14 @@ def mount_workspace(
     mounts = machine | _mount_root(protection, is_writable=is_writable)
     if is_writable:
         mounts |= _keep_folders_above(protection)
-    hidden = _hide((root / path for path in protection.hidden), mounts)
+    # Not an empty one: for git what was in it would be deleted, and committed as such.
+    closed = ("--perms", "0000", "--tmpfs")
+    hidden = _hide((root / path for path in protection.hidden), mounts, closed)
     # A link that is called like a secret may lead to any folder: /usr, say.
     mounts |= {
         path: option
         for path, option in hidden.items()
-        if option[0] != "--tmpfs" or path.is_relative_to(root)
+        if "--tmpfs" not in option or path.is_relative_to(root)
     }
     for path, option in _protect(protection) if is_writable else ():
         if root / path not in mounts:
@@ -80,7 +82,7 @@ def list_options(mounts: Mounts) -> Iterator[str]:
         yield from mounts[path]
     # At last, for mounts have been made in them. In /proc/sys root could change the machine.
     for path, option in mounts.items():
-        if option[0] in ("--tmpfs", "--dev", "--proc"):
+        if option[0] in ("--tmpfs", "--dev", "--proc") or "0000" in option:
             yield from ("--remount-ro", str(path))
 
 
@@ -141,7 +143,7 @@ def _open_unlinked(root: Path, path: str) -> int:
     return descriptor
 
 
-def _hide(paths: Iterable[Path], mounts: Mounts) -> Mounts:
+def _hide(paths: Iterable[Path], mounts: Mounts, folder: Sequence[str] = ("--tmpfs",)) -> Mounts:
     """Mounts over what the paths lead to; never over, or around, the mounts that there are."""
     taken = {path for mount in mounts for path in (mount, *mount.parents)}
     hidden: Mounts = {}
@@ -152,5 +154,5 @@ def _hide(paths: Iterable[Path], mounts: Mounts) -> Mounts:
         except (OSError, RuntimeError):  # not there, out of reach, links in a circle
             continue
         if path not in taken:
-            hidden[path] = [*(["--tmpfs"] if is_folder else ["--ro-bind", "/dev/null"]), str(path)]
+            hidden[path] = [*(folder if is_folder else ("--ro-bind", "/dev/null")), str(path)]
     return hidden

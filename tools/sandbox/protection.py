@@ -28,6 +28,8 @@ class Protection(NamedTuple):
     read_only_folders: set[str]
     plain: set[str]
     """The names in the workspace itself that neither are nor hold anything to protect."""
+    patterns: tuple[str, ...]
+    """As those of ``Scan``."""
 
 
 def choose_protection(found: Scan) -> Protection:
@@ -49,6 +51,7 @@ def choose_protection(found: Scan) -> Protection:
         hidden_folders,
         read_only_folders,
         found.top - {path.partition("/")[0] for path in protected},
+        found.patterns,
     )
 
 

@@ -62,8 +62,8 @@ class BubblewrapSandbox:
         """Run the command; return its output, how it ended, and the sandbox's notices."""
 
         def prepare() -> _Prepared:
-            found = self._scan(workspace.root)
             folder = workspace.resolve_folder(command.cwd)
+            found = self._scan(workspace)
             if calling.edits_freely:
                 found.linked = find_few_linked_outside(found)
             protection = choose_protection(found)
@@ -80,18 +80,21 @@ class BubblewrapSandbox:
                 *_name_closed_folders(protection, calling),
             ]
             if calling.edits_freely:
-                notices += await asyncio.to_thread(self._name_made, found)
+                notices += await asyncio.to_thread(self._name_made, workspace, found)
             else:
                 notices.append("this command could not change the workspace")
         return "\n".join([output, *(f"[{notice}]" for notice in notices)])
 
-    def _scan(self, root: Path) -> Scan:
-        return scan(root, finds_secrets=not self.options.shows_secrets)
+    def _scan(self, workspace: Workspace) -> Scan:
+        ignores = workspace.ignores if workspace.ignored else None
+        found = scan(workspace.root, finds_secrets=not self.options.shows_secrets, ignores=ignores)
+        found.patterns = workspace.ignored.patterns
+        return found
 
-    def _name_made(self, before: Scan) -> list[str]:
+    def _name_made(self, workspace: Workspace, before: Scan) -> list[str]:
         """What the command made that steers people and tools."""
         try:
-            made = self._scan(before.root).deciding - before.deciding
+            made = self._scan(workspace).deciding - before.deciding
         except (ToolFailedError, OSError) as error:
             return [f"the command has run, and {error}"]
         what = "such files steer people and tools; the user should look at them"

@@ -1,6 +1,7 @@
 """Looking for what a command must not read, or must not change, in the workspace."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,10 @@ MAX_DEPTH = 50  # each folder above what is protected takes a mount
 MAX_PATH, MAX_SCANNED_PATH = 2000, 3000  # bytes; the kernel takes 4095
 DEPENDENCIES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", ".nox"})
 """Folders of what others have written, certificates among it: nothing in them is protected."""
+SHOWN = DEPENDENCIES | {".git"}
+"""Folders without which hardly a command works: an ignore file does not hide them."""
+
+Ignores = Callable[[str], bool]
 
 
 @dataclass
@@ -24,7 +29,7 @@ class Scan:
 
     root: Path
     secrets: set[str] = field(default_factory=set)
-    """What looks like a secret."""
+    """What looks like a secret, and what an ignore file names."""
     steering: set[str] = field(default_factory=set)
     """What steers people or tools."""
     repositories: set[str] = field(default_factory=set)
@@ -35,6 +40,8 @@ class Scan:
     """Files with another name outside of the workspace; ``scan`` does not look for them."""
     sizes: dict[str, int] = field(default_factory=dict)
     """How many entries each folder has; one that is too deep, with those below it."""
+    patterns: tuple[str, ...] = ()
+    """What ignore files name, there or not; ``scan`` does not look for it."""
     top: set[str] = field(default_factory=set)
     """The names in the workspace itself, without links."""
 
@@ -44,22 +51,35 @@ class Scan:
         return self.steering | self.repositories | self.links
 
 
-def scan(root: Path, *, finds_secrets: bool = True) -> Scan:
-    """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks."""
+def scan(
+    root: Path,
+    *,
+    finds_secrets: bool = True,
+    ignores: Ignores | None = None,
+) -> Scan:
+    """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks.
+
+    ``ignores`` tells whether an ignore file names a path, which ends in a slash for a folder.
+    """
     found = Scan(root)
-    waiting = [("", "")]
+    waiting = [("", "", False)]
     scanned = 0
     while waiting:
-        folder, deep = waiting.pop()
+        folder, deep, steers = waiting.pop()
         if len(os.fsencode(f"{root}/{folder}")) > MAX_SCANNED_PATH:
             found.steering.add(deep)  # nobody knows what is in it
-            found.secrets |= {deep} if finds_secrets else set()
+            found.secrets |= {deep} if finds_secrets or ignores else set()
             continue
         entries = _list(root, folder)
         for entry in entries:
-            if _note(found, folder, entry, deep, finds_secrets=finds_secrets):
+            hides = _is_hidden(folder, entry, ignores, finds_secrets=finds_secrets)
+            if hides:
+                found.secrets.add(deep or f"{folder}{entry.name}")
+            is_plain = not steers and _note(found, folder, entry, deep)
+            # What steers is protected as a whole, but only what is named in it is hidden.
+            if not hides and (is_plain or (ignores and _may_hold_ignored(entry))):
                 below = f"{folder}{entry.name}/"
-                waiting.append((below, deep or _find_too_deep(below)))
+                waiting.append((below, deep or _find_too_deep(below), not is_plain))
         if not folder:
             found.top = {entry.name for entry in entries if not entry.is_symlink()}
         name = deep or folder[:-1]
@@ -79,14 +99,24 @@ def _find_too_deep(folder: str) -> str:
     return folder[:-1] if is_deep else ""
 
 
-def _note(
-    found: Scan, folder: str, entry: os.DirEntry[str], deep: str, *, finds_secrets: bool
+def _is_hidden(
+    folder: str, entry: os.DirEntry[str], ignores: Ignores | None, *, finds_secrets: bool
 ) -> bool:
+    if finds_secrets and is_secret(entry.name):
+        return True
+    if ignores is None or entry.name in SHOWN or entry.is_symlink():
+        return False
+    return ignores(f"{folder}{entry.name}{'/' if entry.is_dir() else ''}")
+
+
+def _may_hold_ignored(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False) and entry.name not in SHOWN
+
+
+def _note(found: Scan, folder: str, entry: os.DirEntry[str], deep: str) -> bool:
     """Add the entry to the sets it belongs to; return whether it is a folder to look into."""
     name, path = entry.name, deep or f"{folder}{entry.name}"
     is_folder = entry.is_dir(follow_symlinks=False)
-    if is_hidden := finds_secrets and is_secret(name):
-        found.secrets.add(path)
     if name == ".git" and is_folder and not deep:
         found.repositories.add(path)
         leading = (f"{path}/{name}" for name in ("commondir", "config", "config.worktree"))
@@ -97,7 +127,7 @@ def _note(
         else:
             found.steering.add(path)
     else:
-        return is_folder and not is_hidden and name not in DEPENDENCIES
+        return is_folder and name not in DEPENDENCIES
     return False
 
 

@@ -106,7 +106,7 @@ def search_folder(
     folder: int,
     query: Query,
     opened: Opened,
-    is_secret: Callable[[str], bool] = lambda _: False,
+    leaves_out: Callable[[str], bool] = lambda _: False,
 ) -> Found:
     """Search an open folder as ``search_file`` does, until there are ``max_count`` matches.
 
@@ -115,7 +115,7 @@ def search_folder(
     """
 
     def is_left_out(name: str) -> bool:
-        return not query.glob.matches(name) or is_secret(name)
+        return not query.glob.matches(name) or leaves_out(name)
 
     if ripgrep.can_confine():
         options = [*_READ, *query.regex_options, *query.type_options, "--files-with-matches"]

@@ -6,12 +6,12 @@ been judged is what is opened, whatever happens to the folders in between.
 """
 
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
+from itertools import filterfalse
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -19,12 +19,11 @@ from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from tools.workspace import atomic_file
 from tools.workspace.client_files import editor_reads, read_in_editor, write_in_editor
 from tools.workspace.encoding import TextFormat
+from tools.workspace.ignored import IGNORE_FILES, IgnoreFiles
 from tools.workspace.openat import find_real_path, opened_folder
+from tools.workspace.paths import check_path, list_names, split_path
 
 MAX_FILE_BYTES = 10_000_000
-MAX_SCANNED = 200_000
-MAX_PATH = 4096
-_CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 class Written(NamedTuple):
@@ -38,10 +37,13 @@ class Written(NamedTuple):
 class Workspace:
     """A folder, by its real path."""
 
-    def __init__(self, root: Path, locked: Iterable[Path] = ()) -> None:
-        """None of the ``locked`` files is opened: this process holds locks on them.
+    def __init__(
+        self, root: Path, locked: Iterable[Path] = (), *, heeds_ignore_files: bool = False
+    ) -> None:
+        """What ignore files name can be out of reach. None of the ``locked`` files is opened.
 
-        POSIX releases them as soon as any descriptor of such a file is closed.
+        This process holds locks on them, and POSIX releases those as soon as any descriptor of such
+        a file is closed.
         """
         self._locked = tuple(locked)
         if not root.is_dir():
@@ -52,6 +54,8 @@ class Workspace:
         if self.root.parent == self.root:
             problem = "is the whole machine; name a folder in it"
             raise ConfigurationError(f"WORKSPACE {str(root)!r} {problem}")
+        names = IGNORE_FILES if heeds_ignore_files else ()
+        self.ignored = IgnoreFiles(self.root, names, self._opened_unheeded)
 
     def resolve(self, path: str) -> str:
         """``path`` relative to the workspace, with ``..`` and links resolved.
@@ -59,7 +63,7 @@ class Workspace:
         Raises ``InvalidCallError`` for a path that leads outside, and for one with
         a control character. ``~`` and ``$VAR`` are names like any other.
         """
-        _check(path, path)
+        check_path(path, path)
         try:
             real = Path(os.path.realpath(self.root / path))
             is_loop = real.is_symlink()  # what realpath leaves of one
@@ -71,19 +75,22 @@ class Workspace:
             )
         if is_loop:
             raise InvalidCallError(f"path {path!r} is a link that leads nowhere")
-        return _check(path, real.relative_to(self.root).as_posix())
+        self.ignored.refresh()
+        return self.ignored.check(
+            check_path(path, real.relative_to(self.root).as_posix()), InvalidCallError
+        )
 
     def resolve_at_once(self, path: str) -> str | None:
         """As ``resolve``, if the kernel can tell without a closer look; else None.
 
         Quick enough for an event loop, which ``resolve`` is not.
         """
-        _check(path, path)
+        check_path(path, path)
         found = find_real_path(self.root, path or ".")
         root = f"{self.root}/"
         if found is None or not f"{found}/".startswith(root):
             return None  # it is not there, say, or a link leads on by an absolute path
-        return _check(path, found[len(root) :] or ".")
+        return self.ignored.check(check_path(path, found[len(root) :] or "."), InvalidCallError)
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """The whole text of a regular file; raises ``ToolFailedError``."""
@@ -102,6 +109,7 @@ class Workspace:
 
         It is opened on disk first, so that it is in the workspace. Raises ``ToolFailedError``.
         """
+        self.ignored.refresh()
         with self.opened_on_disk(path) as file:
             data = file.read(MAX_FILE_BYTES + 1) if editor_reads() else b""
             file.seek(0)
@@ -112,7 +120,7 @@ class Workspace:
     @contextmanager
     def opened_on_disk(self, path: str) -> Iterator[BinaryIO]:
         """As ``open_file``, whatever an editor has open."""
-        *folders, name = _split(path) or ["."]
+        *folders, name = self._split(path, is_folder=False) or ["."]
         with _failing(path, "read"), opened_folder(self.root, folders) as folder:
             self._refuse_locked(path, name, folder)
             with atomic_file.open_file(name, folder) as file:
@@ -123,7 +131,8 @@ class Workspace:
 
         Makes missing folders. A file whose text is not ``instead_of`` by now is left as it is.
         """
-        *folders, name = _split(path) or ["."]
+        self.ignored.refresh()
+        *folders, name = self._split(path, is_folder=False) or ["."]
         with _failing(path, "written"), opened_folder(self.root, folders, make=True) as folder:
             self._refuse_locked(path, name, folder)
             old = atomic_file.find_details(name, folder)
@@ -165,7 +174,8 @@ class Workspace:
         that cannot be read, but not for one below it.
         """
         deadline = time.monotonic() + seconds
-        names = _split(path)
+        self.ignored.refresh()
+        names = self._split(path, is_folder=True)
         waiting = self._list(names, is_left_out)
         while waiting:
             if time.monotonic() > deadline:
@@ -179,7 +189,10 @@ class Workspace:
     def shows_nothing(self, path: str) -> bool:
         """Whether a folder is empty or cannot be read."""
         try:
-            with opened_folder(self.root, _split(path)) as folder, os.scandir(folder) as entries:
+            with (
+                opened_folder(self.root, split_path(path)) as folder,
+                os.scandir(folder) as entries,
+            ):
                 return next(entries, None) is None
         except OSError:
             return True
@@ -190,7 +203,8 @@ class Workspace:
 
         Raises ``ToolFailedError`` for anything else: a FIFO, say, would never end.
         """
-        names = _split(path)
+        self.ignored.refresh()
+        names = self._split(path)
         with ExitStack() as stack:
             try:
                 found = stack.enter_context(opened_folder(self.root, names)), True
@@ -205,6 +219,19 @@ class Workspace:
             raise ToolFailedError(f"{path!r} is not a folder in the workspace")
         return target
 
+    def ignores(self, name: str) -> bool:
+        """Whether an ignore file names what is in the workspace; a folder ends in a slash."""
+        return self.ignored.name(name.removesuffix("/"), is_folder=name.endswith("/"))
+
+    @contextmanager
+    def _opened_unheeded(self, path: str) -> Iterator[BinaryIO]:
+        plain = Workspace(self.root, self._locked)
+        with plain.opened_on_disk(plain.resolve(path)) as file:
+            yield file
+
+    def _split(self, path: str, *, is_folder: bool | None = None) -> list[str]:
+        return split_path(self.ignored.check(path, ToolFailedError, is_folder=is_folder))
+
     def _refuse_locked(self, path: str, name: str, folder: int) -> None:
         """By whatever name: a hard link is the same file."""
         for locked in self._locked:
@@ -218,25 +245,10 @@ class Workspace:
         prefix = "".join(f"{name}/" for name in names)
         path = prefix[:-1] or "."
         with _failing(path, "listed"), opened_folder(self.root, names) as folder:
-            found = [(f"{prefix}{name}", is_plain) for name, is_plain in _scan(folder)]
+            found = [(f"{prefix}{name}", is_plain) for name, is_plain in list_names(folder)]
         left = (name for name, is_plain in found if not (is_plain and is_left_out(name)))
-        return sorted(left, reverse=True)
-
-
-def _check(path: str, found: str) -> str:
-    """Return ``found``, what ``path`` leads to; refuse one that could not be shown as it is."""
-    if len(found) > MAX_PATH or _CONTROL.search(found) is not None:
-        problem = f"is longer than {MAX_PATH} characters, or holds a control character"
-        raise InvalidCallError(f"path {path[:300]!r} {problem}; give a plain path")
-    return found
-
-
-def _split(path: str) -> list[str]:
-    """The names on the way to a resolved path; none for the workspace itself."""
-    names = [] if path == "." else path.split("/")
-    if {"", ".", ".."} & set(names):
-        raise ToolFailedError(f"{path!r} is not a plain path in the workspace")
-    return names
+        shown = filterfalse(self.ignores, left) if self.ignored else left
+        return sorted(shown, reverse=True)
 
 
 @contextmanager
@@ -246,15 +258,3 @@ def _failing(path: str, done: str) -> Iterator[None]:
     except (UnicodeEncodeError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ToolFailedError(f"{path!r} cannot be {done}: {why}") from error
-
-
-def _scan(folder: int) -> Iterator[tuple[str, bool]]:
-    """Names, with a slash for folders, and whether each is a regular file or a folder."""
-    with os.scandir(folder) as entries:
-        for count, entry in enumerate(entries):
-            if count == MAX_SCANNED:
-                raise ToolFailedError(f"the folder has more than {MAX_SCANNED} entries; search it")
-            if not entry.is_dir(follow_symlinks=False):
-                yield entry.name, entry.is_file(follow_symlinks=False)
-            elif entry.name != ".git":
-                yield f"{entry.name}/", True

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from jinja2 import Environment, StrictUndefined
+from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
+from graph.agent import build_agent
 from graph.configuration.loading import AgentLoader
 from graph.configuration.project_files import MAX_RULES_CHARACTERS
 from graph.configuration.trust import TrustFile
@@ -19,6 +21,7 @@ from modes.catalog import Catalog
 from modes.errors import ConfigurationError, ModeFileError
 from modes.mode import Level
 from modes.policy import Approvals, verdict
+from tests.harness.conversation import Conversation
 from tests.harness.modes import MODES, load_test_catalog
 from tests.harness.place import UserFolders, modes_file
 
@@ -489,3 +492,30 @@ def test_a_prompt_that_uses_what_there_is_not(
     monkeypatch.setattr(Environment, "get_template", lambda *_: template)
     with pytest.raises(ConfigurationError, match=r"_base.md: 'name' is undefined; .* modes, rules"):
         place.loader().deps()
+
+
+async def test_ignore_files_hold_in_any_workspace(place: UserFolders) -> None:
+    """Not trusted, and a mode and a rule that allow the call: nobody is even asked."""
+    place.permissions.write_text("read_file: allow\nwrite_file: allow")
+    place.rule("shut/in.txt", "needle")
+    place.rule(".rooignore", "shut/")
+    loader = place.loader(approvals="auto")
+    talk = Conversation(build_agent(loader.deps(), InMemorySaver()))
+    await talk.say("read shut/in.txt\nwrite shut/in.txt: x\nsearch needle", mode="code")
+    results = [message.text for message in (await talk.results()).values()]
+    assert [text.partition(":")[0] for text in results[:2]] == ["InvalidCallError"] * 2
+    assert "No match" in results[2]
+    assert (place.workspace / "shut/in.txt").read_text() == "needle"
+
+
+def test_a_broken_ignore_file_is_told(place: UserFolders) -> None:
+    place.trust()
+    place.rule("AGENTS.md", "Be kind.")
+    place.rule(".rooignore", "AGENTS.md")
+    loader = place.loader(trust_workspace=True)
+    assert "Be kind." in prompt(loader, "ask"), "what may not be opened still steers"
+    assert loader.deps().notices == ()
+    place.rule(".rooignore", "a" * 301)
+    assert loader.is_outdated()
+    (notice,) = loader.deps().notices
+    assert notice.startswith(".rooignore cannot be used, so nothing in the workspace is opened")
