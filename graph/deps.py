@@ -141,7 +141,7 @@ class AgentDeps:
         """What the model is told in every mode."""
         modes = [self.catalog[slug] for slug in self.catalog]
         return render_system_prompt(
-            {mode.slug: mode.when_to_use or mode.description for mode in modes},
+            {mode.slug: mode.purpose for mode in modes},
             self.prompt_rules(None),
         )
 
@@ -159,7 +159,7 @@ class AgentDeps:
                 edit_limit=" and ".join(files),
                 command_limit=" and ".join(filter(None, map(self._describe_command_limit, rights))),
                 host_limit=self._describe_host_limit(cut),
-                custom_instructions=mode.custom_instructions,
+                custom_instructions=mode.instructions,
                 rules=self.prompt_rules(slug),
                 is_subtask=depth > 0,
             )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from modes.errors import ModeFileError, UnknownModeError
 from modes.files.modes_file import ModesFile
-from modes.mode import Level, Mode, SourcedPermissions
+from modes.mode import Level, Mode, ModePrompt, SourcedPermissions
 
 BUILT_IN = Path(__file__).parent
 
@@ -75,6 +75,11 @@ def with_prompt(mode: Mode, folder: Path) -> Mode:
     except (OSError, UnicodeDecodeError) as error:
         raise ModeFileError(f"{file}: cannot be read: {error}") from error
     return mode.model_copy(update={"how_to_work": text.strip()})
+
+
+def reword(mode: Mode, prompt: ModePrompt) -> Mode:
+    """The mode with other words, as far as there are some; its rights stay."""
+    return mode.model_copy(update={name: text for name, text in prompt if text.strip()})
 
 
 def prompts_of(folder: Path) -> Path:

@@ -17,7 +17,7 @@ _STRICTNESS = ("allow", "ask", "deny")
 def make_strictest(slug: str) -> Mode:
     """What stands for a limit whose mode no longer exists: no tool that needs a group."""
     return Mode.model_construct(
-        slug=slug, name=repr(slug), role_definition="-", description="no longer exists"
+        slug=slug, name=repr(slug), role_definition="-", groups=(), description="no longer exists"
     )
 
 

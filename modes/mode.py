@@ -11,14 +11,16 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from modes.plain_text import is_plain
-from modes.rules.file_regex import check_file_regex, is_found
+from modes.plain_text import is_plain, to_one_line
+from modes.rules.file_regex import check_file_regex, is_found, is_found_in_every_path
 from modes.rules.permissions import Kind, Rules, with_patterns
 
 _SLUG = re.compile(r"[A-Za-z0-9-]+")
+_SENTENCE = re.compile(r".+?(?:[.!?](?=\s|$)|[。！？])", re.DOTALL)  # noqa: RUF001  # Chinese
 _NotBlank = Annotated[str, Field(pattern=r"\S")]
 MAX_GROUPS = 20
 MAX_NAME = 100
+MAX_SENTENCE = 200
 
 
 def _check_plain(name: str) -> str:
@@ -42,7 +44,7 @@ class Grant(_Data):
     """A tool group that a mode has; ``edit`` may be restricted to some files.
 
     In YAML the group's name, or a pair of the name and a mapping with ``fileRegex`` and
-    ``description``.
+    ``description``. A ``fileRegex`` that is found in every path is no restriction, and None here.
     """
 
     group: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -51,12 +53,12 @@ class Grant(_Data):
 
     @field_validator("file_regex")
     @classmethod
-    def _compiles(cls, pattern: str | None) -> str:
+    def _compiles(cls, pattern: str | None) -> str | None:
         # Only called if the file has the key: None is `fileRegex:` with nothing behind it.
         if not pattern:
             raise ValueError("an empty fileRegex restricts nothing; leave it out, or write one")
         check_file_regex(pattern)
-        return pattern
+        return None if is_found_in_every_path(pattern) else pattern
 
     @model_validator(mode="after")
     def _only_edit_is_restricted(self) -> Self:
@@ -72,6 +74,26 @@ class Grant(_Data):
         return is_found(self.file_regex or "", path)
 
 
+class RulesFile(BaseModel):
+    """Rules that an exported mode brings along, with the path they had."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+    relative_path: str = ""
+    content: str = ""
+
+
+class ModePrompt(BaseModel):
+    """Other words for a built-in mode, whose rights stay; what is empty stays as it is."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+    role_definition: str = ""
+    when_to_use: str = ""
+    description: str = ""
+    custom_instructions: str = ""
+
+
 class ModeText(_Data):
     """A mode as a file defines it; snake_case in Python, Kilo's camelCase in YAML."""
 
@@ -81,7 +103,8 @@ class ModeText(_Data):
     when_to_use: str = ""
     description: str = ""
     custom_instructions: str = ""
-    groups: tuple[Grant, ...] = ()
+    rules_files: tuple[RulesFile, ...] = ()
+    groups: tuple[Grant, ...]
     permissions: Mapping[str, Mapping[_Pattern, Kind]] = Field(default_factory=dict)
     model: Annotated[str, Field(pattern=r"^(offline|[^:\s]+:\S+)$")] | None = None
     """``provider:name`` or ``offline``; None for the model in the settings."""
@@ -114,6 +137,25 @@ class ModeText(_Data):
     @classmethod
     def _kind_to_patterns(cls, permissions: Any) -> Any:
         return with_patterns(permissions)
+
+    @property
+    def purpose(self) -> str:
+        """When to use it, for the model that chooses."""
+        if given := self.when_to_use.strip() or self.description.strip():
+            return given
+        sentence = _SENTENCE.match(self.role_definition.strip())
+        role = sentence[0] if sentence else self.role_definition
+        return f"{self.name}. {to_one_line(role, MAX_SENTENCE)}"
+
+    @property
+    def instructions(self) -> str:
+        """The custom instructions, and the rules that came with the mode."""
+        rules = (
+            f"## {to_one_line(file.relative_path, MAX_NAME)}\n\n{file.content.strip()}"
+            for file in self.rules_files
+            if file.content.strip()
+        )
+        return "\n\n".join(filter(None, [self.custom_instructions, *rules]))
 
     def grant(self, group: str) -> Grant | None:
         """The mode's grant of ``group``; None if the mode lacks it."""

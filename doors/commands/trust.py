@@ -6,10 +6,9 @@ from doors.commands.question import Question
 from doors.commands.trust_servers import show_servers, trust_servers
 from graph.configuration.environment import load_settings
 from graph.configuration.mcp_servers import read_project_servers
+from graph.configuration.mode_files import check_modes
 from graph.configuration.project_files import ProjectFiles, read_project
-from graph.configuration.sources import check_modes
 from graph.configuration.trust import TrustFile, find_differences
-from modes.catalog import with_source
 from modes.files.modes_file import parse_modes
 from modes.mode import Level, Mode
 from modes.plain_text import escape_invisible, to_one_line
@@ -60,10 +59,13 @@ def _list_contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
     for name, text in files.texts.items():
         yield f"  {name} ({len(text)} characters)"
         if name in files.modes:
-            modes = with_source(parse_modes(text, name), Level.PROJECT, name)
-            check_modes(modes, tool_specs(workspace))
+            parsed = parse_modes(text, name)
+            modes, refused = check_modes(parsed, Level.PROJECT, name, tool_specs(workspace))
             for mode in modes:
                 yield from _describe_mode(mode)
+            yield from (f"    left out: {to_one_line(problem)}" for problem in refused.values())
+            if parsed.prompts:
+                yield f"    other words for: {to_one_line(', '.join(parsed.prompts))}"
     yield from _list_problems(files)
 
 

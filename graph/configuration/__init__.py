@@ -10,6 +10,7 @@ __all__ = (  # the public modules
     "loading",
     "mcp_file",
     "mcp_servers",
+    "mode_files",
     "prices",
     "project_files",
     "sources",

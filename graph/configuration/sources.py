@@ -5,31 +5,27 @@ project (the workspace, if it is trusted). If a file does not load, its last ver
 stays in effect, if there is one; a notice says so.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from graph.configuration.mode_files import GLOBAL_FILES, ModeFiles, name_source
 from graph.configuration.project_files import MAX_RULES_CHARACTERS, ProjectFiles, read_project
 from graph.configuration.trust import TrustFile, find_differences
 from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
 from graph.settings import Settings
-from modes.catalog import Catalog, layer_modes, prompts_of, with_prompt, with_source
+from modes.catalog import Catalog, layer_modes, prompts_of
 from modes.errors import ConfigurationError, ModeFileError
-from modes.files.modes_file import ModesFile, parse_mode, parse_modes, parse_permissions
-from modes.mode import Level, Mode, SourcedPermissions
+from modes.files.modes_file import parse_permissions
+from modes.mode import SourcedPermissions
 from modes.plain_text import to_one_line
 from modes.rules.matching import EVERY
 from modes.rules.permissions import Kind, Rules, check_permissions
-from modes.toolspec import ToolSpec
 from prompts import FOLDER as PROMPTS
-from tools import GROUPS
 from tools.toolbox import tool_specs
 from tools.workspace.workspace import Workspace
 
-GLOBAL_FILES = ("custom_modes.json", "custom_modes.yaml")
-"""The later one's modes replace the earlier one's."""
 PERMISSIONS = "permissions.yaml"
 
 
@@ -51,7 +47,7 @@ class Sources:
         self._settings = settings
         self._workspace = workspace
         self._specs = tool_specs(workspace)
-        self._modes: dict[str, tuple[Mode, ...]] = {}
+        self._modes = ModeFiles(settings, self._specs)
         self._permissions: Rules | None = None
         self._project = ProjectFiles()
         self._default: str | None = None
@@ -70,7 +66,8 @@ class Sources:
         user_rules = self._read_permissions()
         found = read_project(self._workspace)
         self._project = self._select_trusted(found)
-        modes = list(self._read_modes())
+        modes, notices = self._modes.read(self._project.modes)
+        self._notices += notices
         watch.keep((*self._own_paths(), *found.watched))
         self._watch = watch
         default = self._choose_default([mode.slug for mode in modes])
@@ -134,7 +131,7 @@ class Sources:
         try:
             text = read_user_file(file)
             rules = {} if text is None else parse_permissions(text, str(file))
-            with _name_source(str(file)):
+            with name_source(str(file)):
                 check_permissions(rules, self._specs)
             self._permissions = rules
         except ModeFileError as error:
@@ -173,70 +170,6 @@ class Sources:
             f"({', '.join(changed[:10])}); {now} until you do again; {how}"
         )
         return self._project
-
-    def _read_modes(self) -> Iterator[Mode]:
-        """The modes of all files, lowest precedence first."""
-        folder = self._settings.modes_folder
-        for file in sorted(folder.glob("*.yaml")):
-            name = f"{folder.name}/{file.name}"
-            for mode in self._load_modes(Level.BUILT_IN, name, file, parse_mode):
-                yield with_prompt(mode, folder)
-        for name in GLOBAL_FILES:
-            file = self._settings.config_folder / name
-            yield from self._load_modes(Level.GLOBAL, str(file), file, parse_modes)
-        for name, text in self._project.modes.items():
-            yield from self._load_modes(Level.PROJECT, name, text, parse_modes)
-
-    def _load_modes(
-        self,
-        level: Level,
-        name: str,
-        content: Path | str,
-        parse: Callable[[str, str], ModesFile],
-    ) -> tuple[Mode, ...]:
-        key = f"{level}: {name}"
-        try:
-            text = read_user_file(content) if isinstance(content, Path) else content
-            if text is None:
-                self._modes.pop(key, None)
-                return ()
-            parsed = parse(text, name)
-            modes = with_source(parsed, level, name)
-            check_modes(modes, self._specs)
-        except ModeFileError as error:
-            before = self._modes.get(key, ())
-            state = (
-                "the modes it defined before stay in effect" if before else "the file is ignored"
-            )
-            rules = "" if before else ", and so is what it denies"
-            self._notices.append(f"{error}; {state}{rules}")
-            return before
-        self._notices += parsed.warnings
-        self._modes[key] = modes
-        return modes
-
-
-def check_modes(modes: Iterable[Mode], specs: Iterable[ToolSpec]) -> None:
-    """Raise ``ModeFileError`` for unknown tool groups, and for invalid permissions."""
-    specs = tuple(specs)
-    for mode in modes:
-        for grant in mode.groups:
-            if grant.group not in GROUPS:
-                raise ModeFileError(
-                    f"{mode.file}: mode {mode.slug!r}: groups: unknown group "
-                    f"{to_one_line(grant.group, 100)!r}; the groups are: {', '.join(GROUPS)} "
-                    "(tools/__init__.py lists them)"
-                )
-        with _name_source(f"{mode.file}: mode {mode.slug!r}: permissions"):
-            check_permissions(mode.permissions, specs)
-
-
-@contextmanager
-def _name_source(where: str) -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        raise ModeFileError(f"{where}: {error}") from error
 
 
 def _check_prompt_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:

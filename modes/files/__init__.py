@@ -6,5 +6,6 @@ Guarantees bounds on size and depth, and an error that names file, mode, field a
 
 __all__ = (  # the public modules
     "bounded_yaml",
+    "copied_text",
     "modes_file",
 )

@@ -1,19 +1,24 @@
 """Reading modes files, whose text may be hostile.
 
 ``.kilocodemodes``, ``.roomodes`` and the user's ``custom_modes.yaml`` have a list of modes under
-``customModes``, as YAML or JSON; a file in the clone's ``modes/`` has one. The user's
-``permissions.yaml`` has rules for every mode.
+``customModes``, and other words for built-in modes under ``customModePrompts``, as YAML or JSON; a
+file in the clone's ``modes/`` has one mode. The user's ``permissions.yaml`` has rules for every
+mode.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 
 from modes.errors import ModeFileError
 from modes.files.bounded_yaml import parse_data
-from modes.mode import ModeText
+from modes.files.copied_text import clean_layout, clean_name
+from modes.mode import ModePrompt, ModeText
 from modes.plain_text import to_one_line
 from modes.rules.permissions import Kind, Rules, with_patterns
 
@@ -22,46 +27,64 @@ OLD_GROUPS = {
     "browser": "there are no browser tools",
     "modes": "switch_mode is in every mode",
 }
-OLD_KEYS = {"rulesFiles": "put the rules into .kilocode/rules-{slug}/"}
 IGNORED_KEYS = ("source", "iconName")
+KEYS = {key for name in ModeText.model_fields for key in (name, to_camel(name))}
+MODES, PROMPTS = "customModes", "customModePrompts"
 MAX_MODES = 1000
 MAX_SHOWN = 100
+MAX_WARNINGS = 20
+
+_Dropped = dict[str, list[str]]
+"""What was dropped, in words, with the modes that had it."""
 
 
 @dataclass(frozen=True)
 class ModesFile:
-    """The modes in a file, and what was dropped from it."""
+    """The modes in a file, and what was left out of it."""
 
     modes: tuple[ModeText, ...]
     warnings: tuple[str, ...] = ()
+    """What was dropped."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why a mode was left out, by its slug."""
+    prompts: Mapping[str, ModePrompt] = field(default_factory=dict)
+    """Other words for built-in modes, by slug."""
 
 
 def parse_modes(text: str, name: str) -> ModesFile:
-    """The modes under ``customModes``.
+    """The modes under ``customModes``; one that cannot be used is left out alone.
 
-    Raises ``ModeFileError`` that names the file, the mode, the field and the value.
+    Raises ``ModeFileError`` for a file that is none; like ``refused`` it names the file, the mode,
+    the field and the value.
     """
-    data = parse_data(text, name)
+    data = parse_data(clean_layout(text), name)
     if data is None:
         raise ModeFileError(f"{name}: the file is empty")
-    if not isinstance(data, dict) or list(data) != ["customModes"]:
+    if not isinstance(data, dict) or not data.keys() & {MODES, PROMPTS}:
         found = f"the keys {_shorten(list(data))}" if isinstance(data, dict) else _shorten(data)
-        raise ModeFileError(f"{name}: the only top-level key must be 'customModes' (got {found})")
-    entries = data["customModes"]
+        raise ModeFileError(f"{name}: there is no list of modes under {MODES!r} (got {found})")
+    dropped: _Dropped = {}
+    for key in data.keys() - {MODES, PROMPTS}:
+        _drop_key(key, "the file", dropped)
+    entries = data.get(MODES, [])
     if not isinstance(entries, list) or len(entries) > MAX_MODES:
         raise ModeFileError(
             f"{name}: customModes is a list of at most {MAX_MODES} modes (got {_shorten(entries)})"
         )
-    dropped: dict[str, list[str]] = {}
-    modes: dict[str, ModeText] = {}
-    for number, entry in enumerate(entries):
-        mode = _parse_mode(entry, name, f"customModes.{number}", dropped)
-        if mode.slug in modes:
-            raise ModeFileError(
-                f"{name}: two modes have the slug {mode.slug!r}; rename or remove one of them"
-            )
-        modes[mode.slug] = mode
-    return ModesFile(tuple(modes.values()), _list_warnings(name, dropped))
+    slugs = [_find_slug(entry) or f"{MODES}.{number}" for number, entry in enumerate(entries)]
+    modes: list[ModeText] = []
+    refused: dict[str, str] = {}
+    for slug, count in Counter(slugs).items():
+        if count > 1:
+            refused[slug] = f"{name}: two modes have the slug {slug!r}; rename or remove one"
+    for slug, entry in zip(slugs, entries, strict=True):
+        try:
+            if slug not in refused:
+                modes.append(_parse_mode(entry, name, dropped))
+        except ModeFileError as error:
+            refused[slug] = str(error) if _find_slug(entry) else f"{error} ({slug})"
+    prompts = _parse_prompts(data.get(PROMPTS, {}), dropped)
+    return ModesFile(tuple(modes), _list_warnings(name, dropped), refused, prompts)
 
 
 def parse_mode(text: str, name: str) -> ModesFile:
@@ -69,8 +92,8 @@ def parse_mode(text: str, name: str) -> ModesFile:
     data = parse_data(text, name)
     if data is None:
         raise ModeFileError(f"{name}: the file is empty")
-    dropped: dict[str, list[str]] = {}
-    return ModesFile((_parse_mode(data, name, "", dropped),), _list_warnings(name, dropped))
+    dropped: _Dropped = {}
+    return ModesFile((_parse_mode(data, name, dropped),), _list_warnings(name, dropped))
 
 
 def parse_permissions(text: str, name: str) -> Rules:
@@ -82,42 +105,81 @@ def parse_permissions(text: str, name: str) -> Rules:
 
 
 _RULES: TypeAdapter[dict[str, dict[str, Kind]]] = TypeAdapter(dict[str, dict[str, Kind]])
+_PROMPTS: TypeAdapter[dict[str, ModePrompt]] = TypeAdapter(dict[str, ModePrompt])
 
 
-def _parse_mode(entry: Any, name: str, place: str, dropped: dict[str, list[str]]) -> ModeText:
+def _find_slug(entry: Any) -> str:
     slug = entry.get("slug") if isinstance(entry, dict) else None
-    where = f"{name}: mode {_shorten(slug)}" if slug else f"{name}: {place}".rstrip(": ")
-    if isinstance(entry, dict):
-        for key in OLD_KEYS.keys() & entry.keys():
-            dropped.setdefault(f"the key {key!r} is dropped: {OLD_KEYS[key]}", []).append(str(slug))
-        known = (*IGNORED_KEYS, *OLD_KEYS)
-        entry = {key: value for key, value in entry.items() if key not in known}
-        if isinstance(entry.get("groups"), list):
-            entry["groups"] = list(_drop_old_groups(entry["groups"], str(slug), dropped))
+    return clean_name(slug) if isinstance(slug, str) else ""
+
+
+def _parse_mode(entry: Any, name: str, dropped: _Dropped) -> ModeText:
+    slug = _find_slug(entry)
+    where = f"{name}: mode {_shorten(slug)}" if slug else name
     try:
+        if isinstance(entry, dict):
+            entry = _clean_entry(entry, slug, dropped)
         return ModeText.model_validate(entry)
     except ValidationError as error:
         raise ModeFileError(f"{where}: {_describe_problems(error)}") from error
+    except ValueError as error:
+        raise ModeFileError(f"{where}: {error}") from error
 
 
-def _drop_old_groups(
-    groups: Sequence[Any], slug: str, dropped: dict[str, list[str]]
-) -> Iterator[Any]:
+def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict[str, Any]:
+    """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
+    kept: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key in KEYS:
+            is_name = key in ("slug", "name") and isinstance(value, str)
+            kept[key] = clean_name(value) if is_name else value
+        elif get_close_matches(key.lower(), ["permissions"]):
+            raise ValueError(f"unknown key {_shorten(key)}; did you mean 'permissions'?")
+        elif key not in IGNORED_KEYS:
+            _drop_key(key, slug, dropped)
+    if isinstance(kept.get("groups"), list):
+        kept["groups"] = list(_clean_groups(kept["groups"], slug, dropped))
+    return kept
+
+
+def _clean_groups(groups: Sequence[Any], slug: str, dropped: _Dropped) -> Iterator[Any]:
     for group in groups:
-        name = group[0] if isinstance(group, list) and group else group
+        is_pair = isinstance(group, list) and bool(group)
+        name = group[0] if is_pair else group
+        if isinstance(name, str):
+            name = clean_name(name)
         if isinstance(name, str) and name in OLD_GROUPS:
-            slugs = dropped.setdefault(f"group {name!r} is dropped: {OLD_GROUPS[name]}", [])
-            slugs.append(slug)
+            _drop(f"group {name!r} is dropped: {OLD_GROUPS[name]}", slug, dropped)
         else:
-            yield group
+            yield [name, *group[1:]] if is_pair else name
 
 
-def _list_warnings(name: str, dropped: dict[str, list[str]]) -> tuple[str, ...]:
+def _parse_prompts(found: Any, dropped: _Dropped) -> dict[str, ModePrompt]:
+    """Words carry no rights, so those that do not fit are dropped."""
+    try:
+        return _PROMPTS.validate_python(found or {})
+    except ValidationError as error:
+        _drop(f"the key {PROMPTS!r} is dropped: {_describe_problems(error)}", "the file", dropped)
+        return {}
+
+
+def _drop_key(key: str, slug: str, dropped: _Dropped) -> None:
+    _drop(f"the key {_shorten(key)} is dropped: it means nothing here", slug, dropped)
+
+
+def _drop(what: str, slug: str, dropped: _Dropped) -> None:
+    dropped.setdefault(what, []).append(slug)
+
+
+def _list_warnings(name: str, dropped: _Dropped) -> tuple[str, ...]:
     """One line for each kind of thing that was dropped, not one for each mode."""
-    return tuple(
+    lines = [
         f"{name}: {what} (in {to_one_line(', '.join(dict.fromkeys(slugs)), MAX_SHOWN)})"
         for what, slugs in dropped.items()
-    )
+    ]
+    if (more := len(lines) - MAX_WARNINGS) > 0:
+        lines[MAX_WARNINGS:] = [f"{name}: {more} more keys are dropped"]
+    return tuple(lines)
 
 
 def _describe_problems(error: ValidationError) -> str:
@@ -135,6 +197,8 @@ def _describe_problem(problem: Any) -> str:
         return f"is not {problem['ctx']['expected']}"
     if kind == "string_pattern_mismatch" and problem["loc"][-1] == "model":
         return "is neither 'offline' nor 'provider:name'"
+    if kind.startswith("model_") and problem["loc"][:1] == ("groups",):
+        return "is neither a group's name nor a list of it and one mapping of options"
     return _TEXTS.get(kind) or to_one_line(str(problem["msg"]).removeprefix("Value error, "))
 
 

@@ -17,6 +17,10 @@ SECONDS = 0.1
 # The flag that allows blanks and comments within a count, and patterns that call themselves.
 _REFUSED = regex.compile(r"\(\?[a-zA-Z0-9-]*x|\(\?(?:R|[+-]?\d|&|P>)")
 
+_ANYTHING = regex.compile(r"\^?\(?(?:\.|\[\\s\\S\])[*+]\??\)?\$?|\.|\^")
+# Anchors and look-arounds, and all else that might look to the left.
+_LOOKS_BEHIND = regex.compile(r"(?<!\[)\^|\(\?|\\[a-zA-CE-RT-VX-Z](?<!\\[dsw])")
+
 
 class SlowPatternError(Exception):
     """A pattern that took too long."""
@@ -50,6 +54,16 @@ def is_found(pattern: str, text: str) -> bool:
         return _compile(pattern).search(text, timeout=SECONDS, concurrent=True) is not None
     except (TimeoutError, MemoryError) as error:
         raise SlowPatternError(pattern) from error
+
+
+def is_found_in_every_path(pattern: str) -> bool:
+    """Whether the pattern certainly restricts nothing, as ``.*`` does; it must be valid.
+
+    One that matches the empty text matches at the end of every path, unless it looks to the left.
+    """
+    if _ANYTHING.fullmatch(pattern):
+        return True
+    return _LOOKS_BEHIND.search(pattern) is None and is_found(pattern, "")
 
 
 @lru_cache(maxsize=1000)

@@ -13,6 +13,6 @@ def test_the_default_mode_comes_first() -> None:
     assert next(iter(load_test_catalog("debug"))) == "debug"
     with pytest.raises(UnknownModeError, match="'kode'; the modes are: "):
         load_test_catalog("kode")
-    mode = Mode(slug="a", name="A", role_definition="x")
+    mode = Mode(slug="a", name="A", role_definition="x", groups=())
     with pytest.raises(ModeFileError, match="'a'"):
         Catalog([mode, mode], "a")

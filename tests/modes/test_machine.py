@@ -91,7 +91,7 @@ def test_tools_are_bound_only_while_it_thinks() -> None:
 
 def test_slugs_that_are_names_of_something_else() -> None:
     slugs = ["idle", "phase", "mode", "send", "states", "0", "review", "act", "plan"]
-    catalog = Catalog([Mode(slug=s, name=s, role_definition="x") for s in slugs], "idle")
+    catalog = Catalog([Mode(slug=s, name=s, role_definition="x", groups=()) for s in slugs], "idle")
     machine = Machine(catalog, [], ["plan"])
     for source, target in itertools.permutations(slugs, 2):
         now = Configuration(source, Phase.SWITCHING)

@@ -1,5 +1,9 @@
-"""The verdict: the rows of ``verdicts.yaml``, and what a table of rows cannot say."""
+"""The verdict: the rows of ``verdicts.yaml``, and what a table of rows cannot say.
 
+``published/expected.yaml`` has rows of the same form for files as people publish them.
+"""
+
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +17,7 @@ from graph.deps import AgentDeps
 from graph.settings import Settings
 from modes.effects import EFFECTS
 from modes.errors import FileRestrictionError, InvalidCallError, NotAllowedError
-from modes.mode import SourcedPermissions
+from modes.mode import Level, Mode, SourcedPermissions
 from modes.policy import Approvals, verdict
 from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
@@ -22,13 +26,17 @@ from tests.harness.place import in_sandbox
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
-SETS: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("verdicts.yaml").read_text(encoding="utf-8")
-)
+HERE = Path(__file__).parent
+PUBLISHED = HERE / "published"
+SETS: list[dict[str, Any]] = [
+    one
+    for table in (HERE / "verdicts.yaml", PUBLISHED / "expected.yaml")
+    for one in yaml.safe_load(table.read_text(encoding="utf-8"))
+]
 ROWS = [
     pytest.param(number, row, id=f"{number}-{'-'.join(map(str, row))}")
     for number, one in enumerate(SETS)
-    for row in one["rows"]
+    for row in one.get("rows", ())
 ]
 CATALOG = load_test_catalog()
 MOVE = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
@@ -82,10 +90,13 @@ def deps_of(folder: Path, number: int) -> AgentDeps:
     for file, key in texts.items():
         if key in SETS[number]:
             file.write_text(SETS[number][key])
+    if published := SETS[number].get("file"):
+        shutil.copy(PUBLISHED / published, workspace / Path(published).suffix)
     deps = AgentLoader(
         Settings(workspace=workspace, config_folder=home, trust_workspace=True, model="offline")
     ).deps()
-    assert not [notice for notice in deps.notices if "browser" not in notice]
+    if not published:
+        assert not [notice for notice in deps.notices if "browser" not in notice]
     return in_sandbox(deps) if SETS[number].get("sandbox", True) else deps
 
 
@@ -112,6 +123,30 @@ async def test_row(folder: Path, number: int, row: list[Any]) -> None:
     is_error = found.kind == "deny" and expected not in ("allow", "ask", "deny")
     assert (found.error.__name__ if is_error else found.kind) == expected, found.reason
     assert found.reason
+
+
+@pytest.mark.parametrize("name", [file.name for file in sorted(PUBLISHED.glob("*modes"))])
+def test_what_a_published_file_loads_to(folder: Path, name: str) -> None:
+    (number,) = [number for number, one in enumerate(SETS) if one.get("file") == name]
+    deps = deps_of(folder, number)
+    loaded = [deps.catalog[slug] for slug in deps.catalog]
+    assert {
+        mode.slug: {"shown": f"{mode.name}, {mode.purpose}", "may": describe(deps, mode)}
+        for mode in loaded
+        if mode.level is Level.PROJECT
+    } == SETS[number].get("loads", {})
+    given = SETS[number].get("notices", [])
+    for notice, said in zip(deps.notices, given, strict=True):
+        assert said in notice
+    for slug, words in SETS[number].get("told", {}).items():
+        assert words in deps.mode_words(slug)
+
+
+def describe(deps: AgentDeps, mode: Mode) -> str:
+    groups = [f"{one.group} {one.file_regex or ''}".strip() for one in mode.groups]
+    if mode.grant("command") and deps.edit_restriction(mode.slug):
+        groups.append("no command writes")
+    return ", ".join(groups)
 
 
 @pytest.fixture(scope="module")

@@ -149,10 +149,8 @@ def test_trust_of_nothing(place: UserFolders, run: Run) -> None:
     ("text", "says"),
     [
         ("customModes: 5", "customModes is a list"),
-        (modes_file("a", rest="    permissions: {fly: allow}\n"), "unknown tool 'fly'"),
+        ('"\\e[2J": 5', r"\x1b[2J"),
         (modes_file("a", rest='    permissions: {"\\ud800": allow}\n'), ".kilocodemodes"),
-        (modes_file("a", rest='    permissions: {"\\e[2J": allow}\n'), r"'\x1b[2J'"),
-        (modes_file("a", rest='    "\\e[2J": allow\n'), r"\u001b[2J: unknown key"),
     ],
 )
 def test_what_does_not_load_is_not_trusted(
@@ -165,6 +163,29 @@ def test_what_does_not_load_is_not_trusted(
     assert failed.stdout == ""
     assert "\x1b" not in failed.stderr
     assert not (place.root / "trusted.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("groups", "rest", "says"),
+    [
+        ("read", "permissions: {fly: allow}", "unknown tool 'fly'"),
+        ("read", 'permissions: {"\\e[2J": allow}', r"'\x1b[2J'"),
+        ('[edit, {"\\e[2J": x}]', "", r"\u001b[2J: unknown key"),
+    ],
+)
+def test_a_mode_that_does_not_load_is_named_beside_those_that_do(
+    place: UserFolders, run: Run, groups: str, rest: str, says: str
+) -> None:
+    good = modes_file("good", groups="read, edit")[13:]
+    prompts = "customModePrompts: {ask: {roleDefinition: x}}\n"
+    text = modes_file("bad", groups=groups, rest=f"    {rest}\n") + good + prompts
+    place.project_modes.write_text(text)
+    shown = run("trust").stdout
+    assert "    mode good: read, edit\n" in shown
+    assert "    other words for: ask\n" in shown
+    (problem,) = [line for line in shown.splitlines() if "left out: " in line]
+    assert says in problem
+    assert "\x1b" not in shown
 
 
 def test_trust_says_what_has_changed(place: UserFolders, run: Run) -> None:

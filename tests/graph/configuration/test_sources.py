@@ -58,7 +58,7 @@ def told(deps: AgentDeps, slug: str = "ask") -> str:
 def test_project_over_global_over_built_in(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("code", "mine", "both", role="Global."))
     (place.home / "custom_modes.json").write_text(
-        '{"customModes": [{"slug": "json", "name": "J", "roleDefinition": "j"}]}'
+        '{"customModes": [{"slug": "json", "name": "J", "roleDefinition": "j", "groups": []}]}'
     )
     (place.workspace / ".roomodes").write_text(modes_file("both", "roo", role="Roo."))
     place.project_modes.write_text(modes_file("code", "both", groups="read, browser"))
@@ -86,21 +86,64 @@ def test_a_mode_that_replaces_a_built_in_one_has_none_of_its_words(place: UserFo
 def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) -> None:
     place.project_modes.write_text(modes_file("theirs"))
     loader = place.loader(trust_workspace=True)
-    for broken in ("", ": :", modes_file("a", groups="fly"), "x" * 2_000_000):
+    for broken in ("", ": :", "x" * 2_000_000):
         place.global_modes.write_text(broken)
         (notice,) = loader.deps().notices
         assert notice.startswith(f"{place.global_modes}: ")
         assert "is ignored" in notice
     place.global_modes.write_text(modes_file("mine"))
     assert custom(loader) == ["mine", "theirs"]
-    place.global_modes.write_text(modes_file("mine", "other", groups="fly"))
+    place.global_modes.write_text(": :")
     deps = loader.deps()
     assert "mine" in deps.catalog
     assert "modes it defined before stay in effect" in deps.notices[0]
     place.global_modes.unlink()
     assert custom(loader) == ["theirs"]
-    place.global_modes.write_text(modes_file("other", groups="fly"))
+    place.global_modes.write_text(": :")
     assert custom(loader) == ["theirs"], "what was taken away does not come back"
+
+
+def test_a_bad_mode_leaves_its_neighbours_and_what_it_was(place: UserFolders) -> None:
+    bad = modes_file("mine", "other", groups="fly")
+    place.global_modes.write_text(bad + modes_file("good")[13:])
+    loader = place.loader()
+    deps = loader.deps()
+    assert custom(loader) == ["good"]
+    for slug, notice in zip(("mine", "other"), deps.notices, strict=True):
+        assert notice.startswith(
+            f"{place.global_modes}: mode '{slug}': groups: unknown group 'fly'"
+        )
+        assert notice.endswith("the mode is left out, and so is what it denies")
+    place.global_modes.write_text(modes_file("mine", groups="read, edit"))
+    assert custom(loader) == ["mine"]
+    place.global_modes.write_text(bad)
+    deps = loader.deps()
+    assert custom(loader) == ["mine"]
+    assert deps.catalog["mine"].grant("edit")
+    assert deps.notices[0].endswith("the mode stays in effect as it was")
+    place.global_modes.write_text(modes_file(*(f"m{n}" for n in range(50)), groups="fly"))
+    assert loader.deps().notices[20:] == ("30 more modes of the file do not load",)
+
+
+def test_other_words_for_a_built_in_mode_change_no_right(place: UserFolders) -> None:
+    before = place.loader().deps()
+    mine = "customModePrompts: {ask: {roleDefinition: 'You sing.', groups: [edit]}, x: {}}\n"
+    place.global_modes.write_text(mine + modes_file("code", role="Mine."))
+    theirs = "customModePrompts: {ask: {whenToUse: 'To sing.'}, code: {roleDefinition: 'No.'}}"
+    place.project_modes.write_text(theirs)
+    deps = place.loader().deps()
+    assert "You sing." in told(deps)
+    assert "To sing." not in deps.system_prompt, "the workspace is not trusted"
+    deps = place.loader(trust_workspace=True).deps()
+    assert "- ask: To sing.\n" in deps.system_prompt
+    assert "You sing." in told(deps)
+    assert "Mine." in told(deps, "code"), "a mode of a file is used as it is"
+    ask = deps.catalog["ask"]
+    assert (ask.level, ask.groups) == (Level.BUILT_IN, before.catalog["ask"].groups)
+    assert deps.list_tools("ask") == before.list_tools("ask")
+    assert deps.notices == (
+        f"{place.global_modes}: customModePrompts: there is no built-in mode 'x'",
+    )
 
 
 def test_whatever_happens_to_the_built_in_modes_the_last_version_stays(place: UserFolders) -> None:
@@ -170,7 +213,7 @@ def test_permissions_stop_the_start_and_later_hold_as_they_were(place: UserFolde
         ("edit", "{read_file: {'./a': deny}}", "can match no file"),
         ("edit", "{read_file: {' ': deny}}", "blank"),
         ("Read", "{}", "groups: unknown group 'Read'"),
-        ("read\u200b", "{}", ", mcp (tools/__init__.py lists them)"),
+        ("fly\u200b", "{}", ", mcp (tools/__init__.py lists them)"),
     ],
 )
 def test_groups_and_rules_that_cannot_be(
