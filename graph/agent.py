@@ -13,6 +13,7 @@ from graph.end_subtask import end_subtask_node
 from graph.entry.checks import build_input_check, build_update_check
 from graph.entry.compiled import Agent
 from graph.intake import intake_node
+from graph.look_ahead import look_ahead_node
 from graph.messages.channels import CheckedInput, Last
 from graph.review import review_node
 from graph.routing import build_router
@@ -46,6 +47,7 @@ def build_agent(
         destinations=("act", "switch_mode", "end_subtask", "intake", *modes, END),
     )
     graph.add_node("switch_mode", switch_node(deps))
+    graph.add_node("look_ahead", look_ahead_node(deps))
     graph.add_node("end_subtask", end_subtask_node(deps))
     graph.add_node("compact_history", compact_node(deps))
 
@@ -54,7 +56,8 @@ def build_agent(
     edges = {
         "intake": ["review", "act", "switch_mode", "end_subtask", "compact_history", *modes, END],
         "review": ["act", "switch_mode", *modes],
-        "switch_mode": modes,
+        "switch_mode": ["look_ahead", "review", "act", "end_subtask", "compact_history", *modes],
+        "look_ahead": ["look_ahead", "switch_mode"],
         "end_subtask": ["switch_mode", *modes, END],
         "compact_history": [*modes, END],
     }

@@ -71,7 +71,9 @@ def intake_node(deps: AgentDeps) -> Node:
             "usage": Overwrite(Usage()) if "usage" in dropped else usage,
             **changed,
         }
-        for key in {"mode_changes", "instructions", "parents", "subtasks"}.intersection(dropped):
+        if state.get("ahead") and not state.get("parents"):
+            update["ahead"] = Overwrite([])
+        for key in {"mode_changes", "instructions", "parents", "subtasks", "ahead"}.intersection(dropped):
             kept: Any = state.get(key, [])
             update[key] = Overwrite([*kept, *changed.get(key, [])])
         if messages[: len(before)] != before:

@@ -82,7 +82,6 @@ class Switch(TypedDict):
     digest: str
     """Of the mode, as it was when the person approved."""
     task: NotRequired[NewTask | None]
-    """For a sub-task."""
     then: NotRequired["list[Switch]"]
     """The other sub-tasks of the message, which follow one after the other."""
 
@@ -158,6 +157,13 @@ class Parent(TypedDict):
     """Of the host's newest setting then."""
 
 
+class Ahead(TypedDict):
+    """A step of an approved sub-task before its turn; as an update of the state it will have."""
+
+    id: str
+    update: dict[str, Any]
+
+
 class EndedSubtask(TypedDict):
     """A sub-task of the past, with its whole conversation."""
 
@@ -208,6 +214,7 @@ class State(TypedDict, total=False):
     parents: Annotated[list[Parent], build_growing_list()]
     """The conversations that wait for the sub-task, the one that began it last."""
     subtasks: Annotated[list[EndedSubtask], build_growing_list()]
+    ahead: Annotated[list[Ahead], build_growing_list()]
     end_subtask: bool
     notices: list[str]
     """What a person should know, as of this turn."""

@@ -10,7 +10,7 @@ from graph.deps import AgentDeps
 from graph.messages.repair import VOID, build_not_run_result, get_call_id
 from graph.routing import Node, change_mode, reconcile_mode
 from graph.state import State, Switch, list_switches
-from graph.subtasks.begin import begin_subtask
+from graph.subtasks.begin import begin_subtask, is_as_approved, may_look_ahead
 from modes.errors import InvalidInputError
 from modes.machine import Event
 
@@ -23,13 +23,7 @@ def switch_node(deps: AgentDeps) -> Node:
         if switch is None:
             raise InvalidInputError("phase 'switching' without an approved switch in the state")
         before, changed = reconcile_mode(deps, state)
-        target = switch["mode_slug"]
-        is_same = (
-            target in deps.catalog
-            and deps.catalog[target].digest == switch["digest"]
-            and deps.find_limit_problem(deps.limit_mode(state.get("limit")), target) is None
-        )
-        if changed or not is_same:
+        if changed or not is_as_approved(deps, state, switch):
             # The mode or the limit has changed since a person approved: go on without the switch.
             now = deps.machine.send(deps.machine.send(before, Event.RESET), Event.START)
             update = {
@@ -41,7 +35,9 @@ def switch_node(deps: AgentDeps) -> Node:
             }
             return {**update, "switch": None, "phase": now.phase.value}
 
-        now = deps.machine.send(before, Event.SWITCH_MODE, target)
+        if may_look_ahead(deps, state, switch):
+            return {"phase": deps.machine.send(before, Event.LOOK_AHEAD).phase.value}
+        now = deps.machine.send(before, Event.SWITCH_MODE, switch["mode_slug"])
         if task := switch.get("task"):
             return begin_subtask(state, switch, task, before, now)
         modes = [deps.catalog[slug] for slug in (before.mode, now.mode)]

@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
@@ -17,7 +18,7 @@ from graph.messages.instructions import list_in_place
 from graph.messages.normal_form import normalize
 from graph.models.bound_model import call_model
 from graph.models.usage import count_answer
-from graph.routing import Node, reconcile_mode
+from graph.routing import Node, get_thread, reconcile_mode
 from graph.state import Asked, State, Subtask, get_depth
 from graph.subtasks.begin import list_other_calls
 from modes.errors import ConfigurationError, ProviderError, TooLongError
@@ -28,61 +29,70 @@ log = logging.getLogger("modeshift")
 
 def mode_node(deps: AgentDeps, slug: str) -> Node:
     """The node of the mode ``slug``; what fails in a sub-task ends that and not the run."""
-    ask = _ask_node(deps, slug)
 
     async def think(state: State, config: RunnableConfig) -> dict[str, Any] | Command[Any]:
-        try:
-            return await ask(state, config)
-        except (ProviderError, ConfigurationError) as error:
-            if (subtask := state.get("subtask")) is None:
-                raise
-            log.warning("a sub-task ends: %s", error)
-            now, update = reconcile_mode(deps, state)
-            failed: Subtask = {**subtask, "failure": str(error)}
-            phase = deps.machine.send(now, Event.RETURN).phase.value
-            return update | {"subtask": failed, "phase": phase}
+        update, message = await ask_model(deps, slug, state, config)
+        return update if message is None else await judge_answer(deps, state, update, message)
 
     return think
 
 
-def _ask_node(deps: AgentDeps, slug: str) -> Node:
-    async def ask(state: State, config: RunnableConfig) -> dict[str, Any]:
-        depth = get_depth(state)
-        thread = str(config["configurable"].get("thread_id", ""))
-        limit = state.get("limit")
-        # What was started under the rights of another mode.
-        here = deps.environment_digest(slug, limit)
-        await deps.started_calls.background.end(thread, unless=here)
-        bound = deps.bound_model(slug, limit, depth)
+async def ask_model(
+    deps: AgentDeps, slug: str, state: State, config: RunnableConfig
+) -> tuple[dict[str, Any], AIMessage | None]:
+    """The update, and the answer, which is not in it yet; None if something else is due."""
+    try:
+        return await _ask_model(deps, slug, state, config)
+    except (ProviderError, ConfigurationError) as error:
+        if (subtask := state.get("subtask")) is None:
+            raise
+        log.warning("a sub-task ends: %s", error)
         now, update = reconcile_mode(deps, state)
-        if is_due(deps, slug, state):
-            return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}
-        told = list_in_place(state["messages"], state.get("instructions", []))
-        news = await find_news(deps, slug, state, told)
-        try:
-            message = await call_model(bound, state["messages"], config, [*told, *news])
-        except TooLongError:
-            if not may_compact(state):
-                raise
-            return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}
-        message = normalize(message, list_other_calls(state))
-        update |= {
-            "messages": [message],
-            "usage": count_answer(message, bound.name, bound.window),
-            **({"instructions": news} if news else {}),
-        }
-        if not message.tool_calls:
-            event = Event.RETURN if depth else Event.ANSWER
-            return update | {"phase": deps.machine.send(now, event).phase.value}
+        failed: Subtask = {**subtask, "failure": str(error)}
+        phase = deps.machine.send(now, Event.RETURN).phase.value
+        return update | {"subtask": failed, "phase": phase}, None
 
-        context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
-        judged = await judge_all(deps, context, message.tool_calls)
-        asking = [one for one in judged if one.verdict.kind == "ask"]
-        if not asking:
-            plan = plan_batches(deps, str(message.id), judged, {})
-            return update | {"phase": deps.machine.send(now, Event.ACT).phase.value, "plan": plan}
-        edited = [path for one in asking for path in one.edited_paths]
-        asked = Asked(digest=digest_question(judged), contents=await digest_contents(deps, edited))
-        return update | {"phase": deps.machine.send(now, Event.REVIEW).phase.value, "asked": asked}
 
-    return ask
+async def _ask_model(
+    deps: AgentDeps, slug: str, state: State, config: RunnableConfig
+) -> tuple[dict[str, Any], AIMessage | None]:
+    limit = state.get("limit")
+    # What was started under the rights of another mode.
+    here = deps.environment_digest(slug, limit)
+    await deps.started_calls.background.end(get_thread(config), unless=here)
+    bound = deps.bound_model(slug, limit, get_depth(state))
+    now, update = reconcile_mode(deps, state)
+    if is_due(deps, slug, state):
+        return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}, None
+    told = list_in_place(state["messages"], state.get("instructions", []))
+    news = await find_news(deps, slug, state, told)
+    try:
+        message = await call_model(bound, state["messages"], config, [*told, *news])
+    except TooLongError:
+        if not may_compact(state):
+            raise
+        return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}, None
+    update["usage"] = count_answer(message, bound.name, bound.window)
+    return {**update, "instructions": news} if news else update, message
+
+
+async def judge_answer(
+    deps: AgentDeps, state: State, update: dict[str, Any], message: AIMessage
+) -> dict[str, Any]:
+    """The update with the answer, and with what comes of its calls."""
+    now, _ = reconcile_mode(deps, state)
+    message = normalize(message, list_other_calls(state))
+    update = {**update, "messages": [message]}
+    if not message.tool_calls:
+        event = Event.RETURN if get_depth(state) else Event.ANSWER
+        return update | {"phase": deps.machine.send(now, event).phase.value}
+
+    context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
+    judged = await judge_all(deps, context, message.tool_calls)
+    asking = [one for one in judged if one.verdict.kind == "ask"]
+    if not asking:
+        plan = plan_batches(deps, str(message.id), judged, {})
+        return update | {"phase": deps.machine.send(now, Event.ACT).phase.value, "plan": plan}
+    edited = [path for one in asking for path in one.edited_paths]
+    asked = Asked(digest=digest_question(judged), contents=await digest_contents(deps, edited))
+    return update | {"phase": deps.machine.send(now, Event.REVIEW).phase.value, "asked": asked}

@@ -30,6 +30,7 @@ class Phase(StrEnum):
     SWITCHING = "switching"
     COMPACTING = "compacting"
     RETURNING = "returning"
+    LOOKING_AHEAD = "looking_ahead"
 
 
 class Event(StrEnum):
@@ -55,6 +56,8 @@ class Event(StrEnum):
     """It has been replaced by a summary, or cannot be; the turn goes on."""
     SWITCH = "switch"
     """Only a switch that a person approved is left to do."""
+    LOOK_AHEAD = "look_ahead"
+    """The approved sub-tasks only look, so they do that side by side before each has its turn."""
     SWITCH_MODE = "switch_mode"
     """The approved switch takes effect; needs the target's slug."""
     RETURN = "return"
@@ -89,6 +92,8 @@ PHASE_EDGES = (
     (Phase.ACTING, Event.SWITCH, Phase.SWITCHING),
     (Phase.ACTING, Event.COMPLETE, Phase.IDLE),
     (Phase.SWITCHING, Event.SWITCH_MODE, Phase.THINKING),
+    (Phase.SWITCHING, Event.LOOK_AHEAD, Phase.LOOKING_AHEAD),
+    (Phase.LOOKING_AHEAD, Event.SWITCH, Phase.SWITCHING),
     (Phase.IDLE, Event.COMPACT, Phase.COMPACTING),
     (Phase.THINKING, Event.COMPACT, Phase.COMPACTING),
     (Phase.COMPACTING, Event.COMPACTED, Phase.THINKING),
@@ -106,6 +111,7 @@ _NODES = {
     Phase.SWITCHING: "switch_mode",
     Phase.COMPACTING: "compact_history",
     Phase.RETURNING: "end_subtask",
+    Phase.LOOKING_AHEAD: "look_ahead",
 }
 
 

@@ -1,16 +1,19 @@
 """What is put aside when a sub-task begins."""
 
+from collections.abc import Iterable
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Overwrite
 
+from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
 from graph.models.usage import NO_FILL
 from graph.routing import change_mode
-from graph.state import NewTask, Parent, State, Subtask, Switch, get_depth
-from modes.machine import Configuration
+from graph.state import NewTask, Parent, State, Subtask, Switch, get_depth, list_switches
+from modes.machine import Configuration, Phase
+from modes.mode import Mode
+from modes.toolspec import ToolSpec
 
 
 def begin_subtask(
@@ -32,37 +35,88 @@ def begin_subtask(
         changes=len(state.get("mode_changes", [])) + 1,
         host_revision=state.get("host_revision", 0),
     )
-    approvals = switch["approvals"] or state["approvals"]
-    subtask = Subtask(
-        id=get_call_id(switch["call"]),
-        mode=now.mode,
-        message=task["message"],
-        depth=get_depth(state) + 1,
-        approvals=approvals,
-    )
+    conversation = read_conversation(state, switch, task)
+    messages, instructions = conversation.pop("messages"), conversation.pop("instructions")
+    id = get_call_id(switch["call"])
     return {
         **change_mode(state, before.mode, now.mode, switch["reason"], "human"),
-        "phase": now.phase.value,
+        **conversation,
         "switch": None,
         "parents": [parent],
-        "subtask": subtask,
-        "messages": Overwrite([HumanMessage(task["message"], id=str(uuid4()))]),
-        "instructions": Overwrite([]),
+        "messages": Overwrite(messages),
+        "instructions": Overwrite(instructions),
+        "ahead": Overwrite([one for one in state.get("ahead", []) if one["id"] != id]),
+    }
+
+
+def read_conversation(state: State, switch: Switch, task: NewTask) -> dict[str, Any]:
+    """The sub-task's conversation as it begins, or with what it has done ahead of its turn."""
+    id, approvals = get_call_id(switch["call"]), switch["approvals"] or state["approvals"]
+    found: dict[str, Any] = {
+        "phase": Phase.THINKING.value,
+        "subtask": Subtask(
+            id=id,
+            mode=switch["mode_slug"],
+            message=task["message"],
+            depth=get_depth(state) + 1,
+            approvals=approvals,
+        ),
+        "messages": [HumanMessage(task["message"], id=f"{id} task")],
+        "instructions": [],
         "todos": task["todos"],
         "approvals": approvals,
         "remembered": [],
         "compact_from": 0,
+        "plan": [],
+        "asked": None,
         "usage": NO_FILL,
     }
+    for step in state.get("ahead", []):
+        if step["id"] == id:
+            new = step["update"]
+            found |= new | {
+                key: [*found[key], *new.get(key, [])] for key in ("messages", "instructions")
+            }
+    return found
+
+
+def is_as_approved(deps: AgentDeps, state: State, switch: Switch) -> bool:
+    """Whether the mode is as it was when a person approved it, and within the host's limit."""
+    target = switch["mode_slug"]
+    return (
+        target in deps.catalog
+        and deps.catalog[target].digest == switch["digest"]
+        and deps.find_limit_problem(deps.limit_mode(state.get("limit")), target) is None
+    )
+
+
+def may_look_ahead(deps: AgentDeps, state: State, switch: Switch) -> bool:
+    """Whether all sub-tasks of a message are in modes that can only look, and have not begun."""
+    tasks = list_switches(switch)
+    begun = {one["id"] for one in state.get("ahead", [])}
+    return len(tasks) > 1 and all(
+        is_as_approved(deps, state, one)
+        and get_call_id(one["call"]) not in begun
+        and not _changes_the_world(deps.catalog[one["mode_slug"]], deps.toolbox.specs)
+        for one in tasks
+    )
+
+
+def _changes_the_world(mode: Mode, tools: Iterable[ToolSpec]) -> bool:
+    return any(
+        tool.effect.changes_the_world and (tool.group is None or mode.grant(tool.group) is not None)
+        for tool in tools
+    )
 
 
 def list_other_calls(state: State) -> set[str]:
     """The ids of calls in the thread's other conversations: clients tell calls apart by them."""
-    others = [*state.get("parents", []), *state.get("subtasks", [])]
+    steps = [one["update"] for one in state.get("ahead", [])]
+    others: list[Any] = [*state.get("parents", []), *state.get("subtasks", []), *steps]
     return {
         get_call_id(call)
         for one in others
-        for message in one["messages"]
+        for message in one.get("messages", [])
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }

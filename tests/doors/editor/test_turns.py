@@ -172,6 +172,23 @@ async def test_a_sub_task_names_its_mode_and_its_card_stays_open(
     assert talk.shown == ("ask", "manual")
 
 
+async def test_two_sub_tasks_side_by_side_are_shown_one_after_the_other(
+    editor: Editor, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("a")
+    editor.answer = choosing("manual")
+    talk = await editor.talk(workspace)
+    assert await talk.say("task in ask: read a.txt & task in ask: list") == "end_turn"
+    assert [call.title for call in talk.asked] == ["Sub-task in Ask mode"] * 2
+    assert talk.ends == [
+        ("Sub-task in Ask mode", "completed"),
+        ("Sub-task in Ask mode", "completed"),
+        ("Ask: Read file a.txt", "completed"),
+        ("Ask: List files", "completed"),
+    ]
+    assert talk.shown == ("ask", "manual")
+
+
 async def test_cancel_ends_the_sub_task_and_the_parent_is_told(
     editor: Editor, workspace: Path
 ) -> None:
