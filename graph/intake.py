@@ -73,7 +73,8 @@ def intake_node(deps: AgentDeps) -> Node:
         }
         if state.get("ahead") and not state.get("parents"):
             update["ahead"] = Overwrite([])
-        for key in {"mode_changes", "instructions", "parents", "subtasks", "ahead"}.intersection(dropped):
+        growing = {"mode_changes", "instructions", "parents", "subtasks", "ahead"}
+        for key in growing.intersection(dropped):
             kept: Any = state.get(key, [])
             update[key] = Overwrite([*kept, *changed.get(key, [])])
         if messages[: len(before)] != before:

@@ -413,9 +413,9 @@ async def test_a_crash_while_they_look_and_in_the_turn_of_one(workspace: Path) -
     talk, model = parallel(workspace, "ask", "ask")
     await talk.say("go")
     for node in ("look_ahead", "switch_mode", "end_subtask"):
-        is_first = node == "look_ahead"
-        answer = Command[Any](resume={"decisions": [APPROVE] * 2}) if is_first else None
-        await talk.send_until(node, answer)
+        approved = {"decisions": [APPROVE] * 2}
+        given: Any = Command(resume=approved) if node == "look_ahead" else None
+        await talk.send_until(node, given)
         talk.agent = make_agent(workspace, model, saver=saver_of(talk))
     await talk.send(None)
     ended = (await talk.values())["subtasks"]

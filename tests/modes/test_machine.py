@@ -37,6 +37,8 @@ LEGAL = {
     (Phase.ACTING, Event.RETURN): Phase.RETURNING,
     (Phase.RETURNING, Event.RETURNED): Phase.THINKING,
     (Phase.RETURNING, Event.NEXT): Phase.SWITCHING,
+    (Phase.SWITCHING, Event.LOOK_AHEAD): Phase.LOOKING_AHEAD,
+    (Phase.LOOKING_AHEAD, Event.SWITCH): Phase.SWITCHING,
 }
 TO_MODE = (Event.SWITCH_MODE, Event.RETURNED, Event.NEXT)
 
@@ -105,7 +107,7 @@ def test_slugs_that_are_names_of_something_else() -> None:
         "idle",
         "review",
         "act",
-        *("switch_mode", "compact_history", "end_subtask"),
+        *("switch_mode", "compact_history", "end_subtask", "look_ahead"),
     ]
 
 
