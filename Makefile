@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev acp doctor modes trust usage clean-data diagram test record snapshots renew check bench stats lock format clean
+.PHONY: help dev chat acp doctor modes trust usage clean-data diagram test record snapshots renew check bench stats lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -18,6 +18,9 @@ help: ## list the targets
 dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1 VERBOSE=1
 	@exec $(BIN)/python -m doors.commands dev $(call option,port,PORT) $(if $(filter 1,$(BROWSER)),--browser) \
 	  $(call flag,reload,RELOAD) $(call flag,verbose,VERBOSE)
+
+chat: $(READY) ## talk to the agent in this terminal, on the server if one runs; THREAD=id MODE=slug WORKSPACE=path
+	@exec $(BIN)/python -m doors.commands chat $(call option,thread,THREAD) $(call option,mode,MODE)
 
 acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
 	@$(BIN)/python -m doors.editor.main --print-settings

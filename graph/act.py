@@ -10,6 +10,7 @@ from langgraph.types import Command
 from graph.approvals.contents import digest_contents, list_approved_files, renew_approvals
 from graph.approvals.judging import CallContext, Judged, judge
 from graph.deps import AgentDeps
+from graph.messages.for_people import EDITED
 from graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result, get_call_id
 from graph.messages.untrusted import truncate
 from graph.routing import Node, find_news, next_step
@@ -46,10 +47,7 @@ def act_node(deps: AgentDeps) -> Node:
         finally:
             await _end(deps, task, thread)
         if approved is not None and approved["edited"]:
-            message.content = (
-                f"[The user changed the arguments to {approved['args']!r} before it ran; "
-                f"do not repeat your own call.]\n{message.text}"
-            )
+            message.content = EDITED.format(args=approved["args"]) + message.text
         update["messages"] = [message]
         if message.status != "success":
             return await _move_on(deps, task, update, config)

@@ -104,7 +104,7 @@ class Settings(BaseSettings):
     )
     checkpoints: Path = Field(
         DATA / "checkpoints.sqlite",
-        description="the SQLite file in which the dev server keeps threads",
+        description="the SQLite file in which the dev server and `make chat` keep threads",
     )
     sessions: Path = Field(
         DATA / "sessions.sqlite",
@@ -223,11 +223,17 @@ class Settings(BaseSettings):
 
 
 def list_database_files(file: Path) -> tuple[Path, ...]:
-    """An SQLite file and those beside it: its own, the editors' locks, the mailbox's signal."""
+    """An SQLite file and those beside it: locks, the mailbox's signal, a terminal's history."""
     real = file.resolve()  # SQLite puts its own beside this one
     return (
         file,
         Path(f"{file}.lock"),
         Path(f"{file}.signal"),
+        get_history_file(file),
         *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
     )
+
+
+def get_history_file(file: Path) -> Path:
+    """Where the messages are kept that were typed in a terminal."""
+    return Path(f"{file}.history")

@@ -10,6 +10,10 @@ from doors.commands.question import Question
 from modes.errors import UserError
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
+    "chat": (
+        "talk to the agent in this terminal",
+        {"thread=ID": "go on with this thread", "mode=SLUG": "the mode to go on in"},
+    ),
     "clean-data": ("remove the threads of the dev server and the sessions of editors", {}),
     "dev": (
         "check the settings, start `langgraph dev`, and say where it is when it answers",

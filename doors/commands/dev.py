@@ -52,7 +52,7 @@ def main(
         number = check_port(settings.listen, port or "2024")
         address = f"http://{_format_host(settings.listen)}:{number}"
         lock.truncate(0)
-        lock.write(f"{address}, process {os.getpid()}")
+        lock.write(f"{address}, process {os.getpid()}, workspace {settings.workspace}")
         lock.flush()
         text = banner(settings, deps, address)
         threading.Thread(
@@ -81,6 +81,20 @@ def lock_clone() -> TextIO:
             "would overwrite each other's list of threads"
         ) from None
     return lock
+
+
+def find_server(settings: Settings) -> str | None:
+    """The address of this clone's server, if one runs and works in the same workspace."""
+    try:
+        with LOCK_FILE.open("r") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                address, _, rest = lock.read().partition(", process ")
+                return address if rest.endswith(f", workspace {settings.workspace}") else None
+    except FileNotFoundError:
+        pass
+    return None
 
 
 def check_port(host: str, given: str) -> int:

@@ -22,11 +22,12 @@ from typing import cast
 from acp import Agent, run_agent
 
 from doors.editor.agent import EditorAgent
-from doors.editor.store import Sessions, WholeWrites
+from doors.editor.store import Sessions
 from doors.editor.transport import connect_pipes, take_standard_streams
 from graph.configuration.cache import AgentCache
 from graph.configuration.environment import load_settings
 from graph.configuration.user_files import make_private
+from graph.configuration.whole_writes import WholeWrites
 from graph.models.loading import load_model
 from graph.settings import Settings
 from modes.errors import ConfigurationError, UserError

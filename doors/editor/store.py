@@ -1,23 +1,17 @@
 """The sessions of all editors, in the SQLite file that also holds their threads."""
 
-import asyncio
 import fcntl
 import re
-import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 from uuid import UUID
 
 import aiosqlite
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from typing_extensions import override
 
 from modes.errors import InvalidInputError
 
@@ -48,49 +42,6 @@ _COLUMNS = [field.name for field in fields(Record)]
 _TABLE = f"""CREATE TABLE IF NOT EXISTS sessions (
     {" TEXT, ".join(_COLUMNS)} TEXT, PRIMARY KEY (id))"""
 _PLACEHOLDERS = ", ".join(f":{name}" for name in _COLUMNS)
-
-
-class WholeWrites(AsyncSqliteSaver):
-    """A checkpointer that never leaves a transaction open, whether a turn is cancelled or fails.
-
-    A transaction left open would lock the file for every session.
-    """
-
-    async def _finish(self, writing: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.create_task(self._commit_or_roll_back(writing))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait({task})
-            raise
-
-    async def _commit_or_roll_back(self, writing: Coroutine[Any, Any, T]) -> T:
-        try:
-            return await writing
-        except sqlite3.Error:
-            async with self.lock:
-                await self.conn.rollback()
-            raise
-
-    @override
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await self._finish(super().aput(config, checkpoint, metadata, new_versions))
-
-    @override
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        await self._finish(super().aput_writes(config, writes, task_id, task_path))
 
 
 class Sessions:

@@ -1,6 +1,5 @@
 """``ToolCallView``: a tool call as an editor shows it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,15 +11,15 @@ from langchain_core.messages import ToolCall, ToolMessage
 from doors.editor.content import as_output, as_text
 from doors.editor.diffs import ShownContent, preview_edit, read_text, show_diff
 from doors.editor.files import Folder
+from graph.approvals.titles import build_title
 from graph.deps import AgentDeps
+from graph.messages.for_people import show_result
 from graph.messages.repair import get_call_id
-from graph.messages.untrusted import remove_marks
 from graph.state import Subtask
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.plain_text import to_one_line
 from tools.arguments import BROKEN
-from tools.tool import Tool
 
 MAX_TITLE = 200
 
@@ -66,7 +65,7 @@ class ToolCallView:
         effect = tool.spec.effect
         return cls(
             get_call_id(call),
-            to_one_line(_build_title(deps, tool, args), MAX_TITLE) or call["name"],
+            to_one_line(build_title(deps, tool, args), MAX_TITLE) or call["name"],
             "search" if tool.spec.reads_below else effect.shown_as,
             effect,
             files if effect.reads_files or effect.changes_files else (),
@@ -119,7 +118,7 @@ class ToolCallView:
         return view.start().model_copy(update=ended)
 
     def _show_result(self, message: ToolMessage) -> list[ShownContent]:
-        text = remove_marks(message.text)
+        text = show_result(message)
         if message.status != "error":
             match message.artifact, self.given:
                 case {"replaced": str() | None as old}, {"content": str(new)} if self.files:
@@ -145,25 +144,3 @@ class ToolCallView:
 
 def _get_status(message: ToolMessage) -> schema.ToolCallStatus:
     return "failed" if message.status == "error" else "completed"
-
-
-def _build_title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:
-    spec = tool.spec
-    if spec.effect.title:
-        return spec.effect.title
-    if spec.effect.switches_mode:
-        slug = args.get("mode_slug")
-        name = deps.catalog[slug].name if slug in deps.catalog else slug
-        return (
-            f"Sub-task in {name} mode" if spec.effect.starts_subtask else f"Switch to {name} mode"
-        )
-    if spec.effect.takes_answer:
-        return str(args.get("question"))
-    if spec.command is not None:
-        return " ⏎ ".join(str(args.get(spec.command)).splitlines())
-    if spec.effect.changes_files:
-        values = [args.get(name) for name in spec.paths]
-    else:
-        values = list(args.values())
-    words = [value for value in values if isinstance(value, str) and value != "."]
-    return " ".join([spec.name.replace("_", " ").capitalize(), *words])

@@ -2,7 +2,7 @@
 
 Guarantees that a decision answers one question, and that an approval runs these arguments in this
 thread, mode and workspace once. Imports ``graph.deps`` and ``graph.messages``; the nodes and the
-editor's door import it.
+doors of editors and terminals import it.
 """
 
 __all__ = (  # the public modules
@@ -16,4 +16,5 @@ __all__ = (  # the public modules
     "question",
     "requests",
     "suggestions",
+    "titles",
 )

@@ -16,4 +16,5 @@ __all__ = (  # the public modules
     "sources",
     "trust",
     "user_files",
+    "whole_writes",
 )

@@ -10,12 +10,14 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Mapping
+from fcntl import ioctl
 from functools import cache
 from multiprocessing import get_context, reduction
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryFile
+from termios import TIOCSCTTY
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[2]
@@ -30,8 +32,10 @@ LIBRARIES = (
     "langchain_anthropic", "langchain_openai", "langgraph.checkpoint.sqlite.aio",
     # What langgraph_api imports; it itself reads the environment when it is imported.
     "langgraph_cli.cli", "cloudpickle", "croniter", "grpc_health.v1.health_pb2_grpc",
-    "langgraph_grpc_common.conversion.config", "opentelemetry.exporter.prometheus",
-    "opentelemetry.sdk.metrics", "opentelemetry.sdk.trace", "rich.console", "sse_starlette",
+    "langgraph.pregel.remote", "langgraph_grpc_common.conversion.config",
+    "opentelemetry.exporter.prometheus",
+    "opentelemetry.sdk.metrics", "opentelemetry.sdk.trace", "prompt_toolkit", "rich.console",
+    "sse_starlette",
     "starlette.applications", "structlog.stdlib", "truststore", "uvicorn.main", "watchfiles",
 )  # fmt: skip
 OURS = {"doors", "graph", "modes", "prompts", "tools", "tests"}
@@ -119,6 +123,8 @@ def _run(
 ) -> None:
     if leads:
         os.setsid()
+        if os.isatty(streams.descriptors[0]):
+            ioctl(streams.descriptors[0], TIOCSCTTY, 0)  # Ctrl-C goes to whoever controls it
     os.chdir(folder)
     for number, descriptor in enumerate(streams.descriptors):
         os.dup2(descriptor, number)

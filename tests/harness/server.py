@@ -122,7 +122,10 @@ class Server:
 
     @property
     def client(self) -> LangGraphClient:
-        return get_client(url=self.url)
+        return self.get_client()
+
+    def get_client(self, token: str = "") -> LangGraphClient:
+        return get_client(url=self.url, headers={"Authorization": f"Bearer {token}"})
 
 
 @contextmanager

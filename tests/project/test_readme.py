@@ -1,4 +1,4 @@
-"""README.md, docs/ and .env.example are true: tables, snippets, names, links, the transcript."""
+"""README.md, docs/ and .env.example are true: tables, snippets, names, links."""
 
 import ast
 import os
@@ -15,7 +15,6 @@ from graph.configuration.mcp_servers import ServerSources
 from graph.models.loading import load_model
 from graph.settings import ROOT, Settings
 from modes.policy import Approvals, verdict
-from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox
 from tests.harness.readme import PARTS, with_parts
@@ -60,26 +59,6 @@ def test_links_lead_somewhere(page: str) -> None:
         assert target.exists(), link
         if anchor:
             assert anchor in anchors(str(target.relative_to(ROOT))), link
-
-
-async def test_the_transcript(workspace: Path) -> None:
-    talk = Conversation(make_agent(workspace, catalog=load_catalog()))
-    lines = ["you    write notes.txt: hello"]
-
-    def says(text: str) -> None:
-        first, *rest = text.splitlines()
-        lines.append(f"agent  {first}")
-        lines.extend(f"       {line}" for line in rest)
-
-    await talk.say("write notes.txt: hello")
-    while waiting := await talk.waiting():
-        (request,) = waiting
-        args = ", ".join(f"{name}={value!r}" for name, value in request["args"].items())
-        says(f"{request['name']}({args})\n{request['description']}")
-        lines.append("you    approve")
-        await talk.decide(APPROVE)
-    says((await talk.messages())[-1].text)
-    assert part("transcript") == "\n".join(lines) + "\n"
 
 
 def test_the_example_of_a_modes_file_loads_and_holds(place: UserFolders) -> None:

@@ -11,8 +11,9 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from doors.editor.store import Sessions, WholeWrites
+from doors.editor.store import Sessions
 from graph.configuration.loading import AgentLoader
+from graph.configuration.whole_writes import WholeWrites
 from modes.errors import ToolFailedError
 from tests.doors.editor.editor import choosing, editing, environment
 from tests.harness import prefork

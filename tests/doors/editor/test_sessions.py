@@ -10,8 +10,9 @@ import pytest
 from acp import RequestError, schema
 
 from doors.editor.agent import EditorAgent
-from doors.editor.store import Sessions, WholeWrites
+from doors.editor.store import Sessions
 from graph.configuration.cache import AgentCache
+from graph.configuration.whole_writes import WholeWrites
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
 from tests.harness.place import UserFolders, modes_file
 

@@ -1,0 +1,200 @@
+"""``make chat`` in a real terminal: what is shown, what a key decides, what stops."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from graph.settings import ROOT
+from tests.doors.terminal.terminal import CTRL_C, CTRL_D, ENTER, SECONDS, Terminal, chatting
+from tests.harness.server import Server
+
+CALL, SWITCH = "a [p]attern:", "auto-accept:"
+COMMAND = "[e]dit:"  # one that cannot be remembered
+
+
+def read_transcript() -> str:
+    found = re.search("<!-- transcript -->\n```\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert found is not None
+    return found[1]
+
+
+def wait_for_end(clone: Server) -> None:
+    """Of the command that has written its process id; raises if it goes on."""
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(int((clone.workspace / "pid").read_text())).wait(SECONDS)
+
+
+def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
+    with chatting(clone) as terminal:
+        terminal.until("ask>")
+        terminal.say("write notes.txt: hello", SWITCH)
+        terminal.press("a")
+        terminal.until(CALL)
+        terminal.press("a")
+        seen = terminal.until("\n\ncode>", after="ask> ")
+        assert seen + "\n" == read_transcript()
+        assert (tmp_path / "workspace/notes.txt").read_text() == "hello"
+        again = terminal.leave()
+    thread = again.rpartition("THREAD=")[2]
+    with chatting(clone, "--thread", thread, "--mode", "ask") as terminal:
+        shown = terminal.until("ask>")
+        assert "> write notes.txt: hello\nNow" not in shown
+        assert "Created notes.txt (5 characters).\nHere is how it went:" in shown
+
+
+def test_enter_and_a_paste_reject(chat: Terminal, clone: Server) -> None:
+    chat.say("/code", "code>")
+    chat.say("write a.txt: a", CALL)
+    chat.press(f"\x1b[200~a\x1b[201~x{ENTER}")
+    chat.until("why (or nothing)>")
+    seen = chat.say("not now", "\n\ncode>")
+    assert "reject\n  why (or nothing)> not now\n  Rejected: not now\n" in seen
+    assert not (clone.workspace / "a.txt").exists()
+
+
+def test_what_is_typed_before_a_question_does_not_answer_it(chat: Terminal, clone: Server) -> None:
+    chat.say("/code", "code>")
+    chat.press(f"write ahead.txt: a{ENTER}aaaa")
+    chat.until(CALL)
+    assert not (clone.workspace / "ahead.txt").exists()
+    chat.press(CTRL_C)
+    chat.until("code>")
+
+
+def test_an_edit_runs_with_other_arguments(chat: Terminal, clone: Server) -> None:
+    (clone.workspace / "b.txt").write_text("one\ntwo\n")
+    chat.say("/code", "code>")
+    seen = chat.say("replace two with three in b.txt", CALL)
+    assert "  @line 1\n   one\n  -two\n  +three\n" in seen
+    chat.press("e")
+    chat.until("path> b.txt")
+    chat.press(ENTER)
+    chat.until('edits> [{"old": "two", "new": "three"}]')
+    chat.press(f"!{ENTER}")
+    chat.until_sent("That is not JSON")
+    chat.until('edits> [{"old": "two", "new": "three"}]')
+    chat.press("\x7f" * 8 + f'four"}}]{ENTER}')
+    seen = chat.until("\n\ncode>")
+    assert "  Run with your arguments: " in seen
+    assert (clone.workspace / "b.txt").read_text() == "one\nfour\n"
+
+
+def test_always_this_and_always_a_pattern(chat: Terminal, clone: Server) -> None:
+    chat.say("/code", "code>")
+    chat.say("write c.txt: 1", CALL)
+    chat.press("t")
+    chat.until("\n\ncode>")
+    chat.say("write c.txt: 2", "\n\ncode>")
+    assert (clone.workspace / "c.txt").read_text() == "2"
+    chat.say("write d1.txt: 1", CALL)
+    chat.press("p")
+    chat.until("pattern> d1.txt")
+    chat.press("\x7f" * 5 + f"*.txt{ENTER}")
+    chat.until("\n\ncode>")
+    chat.say("write d2.txt: 1", "\n\ncode>")
+    assert (clone.workspace / "d2.txt").read_text() == "1"
+
+
+def test_another_mode_and_auto_accept(chat: Terminal, clone: Server) -> None:
+    chat.say("switch to code", SWITCH)
+    chat.press("m")
+    chat.until("mode>")
+    assert chat.text.endswith("1 architect\n  2 debug\n  mode>")
+    chat.say("7", "mode>")
+    chat.say("2", "\n\ndebug>")
+    chat.say("switch to code", SWITCH)
+    chat.press("u")
+    chat.until("\n\ncode (auto)>")
+    chat.say("write e.txt: e", "\n\ncode (auto)>")
+    chat.say("/approvals some", "\n\ncode (auto)>")
+    assert "'some' are none; give one of: manual, auto" in chat.text
+    chat.say("/approvals manual", "\n\ncode>")
+    chat.say("write e.txt: f", CALL)
+    assert "approvals: manual" in chat.text.splitlines()[-2]
+    chat.press(CTRL_C)
+    chat.until("\n\ncode>")
+    assert (clone.workspace / "e.txt").read_text() == "e"
+
+
+def test_a_question_is_answered_in_words(chat: Terminal) -> None:
+    chat.say("ask: Which colour?", "answer>")
+    assert "Which colour?\n  answer>" in chat.text
+    seen = chat.say("Green", "\n\nask>")
+    assert "- ask: Which colour?: Green" in seen
+
+
+def test_ctrl_c_stops_the_run_and_its_command(chat: Terminal, clone: Server) -> None:
+    chat.say("/code", "code>")
+    chat.say("run echo $$ > pid; echo begun; sleep 60", COMMAND)
+    chat.press("a")
+    chat.until("\nbegun")
+    chat.press(CTRL_C)
+    seen = chat.until("\n\ncode>", after="begun")
+    assert "Stopped while it ran: it may have taken effect" in seen
+    wait_for_end(clone)
+
+
+def test_ctrl_c_at_a_question_approves_nothing(chat: Terminal, clone: Server) -> None:
+    chat.say("/code", "code>")
+    chat.say("write f.txt: f", CALL)
+    chat.press(CTRL_C)
+    seen = chat.until("\n\ncode>")
+    assert "Nothing is approved. Enter asks again; a message goes on." in seen
+    chat.say("", CALL)
+    chat.press(CTRL_C)
+    chat.until("\n\ncode>")
+    chat.say("list", "\n\ncode>")
+    assert not (clone.workspace / "f.txt").exists()
+
+
+def test_what_others_say_cannot_act_on_the_terminal(chat: Terminal, clone: Server) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202etxt.exe\x1b]52;c;aGk=\x07"
+    (clone.workspace / "evil.txt").write_text(evil)
+    before = len(chat.received)
+    seen = chat.say("read evil.txt", "\n\nask>")
+    assert r"\u001b]0;owned\u0007\u001b[2J\u009b2J\u202etxt.exe" in seen.replace("\n", "")
+    chat.say("/code", "code>")
+    chat.say(r"replace txt with TXT in evil.txt", CALL)
+    assert r"-\u001b]0;owned" in chat.text
+    chat.press(CTRL_C)
+    chat.until("code>")
+    sent = chat.received[before:].decode()
+    assert "owned" in sent
+    assert not re.search("\x1b\\]|\x9b|\x1b\\[2J|\u202e", sent)
+    assert chat.title == ""
+
+
+def test_commands(chat: Terminal) -> None:
+    assert "Ctrl-C stops the agent." in chat.say("/help", "\n\nask>")
+    assert "there is no mode or command 'kode'" in chat.say("/kode", "\n\nask>")
+    chat.press("\x1b[A")  # the line before, from the history
+    chat.until("ask> /kode")
+    chat.press(CTRL_C)
+    seen = chat.say("/status", "\n\nask>")
+    assert re.search(r"thread     [0-9a-f-]{36}\n  mode       ask\n  approvals  manual\n", seen)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--mode", "kode"), "there is no mode or command 'kode'"),
+        (("--thread", "mine"), "THREAD='mine' is no thread's id"),
+        (("--thread", "11111111-1111-4111-8111-111111111111"), "there is no thread '11111111"),
+    ],
+)
+def test_what_it_refuses(clone: Server, options: tuple[str, ...], said: str) -> None:
+    with chatting(clone, *options) as terminal:
+        assert terminal.wait() == 1
+        assert said in terminal.text
+        assert "Traceback" not in terminal.text
+
+
+def test_a_second_ctrl_d_is_not_needed(clone: Server) -> None:
+    with chatting(clone) as terminal:
+        terminal.until("ask>")
+        terminal.press(CTRL_D)
+        assert terminal.wait() == 0
