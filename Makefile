@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev chat acp doctor modes trust usage clean-data diagram test record snapshots renew check bench stats lock format clean
+.PHONY: help dev chat acp doctor modes trust usage clean-data diagram test record snapshots screenshots renew check bench stats lock format clean
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
@@ -54,6 +54,9 @@ record: $(READY) ## record the cassettes anew, of the real provider if its key i
 snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/project/snapshots
 	@$(BIN)/pytest -q tests/project/test_snapshots.py --update-snapshots
 
+screenshots: $(READY) ## write the pictures of the page anew, docs/pictures; needs Chromium
+	@$(BIN)/python -m tests.doors.page.screenshots
+
 renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings
 	@$(BIN)/python -m tests.harness.renew
 
@@ -68,11 +71,12 @@ format: $(READY) ## mend layout and imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's
+bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's, the page
 	@$(BIN)/python -m benchmarks.steps
 	@$(BIN)/python -m benchmarks.many_modes
 	@$(BIN)/python -m benchmarks.tools
 	@$(BIN)/python -m benchmarks.cache
+	@$(BIN)/python -m benchmarks.page
 
 stats: $(READY) ## print how large the project is, and how its modules import each other; IN=folder
 	@$(BIN)/python -m benchmarks.stats

@@ -1,6 +1,7 @@
 """``make doctor``: what is enforced on this machine, what is not, and how to get the rest."""
 
 from collections.abc import Iterator
+from shutil import which
 
 from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader, choose_sandbox
@@ -26,6 +27,7 @@ def main() -> Iterator[str]:
     yield from _check_commands(settings)
     yield from _check_modes(deps)
     yield from _check_server(settings)
+    yield from _check_browser()
 
 
 def _say(kind: str, what: str, *more: str) -> str:
@@ -84,3 +86,11 @@ def _check_server(settings: Settings) -> Iterator[str]:
             "any program of this machine can use the dev server, other machines cannot",
             "set AUTH_TOKEN to ask for a token",
         )
+
+
+def _check_browser() -> Iterator[str]:
+    if which("chromium") or which("chromium-browser"):
+        yield _say(YES, "the tests of the page run in a real browser: Chromium")
+    else:
+        remedy = "on Debian and Ubuntu: apt install chromium"
+        yield _say(NO, "the tests of the page are skipped: there is no Chromium here", remedy)

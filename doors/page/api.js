@@ -1,5 +1,5 @@
 // Talks to the server that the page came from, and to no other.
-import { ask, h } from "/app/dom.js";
+import { ask, h, toast } from "/app/dom.js";
 
 const KEY = "modeshift-token"; // in this tab, until it is closed
 
@@ -64,9 +64,20 @@ export async function call(method, path, body, options) {
   return text ? JSON.parse(text) : null;
 }
 
+// What was refused is said to the person; null then.
+export async function attempt(action) {
+  try {
+    return await action();
+  } catch (error) {
+    toast(error.message);
+    return null;
+  }
+}
+
 // Server-sent events, as [name, data].
 export async function* stream(method, path, body, options) {
   const answer = await request(method, path, body, options);
+  options?.onopen?.();
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", name = "", data = [];
   try {

@@ -1,4 +1,6 @@
 // Beside the conversation: the state machine, its history, the todo list, files, the limit.
+import { attempt, call } from "/app/api.js";
+import { changeView } from "/app/diff.js";
 import { h } from "/app/dom.js";
 import { Machine } from "/app/machine.js";
 
@@ -27,11 +29,24 @@ export class Details {
     })));
     const changes = values.mode_changes ?? [];
     const files = [...new Set([...changes.flatMap((one) => one.written ?? []), ...(values.written ?? [])])];
-    this.put("Files", files, (names) => h("ul", { class: "files" }, names.map((name) => h("li", {}, h("bdi", {}, name)))));
+    this.put("Files", files, (names) => h("div", { class: "files" }, names.map((name) => this.file(name))));
     this.put("History", changes, (list) => h("ol", { class: "history" }, list.map((one) => h("li", {},
       h("b", {}, this.name(one.source), " → ", this.name(one.target)), h("small", {}, ` ${WHO[one.decided_by] ?? one.decided_by}, ${new Date(one.when).toLocaleTimeString()}`),
       h("p", {}, one.reason)))));
     this.put("Notices", values.notices ?? [], (list) => h("ul", {}, list.map((one) => h("li", {}, one))));
+  }
+
+  // The diff is asked for when it is opened: it is of the file as it is then.
+  file(name) {
+    const place = h("div", {});
+    const node = h("details", {}, h("summary", {}, h("bdi", {}, name)), place);
+    node.addEventListener("toggle", async () => {
+      if (!node.open) return;
+      const found = await attempt(() => call("GET", `/threads/${this.thread.id}/files`));
+      const change = found?.find((one) => one.path === name);
+      place.replaceChildren(change ? changeView(change, "Diff since the thread began") : "");
+    });
+    return node;
   }
 
   name = (slug) => h("bdi", {}, this.modes.get(slug)?.name ?? slug);

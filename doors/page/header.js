@@ -1,5 +1,5 @@
 // The line on top: thread, mode, approvals, model and tokens. What it shows is the thread's state.
-import { button, get, h } from "/app/dom.js";
+import { button, h } from "/app/dom.js";
 
 export const APPROVALS = { manual: "Asks before changes", auto: "Auto-accepts edits" };
 
@@ -26,12 +26,12 @@ export class Header {
     document.title = `${this.thread.interrupt ? "● " : ""}${this.title.textContent} - Modeshift`;
     const mode = this.modes.get(settings.mode);
     const limit = settings.limit;
-    this.list(settings.mode, limit);
+    this.list(settings.mode);
     this.mode.value = settings.mode;
     this.approvals.value = settings.approvals;
     this.badge.dataset.rights = rightsOf(mode);
     this.note.textContent = [
-      next.is_pending && this.thread.isRunning ? "from the next step on" : "",
+      next.is_pending && (this.thread.isRunning || this.thread.interrupt) ? "from the next step on" : "",
       limit ? `at most ${this.modes.get(limit)?.name ?? limit}` : "",
       mode?.problem ?? "",
     ].filter(Boolean).join(" · ");
@@ -45,11 +45,10 @@ export class Header {
     }
   }
 
-  list(current, limit) {
+  list(current) {
     const slugs = [...new Set([...this.modes.keys(), current])].filter(Boolean);
-    const key = slugs.join(" ") + limit;
-    if (key === this.listed) return;
-    this.listed = key;
+    if (slugs.join(" ") === this.listed) return;
+    this.listed = slugs.join(" ");
     this.mode.replaceChildren(...slugs.map((slug) => h("option", { value: slug, title: this.modes.get(slug)?.description ?? null }, this.modes.get(slug)?.name ?? slug)));
   }
 }
@@ -59,5 +58,3 @@ export function rightsOf(mode) {
   const groups = new Set((mode?.groups ?? []).map((one) => one.group));
   return groups.has("command") ? "run" : groups.has("edit") ? "edit" : "read";
 }
-
-export const focusMode = () => get("mode").focus();

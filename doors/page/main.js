@@ -1,12 +1,12 @@
 // Puts the page together: one thread, and the views of it.
-import { call } from "/app/api.js";
+import { attempt, call } from "/app/api.js";
 import { announce, button, get, h, toast } from "/app/dom.js";
 import { Details } from "/app/details.js";
 import { Header } from "/app/header.js";
 import { Messages } from "/app/messages.js";
 import { Question } from "/app/question.js";
-import { Thread } from "/app/thread.js";
-import { Threads, attempt } from "/app/threads.js";
+import { Thread, markOf } from "/app/thread.js";
+import { Threads } from "/app/threads.js";
 
 const PHASES = { thinking: "Thinking", reviewing: "Thinking", acting: "Runs tools", switching: "Switches the mode", compacting: "Summarizes", returning: "Ends the sub-task" };
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
@@ -25,8 +25,9 @@ const say = h("textarea", { id: "say", rows: 1, "aria-label": "Message", placeho
 const send = h("button", { type: "submit", class: "main" }, "Send");
 const stop = button("Stop", () => attempt(() => thread.cancel()), { class: "danger", hidden: true });
 const status = h("span", { class: "status" });
+const end = button("Stop the sub-task", () => thread.start({ input: { end_subtask: true } }), { class: "quiet", hidden: true });
 const latest = button("↓ Latest", () => scrollDown(true), { class: "latest", hidden: true });
-get("composer").append(h("div", { class: "row statusline" }, status, latest), h("div", { class: "row box" }, say, send, stop));
+get("composer").append(h("div", { class: "row statusline" }, status, end, latest), h("div", { class: "row box" }, say, send, stop));
 
 function settings() {
   const { values, next } = thread;
@@ -38,19 +39,26 @@ function settings() {
   return now;
 }
 
-async function set(given) {
+let setting = null; // a message waits for it: it is for the mode that was chosen before
+
+function set(given) {
+  return (setting = apply(given));
+}
+
+async function apply(given) {
   if (!thread.id) draft = { ...draft, ...given };
   else {
     const wasWaiting = thread.interrupt !== null;
     const answer = await attempt(() => thread.set(given));
     if (answer?.begun.length) toast(`Holds from the next step on; ${answer.begun.join(", ")} had begun and goes on.`);
-    else if (answer && wasWaiting) toast("The question was taken back.");
+    else if (answer && wasWaiting && !answer.is_pending) toast("The question was taken back.");
   }
   draw();
 }
 
 get("composer").addEventListener("submit", async (event) => {
   event.preventDefault();
+  await setting;
   const text = say.value.trim();
   if (!text || thread.isRunning) return;
   say.value = "";
@@ -101,6 +109,7 @@ function draw() {
   send.hidden = thread.isRunning;
   stop.hidden = !thread.isRunning;
   stop.disabled = !thread.run;
+  end.hidden = thread.isRunning || !thread.values.subtask;
   say.placeholder = waits ? "Decide above, or write a message instead: then the call is not run" : "Message";
   status.textContent = thread.isRunning ? `${PHASES[thread.values.phase] ?? "Starts"}...` : waits ? "Waits for you" : "";
   get("trouble").replaceChildren(...trouble());
@@ -119,11 +128,11 @@ function trouble() {
   return [h("p", {}, thread.problem), thread.isRunning || thread.interrupt ? null : again, button("Close", () => { thread.problem = null; draw(); })].filter(Boolean);
 }
 
-// A run of somebody else's that began before this page was listening.
+// What somebody else did before this page was listening.
 function healThread(found) {
   const listed = found.find((one) => one.thread_id === thread.id);
-  if (listed?.status === "busy" && thread.isLoaded && !thread.isRunning && !thread.isLost) thread.follow();
-  draw();
+  if (listed && thread.isLoaded && !thread.isRunning && !thread.isLost && markOf(listed) !== thread.mark) thread.follow();
+  header.draw(threads.titleOf(thread.id), settings());
 }
 
 function route() {

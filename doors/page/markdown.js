@@ -16,7 +16,7 @@ const seen = new IntersectionObserver((entries) => {
     timer ??= setTimeout(render, 20);
     ready.push(target);
   }
-}, { rootMargin: "800px" });
+}, { root: document.getElementById("main"), rootMargin: "800px" });
 let ready = [];
 
 // A node with the text, plain until it is seen and parsed.

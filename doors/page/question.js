@@ -62,7 +62,7 @@ export class Question {
       : [this.callWays(action, preview, take), this.callContent(action, preview)];
     const heading = kind === "question" ? "A question" : titleOf(action, this.modes);
     return h("section", { class: `card ${kind ?? ""}`, "aria-label": heading },
-      h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says" }, describe(action, preview)), content, ways, h("p", { class: "chosen", role: "status" }));
+      h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says", tabindex: describe(action, preview).length > 400 ? 0 : null }, describe(action, preview)), content, ways, h("p", { class: "chosen", role: "status" }));
   }
 
   callContent(action, preview) {
@@ -118,11 +118,13 @@ export class Question {
   }
 
   switchContent(action, preview) {
-    const { gained, lost, plans } = preview.switch;
+    const { gained, lost, plans, says } = preview.switch;
+    const more = says.replace(/^Tools gained: .*?\. Tools lost: .*?(\. |\.$)/, "");
     const list = (title, names, kind) => h("div", {}, h("h3", {}, title),
       names.length ? h("ul", { class: `tools ${kind}` }, names.map((name) => h("li", {}, h("code", {}, name)))) : h("p", { class: "faint" }, "none"));
     return [
       h("div", { class: "columns" }, list("Tools gained", gained, "plus"), list("Tools lost", lost, "minus")),
+      more ? h("p", { class: "faint" }, more) : null,
       plans.map((plan) => h("details", { class: "plan", open: true }, h("summary", {}, "Handed over: ", h("bdi", {}, plan.path)),
         plan.problem ? h("p", { class: "warning" }, plan.problem) : markdown(plan.after))),
     ];

@@ -4,6 +4,7 @@ import { applyUpdate, joinMessage, keepEqual } from "/app/state.js";
 
 const MODES = ["messages-tuple", "updates", "custom"];
 const MOST_OUTPUT = 100_000;
+export const markOf = ({ updated_at: when, status }) => `${when} ${status}`;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Thread extends EventTarget {
@@ -56,6 +57,7 @@ export class Thread extends EventTarget {
     for (;;) {
       try {
         if (events) await this.take(events(signal));
+        this.mark = await this.findMark(signal);
         await this.load(signal);
         const [run] = await this.findRuns(signal);
         events = run ? (to) => this.join(run.run_id, to) : null;
@@ -70,6 +72,7 @@ export class Thread extends EventTarget {
           this.changed();
           await pause(1000);
         } else {
+          if (error.status === 404 && (await this.find(signal))) continue;
           this.fail(error);
           if (error.status === 404) return;
           if (error.status !== 409) await pause(1000);
@@ -109,8 +112,26 @@ export class Thread extends EventTarget {
     this.changed();
   }
 
+  // Changes with whatever is done in the thread.
+  async findMark(signal) {
+    const select = ["thread_id", "updated_at", "status"];
+    const [found] = await call("POST", "/threads/search", { ids: [this.id], select }, { signal });
+    return found ? markOf(found) : "";
+  }
+
+  // A server that was killed may have lost its list; what was said is kept elsewhere.
+  async find(signal) {
+    try {
+      await call("POST", "/threads", { thread_id: this.id, if_exists: "do_nothing" }, { signal });
+      const state = await call("GET", `/threads/${this.id}/state`, undefined, { signal });
+      if (state.values?.messages?.length) return true;
+      await call("DELETE", `/threads/${this.id}`, undefined, { signal });
+    } catch { /* another's, or gone again */ }
+    return false;
+  }
+
   async findRuns(signal) {
-    for (const status of ["running", "pending"]) {
+    for (const status of ["pending", "running"]) {
       const runs = await call("GET", `/threads/${this.id}/runs?status=${status}&limit=1`, undefined, { signal });
       if (runs.length) return runs;
     }
@@ -130,9 +151,11 @@ export class Thread extends EventTarget {
     const end = () => both.abort();
     signal.addEventListener("abort", end);
     document.addEventListener("visibilitychange", end);
+    // What was done before the server listened for this page rings no bell.
+    const onopen = () => this.findMark(both.signal).then((mark) => mark === this.mark || end(), end);
     try {
       const path = `/threads/${this.id}/stream?stream_modes=run_modes,state_update`;
-      for await (const _ of stream("GET", path, undefined, { signal: both.signal })) break;
+      for await (const _ of stream("GET", path, undefined, { signal: both.signal, onopen })) break;
     } catch (error) {
       if (signal.aborted || !both.signal.aborted) throw error;
     } finally {

@@ -1,5 +1,5 @@
 // The list of threads: open, new, rename, delete.
-import { call } from "/app/api.js";
+import { attempt, call } from "/app/api.js";
 import { ask, button, get, h, toast } from "/app/dom.js";
 
 const FIELDS = ["thread_id", "metadata", "status", "updated_at"];
@@ -30,14 +30,17 @@ export class Threads {
     } catch {
       return; // the thread that is open says so
     }
-    const text = JSON.stringify([found, this.current]);
-    if (text === this.text) return;
+    const text = JSON.stringify([found, this.current]), isNew = text !== this.text;
     [this.text, this.known] = [text, found];
+    if (isNew) this.draw(found);
+    this.onchange(found);
+  }
+
+  draw(found) {
     this.more.hidden = found.length < this.count;
     const place = document.activeElement?.dataset?.at;
     this.list.replaceChildren(...found.map((one) => this.row(one)));
     if (place) this.list.querySelector(`[data-at="${CSS.escape(place)}"]`)?.focus();
-    this.onchange(found);
   }
 
   row({ thread_id: id, status, updated_at: when }) {
@@ -62,15 +65,6 @@ export class Threads {
     await attempt(() => call("DELETE", `/threads/${id}`));
     if (id === this.current) this.onopen(null);
     this.refresh();
-  }
-}
-
-export async function attempt(action) {
-  try {
-    return await action();
-  } catch (error) {
-    toast(error.message);
-    return null;
   }
 }
 

@@ -27,6 +27,6 @@ export function resultOf(message) {
   const text = whole.replace(CHANGED, "").replace(MARKS, "$2");
   const rejected = REJECTED.exec(text);
   if (rejected) return { kind: "rejected", changed, text: rejected[1] ? `You said no: ${rejected[1]}` : "You said no." };
-  if (message.status === "error") return { kind: "failed", changed, text: text.replace(/^Not run: /, "") };
+  if (message.status === "error") return { kind: "failed", changed, text: text.replace(/^(Not run|\w+Error): /, "").replace(/ (Call again if|Find out before) [^.]*\.$/, "") };
   return { kind: "done", changed, text };
 }

@@ -1,6 +1,7 @@
-"""``ROUTES``: the question that waits in a thread, as a client shows it to a person."""
+"""``ROUTES``: what waits in a thread and what it has changed, as a client shows it to a person."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -9,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from doors.server.thread_modes import call_server, pass_on
+from graph.approvals.changed_files import list_changes
 from graph.approvals.previews import Preview, preview_call
 from graph.configuration.cache import get_served
 from graph.deps import AgentDeps
@@ -22,15 +24,31 @@ async def read_question(request: Request) -> Response:
     tags: [Modes]
     responses: {"200": {description: "question, and a preview (or null) of each call"}}
     """
+    return await _answer(request, _show_question)
+
+
+async def list_files(request: Request) -> Response:
+    """Each with its diff since the thread began, as far as that is known.
+
+    ---
+    summary: The files that a thread has written
+    tags: [Modes]
+    responses: {"200": {description: "path, before (null: new), after, lines of the diff"}}
+    """
+    return await _answer(request, lambda deps, state: list_changes(deps, state["values"]))
+
+
+async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], Any]) -> Response:
     answer = await call_server(request, "GET", f"/threads/{request.path_params['id']}/state")
     if answer.status_code != httpx.codes.OK:
         return pass_on(answer)
-    state = answer.json()
+    state = {"values": {}, **answer.json()}
+    state["values"] = state["values"] or {}  # a list, as long as there are none
     deps = (await get_served()).deps
-    return JSONResponse(await asyncio.to_thread(_show, deps, state))
+    return JSONResponse(await asyncio.to_thread(show, deps, state))
 
 
-def _show(deps: AgentDeps, state: dict[str, Any]) -> dict[str, Any]:
+def _show_question(deps: AgentDeps, state: dict[str, Any]) -> dict[str, Any]:
     values, interrupts = state["values"], state["interrupts"]
     if not interrupts or values.get("mode") not in deps.catalog:
         return {"question": None, "previews": []}
@@ -42,4 +60,7 @@ def _show(deps: AgentDeps, state: dict[str, Any]) -> dict[str, Any]:
     return {"question": asked["question"], "previews": previews}
 
 
-ROUTES = [Route("/threads/{id}/question", read_question, methods=["GET"])]
+ROUTES = [
+    Route("/threads/{id}/question", read_question, methods=["GET"]),
+    Route("/threads/{id}/files", list_files, methods=["GET"]),
+]

@@ -26,6 +26,7 @@ _ROUTES = {
     "/modeshift/markdown": "POST",
     "/modeshift/threads": "POST",
     "/threads/{id}/mode": "GET PATCH",
+    "/threads/{id}/files": "GET",
     "/threads/{id}/question": "GET",
     "/assistants": "POST",
     "/assistants/search": "POST",

@@ -8,6 +8,7 @@ doors of editors and terminals import it.
 __all__ = (  # the public modules
     "always_allow",
     "batches",
+    "changed_files",
     "contents",
     "decisions",
     "judging",

@@ -165,13 +165,16 @@ def compare_texts(path: str, before: str | None, after: str) -> FileChange:
     if len(old) + len(new) > MAX_LINES:
         shown["problem"] = f"{len(new)} lines, too many for a diff"
         return shown
-    shown["lines"] = list(_compare(old, new))
+    shown["lines"] = _compare(old, new)
+    if before and after and before.endswith("\n") != after.endswith("\n"):
+        shown["lines"].append(
+            ("@", f"{'a' if after.endswith(chr(10)) else 'no'} line break at the end")
+        )
     return shown
 
 
 def _split(text: str) -> list[str]:
-    """Lines, in which one that differs in its end alone differs."""
-    return [line.replace("\r", "\\r") for line in text.split("\n")] if text else []
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _compare(old: list[str], new: list[str]) -> list[Line]:

@@ -125,7 +125,8 @@ class Server:
         return self.get_client()
 
     def get_client(self, token: str = "") -> LangGraphClient:
-        return get_client(url=self.url, headers={"Authorization": f"Bearer {token}"})
+        headers = {"Authorization": f"Bearer {token}"} if token else None
+        return get_client(url=self.url, headers=headers)
 
 
 @contextmanager

@@ -1,0 +1,263 @@
+"""The page in a real browser, on the real server: what a person sees and does."""
+
+import json
+import os
+import re
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from tests.doors.page.browser import Person, Script
+from tests.harness.server import Server
+from tests.provider.script import Answer, Call, say
+
+
+def find_thread(person: Person) -> str:
+    return person.page.url.partition("#")[2]
+
+
+def test_the_first_conversation(person: Person, server: Server) -> None:
+    """As in README: the switch, the file, each with its card; the safe choice has the focus."""
+    person.go("/")
+    assert person.mode == "ask"
+    person.say("write notes.txt: hello")
+    expect(person.card).to_contain_text("Switch to Code mode")
+    expect(person.card).to_contain_text("write_file")
+    expect(person.page.locator(":focus")).to_have_text("No, stay in Ask")
+    person.press("Switch to Code")
+    expect(person.card.locator(".diff .plus")).to_have_text(["+hello"])
+    expect(person.page.locator(":focus")).to_have_text("Reject")
+    assert (person.mode, (server.workspace / "notes.txt").exists()) == ("code", False)
+    person.press("Approve")
+    person.sees("Created notes.txt (5 characters).")
+    assert (server.workspace / "notes.txt").read_text() == "hello"
+    expect(person.page.locator("#details .history")).to_contain_text("Ask → Code you approved")
+    person.page.locator("#details .files summary").click()
+    expect(person.page.locator("#details .diff .plus")).to_have_text(["+hello"])
+
+
+def test_each_decision(person: Person, server: Server) -> None:
+    person.page.select_option("#mode", "code")
+    person.say("write no.txt: a")
+    person.page.get_by_placeholder("Why not?").fill("not there")
+    person.press("Reject")
+    person.sees("You said no: not there")
+    assert not (server.workspace / "no.txt").exists()
+    person.say("write edited.txt: a")
+    person.press("Edit")
+    expect(person.page.locator(".form textarea").first).to_be_focused()
+    person.page.get_by_label("content").fill("what I want")
+    person.press("Run it like this")
+    person.sees("changed by you")
+    person.sees("Created edited.txt (11 characters).")
+    assert (server.workspace / "edited.txt").read_text() == "what I want"
+    assert "do not repeat your own call" not in person.page.inner_text("#main").split("Agent")[0]
+    person.say("write docs/always.txt: a")
+    person.page.get_by_text("Always in this thread").click()
+    person.page.get_by_label("Pattern").fill("docs/**")
+    person.press("Always what matches")
+    person.sees("Created docs/always.txt")
+    person.say("write docs/again.txt: a")
+    person.sees("Created docs/again.txt")
+
+
+def test_a_switch_to_another_mode_with_words_and_with_auto_accept(person: Person) -> None:
+    person.say("switch to code: now")
+    person.card.get_by_label("Another mode").select_option("architect")
+    person.press("Take this mode instead")
+    expect(person.page.locator("#mode")).to_have_value("architect")
+    person.say("switch to ask: a question")
+    expect(person.card).to_contain_text("Tools lost")
+    person.say("switch to code: a message instead of a decision")
+    expect(person.card).to_contain_text("instead of a decision")
+    assert person.mode == "architect"
+    person.press("Yes, and auto-accept")
+    expect(person.page.locator("#approvals")).to_have_value("auto")
+    person.say("write auto.md: x")
+    person.sees("Created auto.md")
+    person.page.select_option("#approvals", "manual")
+    person.say("write asked.md: x")
+    person.press("Reject")
+    person.sees("You said no.")
+
+
+def test_a_question_with_suggestions_and_several_calls(person: Person, script: Script) -> None:
+    follow_up = [{"text": "Red"}, {"text": "Build it", "mode": "code"}]
+    ask = Call("ask_followup_question", {"question": "Which colour?", "follow_up": follow_up})
+    script["colours"] = [Answer(calls=(ask,)), Answer(calls=(ask,)), say("So be it.")]
+    person.say("colours", mode="scripted")
+    expect(person.card).to_contain_text("Which colour?")
+    expect(person.page.locator(":focus")).to_have_attribute("aria-label", "Your answer")
+    person.press("Red")
+    person.page.get_by_label("Your answer").fill("a dark green")
+    person.page.keyboard.press("Enter")
+    person.sees("So be it.")
+    person.page.select_option("#mode", "code")
+    person.say("write one.txt: 1 & write two.txt: 2")
+    expect(person.card).to_have_count(2)
+    person.card.nth(0).get_by_role("button", name="Approve", exact=True).click()
+    expect(person.page.get_by_role("button", name="Send these decisions")).to_be_disabled()
+    person.card.nth(1).get_by_role("button", name="Reject", exact=True).click()
+    person.press("Send these decisions")
+    person.sees("Created one.txt")
+    person.sees("You said no.")
+    person.say("write three.txt: 3 & write four.txt: 4")
+    person.press("Approve all 2")
+    person.sees("Created four.txt")
+
+
+def test_two_tabs_and_a_reload_show_the_same(person: Person, script: Script) -> None:
+    """In the middle of a run; a question that is answered in one tab closes in the other."""
+    go_on = threading.Event()
+    script["slowly"] = [lambda: (go_on.wait(30) and say("**There** it is.")) or say("late")]
+    person.say("slowly", mode="scripted")
+    expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
+    person.page.reload()
+    expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
+    other = person.open_tab()
+    other.goto(person.page.url)
+    expect(other.get_by_role("button", name="Stop")).to_be_enabled()
+    go_on.set()
+    for page in (person.page, other):
+        expect(page.locator("article.ai strong")).to_have_text("There")
+    person.say("write x.txt: x", mode="ask")
+    for page in (person.page, other):
+        expect(page.locator(".card")).to_contain_text("Switch to Code mode")
+    other.locator(".card .safe").click()
+    for page in (other, person.page):
+        expect(page.locator(".card")).to_have_count(0)
+        expect(page.locator("article.ai").last).to_contain_text("rejected")
+
+
+def test_two_tabs_at_once_answer_one_question(person: Person, server: Server) -> None:
+    """The second click is for the same question, and approves nothing of what comes next."""
+    person.page.select_option("#mode", "code")
+    person.say("write first.txt: 1\nwrite second.txt: 2")
+    expect(person.card).to_contain_text("first.txt")
+    other = person.open_tab()
+    other.goto(person.page.url)
+    expect(other.locator(".card")).to_contain_text("first.txt")
+    for page in (person.page, other, person.page):
+        page.evaluate("document.querySelector('.card .main')?.click()")
+    for page in (person.page, other):
+        expect(page.locator(".card")).to_contain_text("second.txt")
+    assert not (server.workspace / "second.txt").exists()
+    other.locator(".card .safe").click()
+    person.sees("You said no.")
+
+
+def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script) -> None:
+    go_on = threading.Event()
+    script["work"] = [
+        lambda: (go_on.wait(30) and Answer(calls=(Call("list_files", {}),))) or say("late"),
+    ]
+    person.say("work", mode="scripted")
+    expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
+    with httpx.Client(base_url=person.url) as client:
+        path = f"/threads/{find_thread(person)}/mode"
+        assert client.patch(path, json={"mode": "code"}).json()["is_pending"]
+    expect(person.page.locator("#mode")).to_have_value("scripted")
+    go_on.set()
+    expect(person.page.locator("#mode")).to_have_value("code")
+    person.page.select_option("#mode", "ask")
+    expect(person.page.locator("#details .modes .lit")).to_have_text("Ask")
+
+
+def test_cancel_rename_delete(person: Person, script: Script) -> None:
+    never = threading.Event()
+    script["for ever"] = [lambda: (never.wait(30) and say("x")) or say("y")]
+    person.say("for ever", mode="scripted")
+    person.press("Stop")
+    expect(person.page.get_by_role("button", name="Send")).to_be_visible()
+    never.set()
+    person.page.get_by_role("button", name="Rename for ever").click()
+    person.page.get_by_label("Title").fill("Mine <b>")
+    person.press("Rename")
+    person.sees("Mine <b>", "#header")
+    person.page.get_by_role("button", name="Delete Mine <b>").click()
+    person.press("Delete")
+    expect(person.page.locator("#messages article")).to_have_count(0)
+    expect(person.page.locator("#threads")).not_to_contain_text("Mine <b>")
+
+
+def test_a_subtask_is_shown_below_the_call_that_began_it(person: Person) -> None:
+    person.say("task in code: write part.txt: x")
+    expect(person.card).to_contain_text("Sub-task in Code mode")
+    person.press("Start it")
+    expect(person.page.locator("article.human.depth1")).to_contain_text("write part.txt: x")
+    assert person.mode == "code"
+    person.press("Approve")
+    person.sees("The sub-task in Code mode has ended")
+    assert person.mode == "ask"
+    person.page.locator(".call summary", has_text="Sub-task in Code mode").click()
+    expect(person.page.locator(".subtask article.human")).to_contain_text("write part.txt: x")
+
+
+def test_by_keyboard_alone(person: Person) -> None:
+    page = person.page
+    page.keyboard.type("write keys.txt: k")
+    page.keyboard.press("Enter")
+    expect(page.locator(":focus")).to_have_text("No, stay in Ask")
+    for name in ("Switch to Code", "Approve"):
+        for _ in range(4):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == name:
+                break
+        page.keyboard.press("Enter")
+        if name != "Approve":
+            expect(page.locator(":focus")).to_have_text("Reject")
+    person.sees("Created keys.txt")
+    expect(page.locator("#say")).to_be_focused()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_it(browser: Browser, server: Server, scheme: str) -> None:
+    """By axe-core; also in a narrow window, in which nothing is cut off."""
+    size = {"width": 360, "height": 740}
+    person = Person(browser, server.url, color_scheme=scheme, viewport=size).go()
+    person.say("write wide.txt: " + "x" * 500)
+    expect(person.card).to_be_visible()
+    check_access(person)
+    assert person.page.evaluate("document.documentElement.scrollWidth") <= 360
+    person.press("Switch to Code")
+    expect(person.card.locator(".diff")).to_be_visible()
+    person.page.set_viewport_size({"width": 1400, "height": 900})
+    check_access(person)
+    person.press("Approve")
+    person.sees("wide.txt (500 characters)")
+    check_access(person)
+    person.check()
+    person.close()
+
+
+def check_access(person: Person) -> None:
+    found = Axe().run(person.page).response["violations"]
+    grave = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert not grave, json.dumps([(one["id"], one["nodes"][:2]) for one in grave], indent=1)[:3000]
+
+
+def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Server) -> None:
+    pipe = server.workspace / "pipe"
+    os.mkfifo(pipe)
+    person.page.select_option("#mode", "code")
+    person.say("run echo begun; cat pipe")
+    expect(person.card).to_contain_text("not sandboxed")
+    expect(person.card.locator(".command")).to_have_text("echo begun; cat pipe")
+    person.press("Approve")
+    expect(person.page.locator(".call pre.live")).to_contain_text("begun")
+    pipe.write_text("and done")
+    person.sees(re.compile("begun.*and done", re.DOTALL))
+
+
+def test_files_of_the_page_are_within_their_budget() -> None:
+    folder = Path(__file__).parents[3] / "doors/page"
+    lines = [len(one.read_text().splitlines()) for one in folder.iterdir() if one.suffix != ".html"]
+    assert sum(lines) <= 1700
+    for file in folder.glob("*.js"):
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", file.read_text()
+        )

@@ -1,0 +1,107 @@
+"""Text that would run something, hide something, or come in from another page."""
+
+import re
+from typing import Any
+
+import httpx
+from playwright.sync_api import Route, expect
+
+from tests.doors.page.browser import Person, Script
+from tests.harness.server import Server
+from tests.provider.script import Answer, Call, say
+
+EVIL = (
+    "<script>window.ran=3</script><img src=x onerror=window.ran=4> <svg onload=window.ran=5> "
+    "<a href='javascript:window.ran=6'>a</a> [b](javascript:window.ran=7) "
+    "![c](https://evil.example/c.png) <style>*{display:none}</style> "
+    "\u202egnp.exe\u202c \u200b\u2066 \x1b]8;;https://evil.example\x07link\x1b]8;;\x07 "
+    "\x1b[8mhidden"
+)
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
+
+
+def check_nothing_ran(person: Person) -> None:
+    page = person.page
+    assert page.evaluate("window.ran") is None
+    assert page.locator("#center :is(img, script, style, iframe, object)").count() == 0
+    links = page.eval_on_selector_all("a[href]", "all => all.map(one => one.href)")
+    assert all(one.startswith(("http://", "https://", "mailto:")) for one in links), links
+    assert page.locator("[onerror], [onload], [onclick]").count() == 0
+    assert not UNSEEN.search(page.inner_text("body"))
+
+
+def test_nothing_that_is_shown_runs_or_hides(
+    person: Person, server: Server, script: Script
+) -> None:
+    """In a file, a title, a mode's name, an answer, a question, suggestions, a result."""
+    (server.workspace / "evil.txt").write_text(EVIL)
+    follow_up = [{"text": EVIL}, {"text": "x", "mode": "evil"}]
+    ask = Call("ask_followup_question", {"question": EVIL, "follow_up": follow_up})
+    read = Call("read_file", {"path": "evil.txt"})
+    write = Call("write_file", {"path": "evil.txt", "content": f"{EVIL}\n{EVIL}"})
+    steps = [Answer(calls=(read,)), Answer(EVIL, (ask,)), Answer(calls=(write,)), say(EVIL)]
+    script[EVIL] = list(steps)
+    person.say(EVIL, mode="scripted")
+    expect(person.card).to_contain_text("onerror")
+    check_nothing_ran(person)
+    person.page.locator(".call summary").first.click()
+    check_nothing_ran(person)
+    person.page.locator(".suggestions button").first.click()
+    expect(person.card.locator(".diff")).to_contain_text("\\u202egnp.exe")
+    expect(person.card.locator(".diff")).to_contain_text("\\u001b[8mhidden")
+    check_nothing_ran(person)
+    person.page.get_by_role("button", name="Edit", exact=True).click()
+    person.press("Raw JSON")
+    check_nothing_ran(person)
+    person.press("Approve")
+    expect(person.answer.locator(".markdown:not(.plain)")).to_contain_text("[picture: c")
+    check_nothing_ran(person)
+    id = person.page.url.partition("#")[2]
+    httpx.patch(f"{server.url}/threads/{id}", json={"metadata": {"title": EVIL}})
+    person.go(f"/app?again#{id}")
+    person.sees("onerror", "#header h1")
+    person.sees("onerror", "#threads")
+    check_nothing_ran(person)
+
+
+def test_all_of_a_command_is_seen_before_it_is_approved(person: Person) -> None:
+    """Also the end of a long one, and what reverses or hides its text."""
+    hidden = "; rm -rf ~\u202e\u2066 # \x1b[8m"
+    line = f"echo {'a' * 3000} {hidden}"
+    with httpx.Client(base_url=person.url) as client:
+        thread = client.post("/modeshift/threads", json={"mode": "code"}).json()["thread_id"]
+        message = {"role": "user", "content": f"run {line}"}
+        run = {"assistant_id": "agent", "input": {"messages": [message]}}
+        client.post(f"/threads/{thread}/runs/wait", json=run, timeout=30)
+    person.go(f"/app?again#{thread}")
+    shown = person.card.locator(".command")
+    expect(shown).to_contain_text("; rm -rf ~\\u202e\\u2066 # \\u001b[8m")
+    assert shown.inner_text() == line.replace("\u202e\u2066", "\\u202e\\u2066").replace(
+        "\x1b", "\\u001b"
+    )
+    style: Any = shown.evaluate("one => getComputedStyle(one)['white-space']")
+    assert style == "pre-wrap"
+    person.press("Reject")
+
+
+def test_a_foreign_page_gets_nothing(person: Person, server: Server) -> None:
+    """It can neither frame the page, nor read from it, nor write into a thread."""
+    body = f"""<iframe id=frame src="{server.url}/app"></iframe><script>
+      window.got = [];
+      const post = {{method: "POST", body: "{{}}", headers: {{"content-type": "text/plain"}}}};
+      for (const [path, given] of [["/threads/search", post], ["/modes", {{}}], ["/threads", post]])
+        fetch("{server.url}" + path, given).then((one) => one.text())
+          .then((text) => got.push(text), () => got.push(null));
+    </script>"""
+
+    def answer(route: Route) -> None:
+        route.fulfill(body=body, content_type="text/html")
+
+    count = httpx.post(f"{server.url}/threads/count", json={}).text
+    page = person.context.new_page()
+    page.route("http://foreign.example/", answer)
+    page.goto("http://foreign.example/")
+    page.wait_for_function("window.got.length === 3")
+    assert page.evaluate("window.got") == [None, None, None]
+    assert page.frame_locator("#frame").locator("#say").count() == 0
+    assert httpx.post(f"{server.url}/threads/count", json={}).text == count
