@@ -66,7 +66,7 @@ def parse_modes(text: str, name: str) -> ModesFile:
     dropped: _Dropped = {}
     for key in data.keys() - {MODES, PROMPTS}:
         _drop_key(key, "the file", dropped)
-    entries = data.get(MODES, [])
+    entries = data.get(MODES) or []
     if not isinstance(entries, list) or len(entries) > MAX_MODES:
         raise ModeFileError(
             f"{name}: customModes is a list of at most {MAX_MODES} modes (got {_shorten(entries)})"
@@ -134,7 +134,7 @@ def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict
             is_name = key in ("slug", "name") and isinstance(value, str)
             kept[key] = clean_name(value) if is_name else value
         elif get_close_matches(key.lower(), ["permissions"]):
-            raise ValueError(f"unknown key {_shorten(key)}; did you mean 'permissions'?")
+            raise ValueError(f"unknown key {_shorten(key)}; write 'permissions'")
         elif key not in IGNORED_KEYS:
             _drop_key(key, slug, dropped)
     if isinstance(kept.get("groups"), list):

@@ -135,6 +135,8 @@ def test_what_a_published_file_loads_to(folder: Path, name: str) -> None:
         for mode in loaded
         if mode.level is Level.PROJECT
     } == SETS[number].get("loads", {})
+    for mode in loaded:
+        assert f"- {mode.slug}: {' '.join(mode.purpose.split())}\n" in deps.system_prompt
     given = SETS[number].get("notices", [])
     for notice, said in zip(deps.notices, given, strict=True):
         assert said in notice

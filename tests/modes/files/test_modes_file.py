@@ -178,8 +178,8 @@ NEIGHBOUR = "{slug: z, name: Z, roleDefinition: r, groups: [read]}\n"
         (HEAD + "  groups: [[edit]]", "groups.0"),
         (HEAD + "  groups: [[edit, {}, {}]]", "groups.0"),
         (HEAD, "groups: is missing"),
-        (MODE + "  permission: {edit: deny}", "'permission'; did you mean 'permissions'?"),
-        (MODE + "  Permisions: {edit: deny}", "'Permisions'; did you mean 'permissions'?"),
+        (MODE + "  permission: {edit: deny}", "'permission'; write 'permissions'"),
+        (MODE + "  Permisions: {edit: deny}", "'Permisions'; write 'permissions'"),
         (HEAD + "  groups: [[edit, {description: x, files: [a]}]]", "files: unknown key"),
         (MODE + "  rulesFiles: [a]", "rulesFiles.0: is not a mapping"),
         (MODE + "  model: gpt", "model"),
@@ -238,6 +238,7 @@ def test_other_words_for_built_in_modes() -> None:
     parsed = parse_modes("customModePrompts: {ask: {roleDefinition: You., groups: [edit]}}", "f")
     assert (parsed.modes, parsed.warnings) == ((), ())
     assert next(iter(parsed.prompts["ask"])) == ("role_definition", "You.")
+    assert parse_modes("customModes:\ncustomModePrompts:\n", "f").modes == ()
     parsed = parse_modes(MODE + "customModePrompts: {ask: {roleDefinition: [1]}}", "f")
     assert len(parsed.modes) == 1
     assert "'customModePrompts' is dropped: ask.roleDefinition: is not text" in parsed.warnings[0]
