@@ -77,9 +77,9 @@ class Outcome:
 
     def reject(self, one: Judged, message: str) -> None:
         """Refuse the call; a rejected switch is not asked for again in this turn."""
-        if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
-            self._refused.append(one.args["mode_slug"])
         if message or not self._is_void(one):
+            if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
+                self._refused.append(one.args["mode_slug"])
             why = f" and said: {message}" if message else "; do not repeat it unless asked to"
             self._results.append(build_not_run_result(one.call, f"{REJECTED}{why}"))
         self._rejected[get_call_id(one.call)] = one.effect

@@ -107,6 +107,7 @@ async def test_one_review_for_a_message_then_reads_side_by_side_and_the_switch_l
     [
         ("write a: 1 & write b: 2 & read c", [REJECT, APPROVE], {"read_file"}, {"write_file"}),
         ("write a: 1 & switch to debug & list", [REJECT, APPROVE], {"list_files"}, {"switch_mode"}),
+        ("write a: 1 & switch to debug", [REJECT, REJECT], set(), {"switch_mode"}),
         ("write a: 1 & write b: 2", [APPROVE, REJECT], {"write_file"}, set()),
         ("run true & write a: 1 & list", [REJECT], {"list_files"}, {"write_file"}),
         ("switch to ask & write a: 1 & read c", [REJECT], set(), {"write_file", "read_file"}),
@@ -131,6 +132,7 @@ async def test_a_rejection_voids_what_changes_something_behind_it(
     assert {one.name for one in results if "rejected a call before it" in one.text} == void
     values = await talk.values()
     assert (values["mode"], values["phase"], values.get("switch")) == ("code", "idle", None)
+    assert values["refused"] == (["ask"] if "switch to ask" in line else [])
     written = {"c", "a"} if "write_file" in ran else {"c"}
     assert {file.name for file in workspace.iterdir()} == written
 
