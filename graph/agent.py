@@ -67,6 +67,7 @@ def build_agent(
         graph.add_conditional_edges(source, route, ["intake", *targets])
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
-    compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog))
-    agent = Agent.of(compiled, build_update_check(deps.catalog), deps.started_calls)
+    specs = deps.toolbox.specs
+    compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog, specs))
+    agent = Agent.of(compiled, build_update_check(deps.catalog, specs), deps.started_calls)
     return agent.with_config(recursion_limit=max_steps)

@@ -13,7 +13,7 @@ from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
 from graph.threads.started_calls import StartedCalls
 from modes.catalog import Catalog
-from modes.limit import describe_limit, is_offered, is_within, make_strictest
+from modes.limit import describe_limit, find_unheld, is_offered, is_within, make_strictest
 from modes.machine import Configuration, Machine, Phase
 from modes.mode import Mode
 from modes.policy import Approvals
@@ -79,11 +79,15 @@ class AgentDeps:
             return None
         return self.catalog[slug] if slug in self.catalog else make_strictest(slug)
 
-    def is_withheld(self, tool: ToolSpec, depth: int) -> bool:
-        """Whether no mode has the tool in sub-tasks of this depth; 0 is in none."""
-        if tool.effect.starts_subtask:
-            return depth >= self.subtask_depth
-        return tool.effect.switches_mode and depth > 0
+    def why_withheld(self, tool: ToolSpec, limit: Mode | None, depth: int) -> str | None:
+        """Why no mode has the tool under the limit, and so deep in sub-tasks; 0 is in none."""
+        if limit is not None and (unheld := find_unheld(limit, tool)):
+            return f"{unheld}, the host's limit."
+        is_too_deep = depth >= self.subtask_depth if tool.effect.starts_subtask else depth > 0
+        if not tool.effect.switches_mode or not is_too_deep:
+            return None
+        where = f"a sub-task at depth {depth}" if depth else "this project"
+        return f"There is no {tool.name} in {where}; go on without it."
 
     def find_limit_problem(self, limit: Mode | None, target: str) -> str | None:
         """Why the host's limit excludes a switch to the mode ``target``; None if it does not."""
@@ -129,7 +133,8 @@ class AgentDeps:
             tuple(
                 tool.name
                 for tool in specs
-                if (limit is None or is_offered(limit, tool)) and not self.is_withheld(tool, depth)
+                if (limit is None or is_offered(limit, tool))
+                and self.why_withheld(tool, limit, depth) is None
             ),
             mode.model or self.models.default,
             self.models.service(mode),

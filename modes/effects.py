@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 EffectName = Literal[
-    "read", "edit", "command", "network", "note", "question", "switch", "subtask", "complete"
+    "read",
+    "edit",
+    "command",
+    "network",
+    "agent",
+    "note",
+    "question",
+    "switch",
+    "subtask",
+    "complete",
 ]
 
 ToolKind = Literal["read", "edit", "search", "execute", "fetch", "think", "switch_mode", "other"]
@@ -42,6 +51,8 @@ class Effect:
     """Whether the arguments in ``ToolSpec.paths`` name files that the call writes."""
     reaches_network: bool = False
     """Whether the tool may name a ``ToolSpec.url``, which the call fetches."""
+    owns_tools: bool = False
+    """Whether the call has tools of its own, which are not judged: no limit can hold it."""
     updates_state: bool = False
     """Whether the tool returns updates of the thread's state beside its text."""
     takes_answer: bool = False
@@ -99,6 +110,14 @@ EFFECTS: dict[str, Effect] = {
             result_is_data=True,
             reaches_network=True,
             shown_as="fetch",
+        ),
+        Effect(
+            name="agent",
+            does="runs an agent that has tools of its own",
+            asks="always",
+            changes_the_world=True,
+            result_is_data=True,
+            owns_tools=True,
         ),
         Effect(
             name="note",

@@ -34,6 +34,16 @@ def cut_verdict(found: Verdict, limit: Mode, by_limit: Verdict) -> Verdict:
     )
 
 
+def find_unheld(limit: Mode, tool: ToolSpec) -> str | None:
+    """Why the tool cannot be held to a limit; None if it can. Begins with the error's name."""
+    if not tool.effect.owns_tools:
+        return None
+    return (
+        f"unsupported_mode: {tool.name} runs an agent with tools of its own, and nothing holds "
+        f"that to {limit.name} mode"
+    )
+
+
 def is_offered(mode: Mode, tool: ToolSpec) -> bool:
     """Whether a model in this mode has the tool."""
     return verdict(mode, tool, None, Approvals.MANUAL).kind != "deny"

@@ -181,7 +181,7 @@ async def _read_body(request: Request) -> dict[str, Any]:
 
 
 def _check(deps: AgentDeps, body: dict[str, Any]) -> dict[str, Any]:
-    given: dict[str, Any] = build_settings_check(deps.catalog)(body)
+    given: dict[str, Any] = build_settings_check(deps.catalog, deps.toolbox.specs)(body)
     if "mode" in given and (problem := deps.models.problem(deps.catalog[given["mode"]])):
         raise InvalidInputError(problem)
     return given

@@ -184,9 +184,8 @@ def _judge(
 ) -> Judged:
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return _deny(call, f"Call {tool.spec.name} alone.")
-    if deps.is_withheld(tool.spec, context.depth):
-        where = f"a sub-task at depth {context.depth}" if context.depth else "this project"
-        return _deny(call, f"There is no {tool.spec.name} in {where}; go on without it.")
+    if withheld := deps.why_withheld(tool.spec, context.limit, context.depth):
+        return _deny(call, withheld)
     targets = list_switch_targets(tool.spec.effect, args)
     for target in targets:
         if problem := _find_switch_problem(deps, context, tool, target):

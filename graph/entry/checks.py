@@ -1,6 +1,6 @@
 """Checks of what is written into a thread from outside, and of what an older thread contains."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, cast, get_type_hints
 
@@ -11,8 +11,10 @@ from graph.messages.from_client import accept_messages, check_history, check_kep
 from graph.state import ModeChange, State
 from modes.catalog import Catalog
 from modes.errors import InvalidInputError, describe_misfit
+from modes.limit import find_unheld, is_offered
 from modes.machine import Phase
 from modes.policy import Approvals
+from modes.toolspec import ToolSpec
 
 Check = Callable[[Any], Any]
 """Gives the value as it is to be kept; raises ``UserError`` for one that does not fit."""
@@ -50,8 +52,17 @@ def _mode_check(catalog: Catalog) -> Check:
     return check
 
 
-def _limit_check(catalog: Catalog) -> Check:
-    return lambda slug: None if slug is None else catalog[slug].slug
+def _limit_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
+    def check(slug: Any) -> str | None:
+        if slug is None:
+            return None
+        limit = catalog[slug]
+        offered = [tool for tool in tools if is_offered(limit, tool)]
+        if problem := next((why for tool in offered if (why := find_unheld(limit, tool))), None):
+            raise InvalidInputError(f"{problem}; limit the thread to a mode without it")
+        return limit.slug
+
+    return check
 
 
 def _check_ids(given: Any) -> list[str]:
@@ -90,13 +101,13 @@ _SET_ANEW = ("mode", "first_mode")
 _check_change = _type_check("mode_changes", ModeChange)
 
 
-def build_input_check(catalog: Catalog) -> Check:
+def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
     """A check of a run's whole input."""
     checks: dict[str, Check] = {
         "messages": accept_messages,
         "mode": _mode_check(catalog),
         "approvals": _check_approvals,
-        "limit": _mode_check(catalog),
+        "limit": _limit_check(catalog, tools),
         "forget": _check_ids,
         "compact": _CHECKS["compact"],
         "end_subtask": _CHECKS["end_subtask"],
@@ -111,11 +122,11 @@ def build_input_check(catalog: Catalog) -> Check:
     return check
 
 
-def build_settings_check(catalog: Catalog) -> Check:
+def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
     """A check of what the host sets in a thread beside its runs."""
     checks: dict[str, Check] = {
         "mode": _mode_check(catalog),
-        "limit": _limit_check(catalog),
+        "limit": _limit_check(catalog, tools),
         "approvals": _check_approvals,
     }
 
@@ -126,10 +137,10 @@ def build_settings_check(catalog: Catalog) -> Check:
     return check
 
 
-def build_update_check(catalog: Catalog) -> Callable[[Any], None]:
+def build_update_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Callable[[Any], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
-    is_mode = _mode_check(catalog)
-    checks = {**_CHECKS, "mode": is_mode, "first_mode": is_mode, "limit": _limit_check(catalog)}
+    is_mode, is_limit = _mode_check(catalog), _limit_check(catalog, tools)
+    checks = {**_CHECKS, "mode": is_mode, "first_mode": is_mode, "limit": is_limit}
 
     def check(update: Any) -> None:
         for key, value in _read_writes(update):

@@ -8,7 +8,9 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from graph.agent import build_agent
 from graph.deps import AgentDeps
+from graph.entry.checks import build_settings_check
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
 from modes.catalog import Catalog
@@ -20,7 +22,8 @@ from tests.graph.test_gates import CHANGES, EDIT, RUN, WRITE, assert_untouched
 from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, reload, script
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
-from tools.toolbox import build_toolbox
+from tools.tool import Tool
+from tools.toolbox import Toolbox, build_toolbox
 from tools.workspace.workspace import Workspace
 
 ALWAYS = {"type": "approve", "remember": True}
@@ -207,6 +210,45 @@ async def test_the_host_alone_sets_and_lifts_it(there: Path) -> None:
     await set_limit(talk, None)
     await talk.say("go")
     assert (there / "made.txt").exists()
+
+
+def ask_expert(question: str) -> str:
+    """Ask another agent.
+
+    Args:
+        question: What to ask.
+    """
+    return f"done: {question}"
+
+
+async def test_an_agent_that_owns_its_tools_is_refused_under_any_limit(there: Path) -> None:
+    """Whichever mode has it, and however it was approved."""
+    known = load_test_catalog()
+    expert = _with("expert", "read", "experts")
+    catalog = Catalog([*(known[slug] for slug in known), expert], "ask")
+    tools = build_toolbox(Workspace(there), catalog)
+    agent = Tool.of(ask_expert, "agent").in_group("experts")
+    toolbox = Toolbox(Workspace(there), [*(tools[spec.name] for spec in tools.specs), agent])
+    ask: Call = ("ask_expert", {"question": "x"})
+    for given, says in (({"limit": "ask"}, "Ask mode"), ({}, None)):
+        model = ScriptedModel(answers=[calling(ask), calling(ask, prefix="again")])
+        deps = AgentDeps(catalog, toolbox, Models(model), Approvals.AUTO)
+        talk = Conversation(build_agent(deps, InMemorySaver()))
+        await talk.say("go", mode="expert", **given)
+        if says is None:
+            assert await talk.approve_all() == ["ask_expert", "ask_expert"], "always asks"
+            continue
+        (result, *_) = (await talk.results()).values()
+        assert "unsupported_mode: ask_expert runs an agent" in result.text
+        assert says in result.text
+        assert "ask_expert" not in model.asked[0].tools
+    for refused in (talk.say("go", limit="expert"), set_limit(talk, "expert")):
+        with pytest.raises(InvalidInputError, match="unsupported_mode: ask_expert"):
+            await refused
+    check = build_settings_check(catalog, toolbox.specs)
+    with pytest.raises(InvalidInputError, match="unsupported_mode: ask_expert"):
+        check({"limit": "expert"})
+    assert check({"limit": "code"}) == {"limit": "code"}
 
 
 def _with(slug: str, *groups: Any) -> Mode:
