@@ -73,7 +73,7 @@ def read_conversation(state: State, switch: Switch, task: NewTask) -> dict[str, 
     }
     for step in state.get("ahead", []):
         if step["id"] == id:
-            new = step["update"]
+            new = {key: value for key, value in step["update"].items() if key in found}
             found |= new | {
                 key: [*found[key], *new.get(key, [])] for key in ("messages", "instructions")
             }
