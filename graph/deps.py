@@ -1,6 +1,6 @@
 """What the nodes share: ``AgentDeps``, built once for the modes' files as they are."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -48,7 +48,9 @@ class AgentDeps:
     approvals: Approvals = Approvals.MANUAL
     """The policy that a new thread starts with."""
     prompt_rules: Callable[[str | None], str] = no_prompt_rules
-    """The project's rules for one mode, by its slug; for None, those for every mode."""
+    """The user's and the project's rules for a mode, by its slug; for None, those for all."""
+    rules_at: Mapping[str, str] = field(default_factory=dict)
+    """What is told once a call names a path, or one in a folder, which ends in a slash."""
     describe_environment: Callable[[], Awaitable[str]] = no_environment
     """Where the agent works, as the model is told at a turn's start if it has changed."""
     servers: tuple[Server, ...] = ()

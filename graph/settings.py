@@ -95,6 +95,11 @@ class Settings(BaseSettings):
         user_config_path("modeshift", appauthor=False),
         description="the folder with `custom_modes.yaml`, `permissions.yaml` and `mcp.json`",
     )
+    rules_folders: Listed = Field(
+        ("~/.kilocode", "~/.roo"),
+        description="folders with your own rules (`rules`, `rules-{slug}`), with commas; these "
+        "also count in CONFIG_FOLDER",
+    )
     modes_folder: DirectoryPath = Field(
         BUILT_IN,
         description="the folder of the built-in modes; their prompts are in `prompts` beside it",
@@ -164,6 +169,12 @@ class Settings(BaseSettings):
     @classmethod
     def _normalize_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(parse_authority, given))
+
+    @property
+    def all_rules_folders(self) -> tuple[Path, ...]:
+        """Those in which the user may have rules for every workspace."""
+        given = (Path(folder).expanduser() for folder in self.rules_folders)
+        return (*given, self.config_folder)
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
     yield f"  model {mode.model or deps.models.default}{parameters}"
     yield f"  a change of mode: {deps.models.service(mode).fields.way}"
     if rules := deps.prompt_rules(None) + deps.prompt_rules(mode.slug):
-        yield f"  rules of the workspace: {len(rules)} characters"
+        yield f"  rules: {len(rules)} characters"
     for tool in deps.toolbox.specs:
         found = verdict(mode, tool, None, approvals)
         why = _explain(mode, tool, found.reason) + _explain_reach(deps, mode, tool, found.kind)

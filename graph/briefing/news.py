@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
+from graph.briefing.rules_at import find_rules_at
 from graph.deps import AgentDeps
 from graph.messages.instructions import Instruction, list_in_place
 from graph.messages.thinking import drop_unbound_thinking, find_last_prefix
@@ -35,6 +36,7 @@ async def find_news(
         environment = await deps.describe_environment()
         if environment and environment != known:
             parts.append(f"# Where you work{' now' if known else ''}\n\n{environment}")
+    parts += find_rules_at(deps, messages, told)
     todos = _describe_todos(state.get("todos", []))
     if todos and _is_due(todos, messages, told):
         parts.append(todos)

@@ -5,35 +5,48 @@ read.
 """
 
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import filterfalse, islice
 from pathlib import Path
 
-from modes.errors import InvalidCallError, ToolFailedError
+from graph.configuration.prompt_rules import Rule, cut
+from graph.configuration.rule_files import (
+    AGENTS,
+    EDITORS,
+    IN_EDITORS,
+    STANDING_IN,
+    find_unused,
+    list_nested,
+    list_rules,
+)
+from graph.configuration.skills import (
+    SKILL_FILE,
+    SKILL_FOLDERS,
+    Skill,
+    list_skills,
+    parse_skill,
+)
+from modes.errors import InvalidCallError, ModeFileError, ToolFailedError
 from modes.plain_text import is_plain, to_one_line
+from modes.rules.protected_paths import DEPENDENCIES
+from tools.workspace.glob import Glob
 from tools.workspace.ignored import IGNORE_FILES
+from tools.workspace.search import find_files
 from tools.workspace.workspace import Workspace
 
 MODES_FILES = (".roomodes", ".kilocodemodes")
 """The later one's modes replace the earlier one's."""
-AGENTS = "AGENTS.md"
-EDITORS = (".kilocode", ".roo")
 MAX_ENTRIES = 200
 """Of files and folders with rules, in all."""
 MAX_DEPTH = 5
+MAX_SKILLS = 50
+MAX_NESTED = 50
 MAX_FILE_BYTES = 1_000_000
 MAX_BYTES = 2_000_000
 """Of all files together."""
-MAX_RULES_CHARACTERS = 50_000
-"""Of all rules for one mode, and of those for every mode."""
-_RULE = re.compile(
-    rf"(?:{'|'.join(map(re.escape, EDITORS))})/rules(?:-[A-Za-z0-9-]+)?/"
-    r"(?:[^./][^/]*/)*(?:[^./][^/]*)?"
-)
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,8 @@ class ProjectFiles:
     """Why a file was not read, by path."""
     watched: tuple[Path, ...] = ()
     """The files and folders to watch for changes."""
+    skills: tuple[Skill, ...] = ()
+    """Those of which the text is among the texts."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to trust."""
@@ -64,80 +79,114 @@ class ProjectFiles:
         """The texts of the modes files, lowest precedence first."""
         return {name: self.texts[name] for name in MODES_FILES if name in self.texts}
 
-    def prompt_rules(self, slug: str | None) -> str:
-        """The rules for one mode, or those for every mode, as Markdown.
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """What the model is told in a mode, or in every mode."""
+        return (*list_rules(self.texts), *list_skills(self.skills))
 
-        A mode's own are in ``.kilocode`` and ``.roo``; for every mode there is ``AGENTS.md``, then
-        the general ones of these two. Within a folder by path; cut at ``MAX_RULES_CHARACTERS``.
-        """
-        text = "\n\n".join(
-            f"## {name}\n\n{self.texts[name].strip()}" for name in self._list_rule_files(slug)
-        )
-        left_out = len(text) - MAX_RULES_CHARACTERS
-        if left_out > 0:
-            text = f"{text[:MAX_RULES_CHARACTERS]}\n[{left_out} more characters left out]"
-        return text
-
-    def count_rule_characters(self, slug: str | None) -> int:
-        """How many characters these rules have, before they are cut."""
-        return sum(len(self.texts[name]) for name in self._list_rule_files(slug))
-
-    def _list_rule_files(self, slug: str | None) -> list[str]:
-        """The files with these rules, in their order."""
-        folder = "rules" if slug is None else f"rules-{slug}"
-        folders = [f"{editor}/{folder}/" for editor in EDITORS]
-        own = [name for one in folders for name in self.texts if name.startswith(one)]
-        return [AGENTS, *own] if slug is None and AGENTS in self.texts else own
+    @cached_property
+    def rules_at(self) -> dict[str, str]:
+        """What the model is told once a call names a path: of a folder, which ends in a slash."""
+        skills = {
+            one.path: f"# The skill {one.name}\n\n{self.texts[one.path]}" for one in self.skills
+        }
+        return list_nested(self.texts) | {path: cut(text) for path, text in skills.items()}
 
     @property
-    def slugs_with_rules(self) -> list[str]:
-        """The modes for which there are rules of their own."""
-        folders = [name.split("/")[1] for name in self.texts if "/" in name]
-        return sorted({name.removeprefix("rules-") for name in folders if name != "rules"})
+    def unused(self) -> list[str]:
+        """A notice for each file that another one stands in front of."""
+        return list(find_unused(self.texts))
+
+
+class _Reader:
+    """Reads files until there is no room for more; what cannot be read becomes a problem."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.texts: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
+        self.skills: list[Skill] = []
+        self._room = MAX_BYTES
+
+    def read(self, name: str, *, follows: bool = False) -> str | None:
+        """The path of the file, once its text is among the texts."""
+        try:
+            if not follows and (self.workspace.root / name).is_symlink():
+                raise ToolFailedError("is a link, which is not followed here")
+            if not is_plain(name):
+                raise ToolFailedError("has a name with characters that are not shown")
+            path = self.workspace.resolve(name)
+            text = self.workspace.read(path, MAX_FILE_BYTES)
+        except (ToolFailedError, InvalidCallError) as error:
+            self.problems[name] = str(error)
+            return None
+        self._room -= len(text)
+        if self._room < 0:
+            self.problems[name] = f"there are more than {MAX_BYTES} characters of rules before it"
+            return None
+        return self._keep(path if name.endswith(SKILL_FILE) else name, text)
+
+    def _keep(self, name: str, text: str) -> str:
+        self.texts[name] = text
+        return name
+
+    def read_all(self, names: Iterable[str], most: int, what: str) -> None:
+        """Read them, or none of them where they are too many."""
+        found = list(islice(names, most + 1))
+        if len(found) > most:
+            self.problems[what] = f"more than {most} files and folders; all are left out"
+            return
+        for name in found:
+            if not name.endswith("/"):
+                self.read(name)
+
+    def read_skill(self, name: str) -> None:
+        """A ``SKILL.md``, which may be reached by a link inside the workspace."""
+        path = self.read(name, follows=True)
+        if path is None or any(skill.path == path for skill in self.skills):
+            return
+        try:
+            self.skills.append(parse_skill(self.texts[path], name, path))
+        except ModeFileError as error:
+            del self.texts[path]
+            self.problems[name] = str(error)
 
 
 def read_project(workspace: Workspace) -> ProjectFiles:
     """Read them; what cannot be read becomes a problem, not an exception. Blocks."""
-    texts: dict[str, str] = {}
-    problems: dict[str, str] = {}
-    names = [name for name in (*MODES_FILES, AGENTS) if os.path.lexists(workspace.root / name)]
-    entries = list(islice(_list_rule_entries(workspace, problems), MAX_ENTRIES + 1))
-    files = [entry for entry in entries if not entry.endswith("/")]
-    if len(entries) > MAX_ENTRIES:
-        problems["rules"] = f"more than {MAX_ENTRIES} files and folders; all are left out"
-        files = []
-    room = MAX_BYTES
-    for name in (*names, *files):
-        try:
-            text = _read(workspace, name)
-        except (ToolFailedError, InvalidCallError) as error:
-            problems[name] = str(error)
-            continue
-        room -= len(text)
-        if room < 0:
-            problems[name] = f"there are more than {MAX_BYTES} characters of rules before it"
-        else:
-            texts[name] = text
-    watched = (*MODES_FILES, *IGNORE_FILES, AGENTS, *EDITORS, *entries)
-    return ProjectFiles(texts, problems, tuple(workspace.root / name for name in watched))
-
-
-def _read(workspace: Workspace, name: str) -> str:
-    if (workspace.root / name).is_symlink():
-        raise ToolFailedError("is a link, which is not followed here")
-    if not is_plain(name):
-        raise ToolFailedError("has a name with characters that are not shown")
-    return workspace.read(workspace.resolve(name), MAX_FILE_BYTES)
+    reader = _Reader(workspace)
+    for name in MODES_FILES:
+        if os.path.lexists(workspace.root / name):
+            reader.read(name)
+    if os.path.lexists(workspace.root / AGENTS):
+        reader.read(AGENTS, follows=True)
+    entries = list(islice(_list_rule_entries(workspace, reader.problems), MAX_ENTRIES + 1))
+    reader.read_all(entries, MAX_ENTRIES, "rules")
+    skills = list(islice(_list_skills(workspace, reader.problems), MAX_SKILLS + 1))
+    if len(skills) > MAX_SKILLS:
+        reader.problems["skills"] = f"more than {MAX_SKILLS} skills; all are left out"
+        skills = []
+    for name in skills:
+        reader.read_skill(name)
+    nested = _find_nested(workspace)
+    reader.read_all(nested, MAX_NESTED, f"**/{AGENTS}")
+    folders = [folder for one in SKILL_FOLDERS for folder in (one, f"{one}/skills")]
+    names = (*MODES_FILES, *IGNORE_FILES, AGENTS, *EDITORS, *folders, *entries, *skills, *nested)
+    watched = tuple(workspace.root / name for name in names)
+    return ProjectFiles(reader.texts, reader.problems, watched, tuple(reader.skills))
 
 
 def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
     """The folders of rules and all that is in them, except hidden files and folders."""
-    for editor in EDITORS:
-        if (workspace.root / editor).is_symlink():
-            problems[editor] = "is a link, which is not followed here"
-        elif (workspace.root / editor).is_dir():
+    stand_ins = sorted(name for name in os.listdir(workspace.root) if STANDING_IN.fullmatch(name))
+    for folder in (*EDITORS, *stand_ins):
+        path = workspace.root / folder
+        if path.is_symlink():
+            problems[folder] = "is a link, which is not followed here"
+        elif path.is_dir():
             try:
-                found = workspace.list_entries(editor, MAX_DEPTH + 1, is_left_out=_is_no_rule)
+                depth = MAX_DEPTH + 1 if folder in EDITORS else 1
+                found = workspace.list_entries(folder, depth, is_left_out=_is_no_rule)
                 for entry in filterfalse(_is_no_rule, found):
                     yield entry
                     if entry.endswith("/") and entry.count("/") > MAX_DEPTH + 1:
@@ -145,8 +194,44 @@ def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterat
                     elif not os.access(workspace.root / entry, os.R_OK):
                         problems[entry] = "cannot be read"
             except (ToolFailedError, TimeoutError) as error:
-                problems[editor] = str(error) or "takes too long to list"
+                problems[folder] = str(error) or "takes too long to list"
+        elif folder in stand_ins:
+            yield folder
 
 
 def _is_no_rule(entry: str) -> bool:
-    return _RULE.fullmatch(entry) is None
+    return IN_EDITORS.fullmatch(entry) is None and STANDING_IN.fullmatch(entry) is None
+
+
+def _list_skills(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
+    """Each ``SKILL.md``, as it is found."""
+    for place in SKILL_FOLDERS:
+        folders = sorted((workspace.root / place).glob("skills*"))
+        for folder in folders:
+            name = f"{place}/{folder.name}"
+            if folder.name != "skills" and not folder.name.startswith("skills-"):
+                continue
+            try:
+                real = workspace.resolve(name)
+                found = [Path(entry).name for entry in workspace.list_entries(real, 1)]
+            except (ToolFailedError, InvalidCallError, TimeoutError) as error:
+                problems[name] = str(error) or "takes too long to list"
+                continue
+            files = (f"{name}/{entry}/{SKILL_FILE}" for entry in found)
+            yield from (file for file in files if os.path.lexists(workspace.root / file))
+
+
+def _find_nested(workspace: Workspace) -> list[str]:
+    """The ``AGENTS.md`` of folders below, but for what git ignores and what others have written."""
+    with os.scandir(workspace.root) as entries:
+        has_folders = any(
+            entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+            for entry in entries
+        )
+    if not has_folders:
+        return []
+    with workspace.open_for_search(".") as (folder, _):
+        found, _ = find_files(folder, Glob.of(AGENTS))
+    return sorted(
+        name for name in found if "/" in name and DEPENDENCIES.isdisjoint(name.split("/"))
+    )

@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graph.configuration.mode_files import GLOBAL_FILES, ModeFiles, name_source
-from graph.configuration.project_files import MAX_RULES_CHARACTERS, ProjectFiles, read_project
+from graph.configuration.project_files import ProjectFiles, read_project
+from graph.configuration.prompt_rules import (
+    PromptRules,
+    list_user_files,
+    read_user_rules,
+)
 from graph.configuration.trust import TrustFile, find_differences
+from graph.configuration.unread_files import find_unread
 from graph.configuration.user_files import read_user_file
 from graph.configuration.watch import Watch
 from graph.settings import Settings
@@ -36,6 +42,8 @@ class LoadedFiles:
     catalog: Catalog
     project: ProjectFiles
     """The workspace's files that are trusted."""
+    rules: PromptRules
+    """The user's, then the project's."""
     notices: tuple[str, ...] = ()
     """What was left out, and why, for a person to read."""
 
@@ -68,13 +76,17 @@ class Sources:
         self._project = self._select_trusted(found)
         modes, notices = self._modes.read(self._project.modes)
         self._notices += notices
-        watch.keep((*self._own_paths(), *found.watched))
+        folders = self._settings.all_rules_folders
+        user_files = list_user_files(folders)
+        rules = PromptRules((*read_user_rules(user_files, self._notices), *self._project.rules))
+        watch.keep((*self._own_paths(), *folders, *user_files, *found.watched))
         self._watch = watch
         default = self._choose_default([mode.slug for mode in modes])
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
-        self._notices += _check_prompt_rules(self._project, catalog)
-        notices = tuple(to_one_line(notice, 1000) for notice in self._notices)
-        return LoadedFiles(catalog, self._project, notices)
+        self._notices += [*rules.find_problems([*catalog]), *self._project.unused]
+        self._notices += find_unread(self._workspace.root)
+        told = tuple(to_one_line(notice, 1000) for notice in self._notices)
+        return LoadedFiles(catalog, self._project, rules, told)
 
     def have_changed(self) -> bool:
         """Whether a file may have changed since ``load``."""
@@ -170,19 +182,3 @@ class Sources:
             f"({', '.join(changed[:10])}); {now} until you do again; {how}"
         )
         return self._project
-
-
-def _check_prompt_rules(project: ProjectFiles, catalog: Catalog) -> Iterator[str]:
-    for slug in project.slugs_with_rules:
-        if slug not in catalog:
-            yield f"rules for mode {slug!r} in the workspace, but there is no such mode"
-    cut = [
-        slug or "every mode"
-        for slug in (None, *catalog)
-        if project.count_rule_characters(slug) > MAX_RULES_CHARACTERS
-    ]
-    if cut:
-        yield (
-            f"the workspace has more than {MAX_RULES_CHARACTERS} characters of rules for "
-            f"{', '.join(cut)}; the rest is left out"
-        )

@@ -14,7 +14,8 @@ NEVER = frozenset({".git"})
 ASK = frozenset(
     {
         *(".kilocodemodes", ".roomodes", ".kilocode", ".roo", ".kilocodeignore", ".rooignore"),
-        *("agents.md", "claude.md", "gemini.md", ".gemini", ".codex", ".ssh"),
+        *("agents.md", "claude.md", "gemini.md", ".gemini", ".codex", ".ssh", ".agents", ".kilo"),
+        *(".roorules", ".kilocoderules", "agent.md", "agents.local.md", "claude.local.md"),
         *(".claude", ".cursor", ".cursorrules", ".clinerules", ".windsurf", ".zed", ".mcp.json"),
         *(".travis.yml", "jenkinsfile", "azure-pipelines.yml", ".buildkite", ".ci", ".drone.yml"),
         *(".vimrc", ".exrc", ".nvim.lua", ".fleet", ".continue", ".junie", ".aider.conf.yml"),
@@ -45,6 +46,9 @@ SECRETS = (
     *("*.tfstate", "*.tfvars"),
 )
 """Patterns of names, in lower case, that ask before a read."""
+DEPENDENCIES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", ".nox"})
+"""Folders of what others have written, certificates and instructions among it: nothing in them is
+protected from commands, and nothing in them is told to the model."""
 NO_SECRETS = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
 
 
@@ -54,13 +58,13 @@ def get_protection(path: str) -> Literal["ask", "deny"] | None:
     names = {*ordered, *map("/".join, pairwise(ordered))}
     if NEVER & names:
         return "deny"
-    return "ask" if ASK & names else None
+    return "ask" if ASK & names or any(map(_WITH_SLUG.fullmatch, ordered)) else None
 
 
 def is_protected(folder: str, name: str) -> bool:
     """Whether ``name`` is protected in ``folder``, whose path is empty or ends with a slash."""
     name = name.casefold()
-    if name in ASK or name in NEVER:
+    if name in ASK or name in NEVER or (name[0] == "." and _WITH_SLUG.fullmatch(name)):
         return True
     return name in _BELOW and f"{folder.casefold()[:-1].rpartition('/')[2]}/{name}" in ASK
 
@@ -80,5 +84,6 @@ def _translate(name: str) -> str:
     return re.escape(name).replace(r"\*", "[^/]*")
 
 
+_WITH_SLUG = re.compile(r"\.(?:roo|cline|kilocode)rules-.*")
 _BELOW = frozenset(name.partition("/")[2] for name in ASK if "/" in name)
 _SECRET = re.compile(rf"(?:^|/)(?:{'|'.join(map(_translate, SECRETS))})(?:/|$)")

@@ -84,12 +84,13 @@ class UserFolders:
         return self.workspace / ".kilocodemodes"
 
     def settings(self, **given: Any) -> Settings:
-        folders = {
+        folders: dict[str, Any] = {
             "workspace": self.workspace,
             "config_folder": self.home,
             "trust_file": self.root / "trusted.json",
             "checkpoints": self.root / "checkpoints.sqlite",
             "sessions": self.root / "sessions.sqlite",
+            "rules_folders": (str(self.root / ".kilocode"), str(self.root / ".roo")),
         }
         return Settings(**{**folders, **given})
 

@@ -11,7 +11,8 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from tools.sandbox.scan import DEPENDENCIES, MAX_PATH, Scan
+from modes.rules.protected_paths import DEPENDENCIES
+from tools.sandbox.scan import MAX_PATH, Scan
 
 MAX_FILES = 5_000  # each of them takes 4 µs, for each command
 MAX_LINKED = 50  # each takes a mount, and cannot be replaced

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from modes.errors import ToolFailedError
-from modes.rules.protected_paths import is_protected, is_secret
+from modes.rules.protected_paths import DEPENDENCIES, is_protected, is_secret
 
 MAX_SCANNED = 500_000
 MAX_DEPTH = 50  # each folder above what is protected takes a mount
 MAX_PATH, MAX_SCANNED_PATH = 2000, 3000  # bytes; the kernel takes 4095
-DEPENDENCIES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", ".nox"})
-"""Folders of what others have written, certificates among it: nothing in them is protected."""
 SHOWN = DEPENDENCIES | {".git"}
 """Folders without which hardly a command works: an ignore file does not hide them."""
 

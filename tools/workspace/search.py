@@ -136,9 +136,10 @@ def search_folder(
     return found
 
 
-def find_files(folder: int) -> tuple[set[str], str]:
+def find_files(folder: int, glob: Glob = EVERY_FILE) -> tuple[set[str], str]:
     """The files below an open folder that ``.gitignore`` does not name; and why not all."""
-    return _name_files(folder, ["--files"], MAX_FILES, lambda _: False)
+    options = [*Query("", 0, glob).type_options, "--files"]
+    return _name_files(folder, options, MAX_FILES, lambda name: not glob.matches(name))
 
 
 def _open(opened: Opened, name: str, stack: ExitStack) -> Iterator[int]:

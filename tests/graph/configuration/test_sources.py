@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from graph.agent import build_agent
 from graph.configuration.loading import AgentLoader
-from graph.configuration.project_files import MAX_RULES_CHARACTERS
+from graph.configuration.prompt_rules import MAX_CHARACTERS
 from graph.configuration.trust import TrustFile
 from graph.configuration.watch import Watch
 from graph.deps import AgentDeps
@@ -364,7 +364,7 @@ def test_rules_are_bounded(place: UserFolders) -> None:
         place.rule(f".roo/rules/{number}", str(number) * 900_000)
     deps = place.loader(trust_workspace=True).deps()
     text = told(deps)
-    assert len(text) < MAX_RULES_CHARACTERS + 10_000
+    assert len(text) < MAX_CHARACTERS + 10_000
     assert "more characters left out]" in text
     notices = "\n".join(deps.notices)
     assert ".roo/rules/2: left out: there are more than 2000000 characters of rules" in notices
@@ -389,9 +389,10 @@ def test_rules_that_are_left_out(place: UserFolders) -> None:
     deps = place.loader(trust_workspace=True).deps()
     assert "SECRET" not in told(deps)
     text = "\n".join(deps.notices)
-    for name in ("AGENTS.md", ".kilocode", ".roo/rules-tpyo/link.md"):
+    assert "AGENTS.md: left out: path 'AGENTS.md' leads outside the workspace" in text
+    for name in (".kilocode", ".roo/rules-tpyo/link.md"):
         assert f"{name}: left out: is a link" in text
-    assert "'tpyo' in the workspace, but there is no such mode" in text
+    assert "rules or skills for mode 'tpyo', but there is no such mode" in text
     assert ".roo/rules/seen/a/a/a/a/: left out: is more than 5 folders deep" in text
     assert "hidden" not in text
     assert "other" not in text
