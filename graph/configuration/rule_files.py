@@ -44,11 +44,12 @@ def find_unused(texts: Mapping[str, str]) -> Iterator[str]:
 
 def list_nested(texts: Mapping[str, str]) -> dict[str, str]:
     """What is told of a folder once a call names what is in it, outer folders first."""
-    nested = (name.removesuffix(AGENTS) for name in texts if name.endswith(f"/{AGENTS}"))
+    below = (name for name in texts if name.endswith(f"/{AGENTS}"))
+    nested = sorted(below, key=lambda name: name.removesuffix(AGENTS))
     return {
-        folder: cut(
-            f"# Rules of the project for what is in {folder}\n\n{texts[f'{folder}{AGENTS}'].strip()}"
+        (folder := name.removesuffix(AGENTS)): cut(
+            f"# Rules of the project for what is in {folder}\n\n{texts[name].strip()}"
         )
-        for folder in sorted(nested)
-        if not IN_EDITORS.match(folder)
+        for name in nested
+        if not IN_EDITORS.match(name)
     }
