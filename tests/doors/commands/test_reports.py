@@ -119,7 +119,7 @@ def test_trust_shows_and_records(place: UserFolders, run: Run) -> None:
     after = run("modes").stdout
     assert "theirs  N Theirs  (project: .kilocodemodes)" in after
     assert "notice" not in after
-    assert "rules of the workspace: " in after
+    assert "  rules: " in after
     assert "is no longer trusted" in run("trust", "--revoke").stdout
     assert "N Theirs" not in run("modes").stdout
     assert "was not trusted" in run("trust", "--revoke").stdout
