@@ -524,6 +524,18 @@ async def test_under_the_hosts_limit_no_child_writes(
     assert await talk.mode() in ("architect", "ask")
 
 
+async def test_under_the_hosts_limit_none_of_several_writes(workspace: Path) -> None:
+    """Nor by an edit of one of them, nor while they look side by side."""
+    several = [task("ask", "1"), task("code", "2"), task("ask", "3")]
+    talk = scripted(workspace, several, [WRITE], "end", approvals=Approvals.AUTO)
+    await talk.say("go", mode="architect", limit="architect")
+    assert [one["id"] for one in await talk.waiting()] == ["s0_0", "s0_2"], "2 is beyond it"
+    await talk.decide(APPROVE, edit("new_task", mode_slug="code", message="3"))
+    ended = (await talk.values())["subtasks"]
+    assert [(one["mode"], one["message"]) for one in ended] == [("ask", "1")]
+    assert not (workspace / "a.py").exists()
+
+
 @pytest.mark.parametrize("is_copy", [False, True])
 async def test_a_limit_set_while_a_childs_question_is_open(
     workspace: Path, *, is_copy: bool
