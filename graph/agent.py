@@ -1,5 +1,6 @@
 """The wiring: nodes, edges, compile."""
 
+from functools import partial
 from typing import Any
 
 from langgraph.channels import LastValue
@@ -13,6 +14,7 @@ from graph.end_subtask import end_subtask_node
 from graph.entry.checks import build_input_check, build_update_check
 from graph.entry.compiled import Agent
 from graph.intake import intake_node
+from graph.live_deps import LiveDeps
 from graph.look_ahead import look_ahead_node
 from graph.messages.channels import CheckedInput, Last
 from graph.review import review_node
@@ -28,28 +30,28 @@ def build_agent(
     deps: AgentDeps, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500
 ) -> Agent:
     """Compile the graph around ``deps``."""
-    route = build_router(deps)
+    route, live = build_router(deps), LiveDeps(deps)
     graph = StateGraph(State, input_schema=Input)
     for key, channel in graph.channels.items():
         if isinstance(channel, LastValue):
             graph.channels[key] = Last(channel.typ, key)
     modes = [deps.machine.mode_node(slug) for slug in deps.catalog]
 
-    graph.add_node("intake", intake_node(deps))
+    graph.add_node("intake", live.follow(intake_node))
     for slug in deps.catalog:
-        graph.add_node(deps.machine.mode_node(slug), mode_node(deps, slug))
-    graph.add_node("review", review_node(deps))
+        graph.add_node(deps.machine.mode_node(slug), live.follow(partial(mode_node, slug=slug)))
+    graph.add_node("review", live.follow(review_node))
     # LangGraph would make a channel of every key of ActTask, which only a Send carries.
     graph.add_node(
         "act",
-        act_node(deps),
+        live.follow(act_node),
         input_schema=State,
         destinations=("act", "switch_mode", "end_subtask", "intake", *modes, END),
     )
-    graph.add_node("switch_mode", switch_node(deps))
-    graph.add_node("look_ahead", look_ahead_node(deps))
-    graph.add_node("end_subtask", end_subtask_node(deps))
-    graph.add_node("compact_history", compact_node(deps))
+    graph.add_node("switch_mode", live.follow(switch_node))
+    graph.add_node("look_ahead", live.follow(look_ahead_node))
+    graph.add_node("end_subtask", live.follow(end_subtask_node))
+    graph.add_node("compact_history", live.follow(compact_node))
 
     graph.add_edge(START, "intake")
     # All there are: what a host writes between two steps, it writes as ``intake``.
@@ -69,5 +71,5 @@ def build_agent(
     compiled = graph.compile(checkpointer=checkpointer, name="agent")
     specs = deps.toolbox.specs
     compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog, specs))
-    agent = Agent.of(compiled, build_update_check(deps.catalog, specs), deps.started_calls)
+    agent = Agent.of(compiled, build_update_check(deps.catalog, specs), live)
     return agent.with_config(recursion_limit=max_steps)

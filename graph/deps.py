@@ -20,7 +20,7 @@ from modes.policy import Approvals
 from modes.rights import find_edit_restriction, list_free_commands
 from modes.toolspec import ToolSpec
 from prompts import render_mode_words, render_system_prompt
-from tools.mcp.server import Server
+from tools.mcp.managed import ManagedServer
 from tools.toolbox import Toolbox
 
 
@@ -53,8 +53,8 @@ class AgentDeps:
     """What is told once a call names a path, or one in a folder, which ends in a slash."""
     describe_environment: Callable[[], Awaitable[str]] = no_environment
     """Where the agent works, as the model is told at a turn's start if it has changed."""
-    servers: tuple[Server, ...] = ()
-    """The MCP servers whose tools modes may have."""
+    servers: tuple[ManagedServer, ...] = ()
+    """The MCP servers whose tools modes may have; the toolbox has those that are known by now."""
     notices: tuple[str, ...] = ()
     """What a person should know about the modes' files."""
     bound_answers: bool = False
@@ -108,7 +108,9 @@ class AgentDeps:
     def environment_digest(self, slug: str, limit: str | None = None) -> str:
         """A digest of the mode (with the permissions for it), the workspace and the sandbox."""
         if (slug, limit) not in self._environments:
-            environment = f"{self.catalog[slug].digest}\0{self.toolbox.environment}"
+            parts = [self.catalog[slug].digest, self.toolbox.environment]
+            parts += [server.server.identify() for server in self.servers]
+            environment = "\0".join(parts)
             if (cut := self.limit_mode(limit)) is not None:
                 environment += f"\0{cut.digest}"
             self._environments[slug, limit] = sha256(environment.encode()).hexdigest()

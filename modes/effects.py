@@ -12,6 +12,7 @@ EffectName = Literal[
     "edit",
     "command",
     "network",
+    "mcp",
     "agent",
     "note",
     "question",
@@ -110,6 +111,14 @@ EFFECTS: dict[str, Effect] = {
             result_is_data=True,
             reaches_network=True,
             shown_as="fetch",
+        ),
+        Effect(
+            name="mcp",
+            does="calls an MCP server",
+            asks="always",
+            can_be_remembered=True,
+            changes_the_world=True,
+            result_is_data=True,
         ),
         Effect(
             name="agent",

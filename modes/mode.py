@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from modes.plain_text import is_plain, to_one_line
 from modes.rules.file_regex import check_file_regex, is_found, is_found_in_every_path
+from modes.rules.globs import check_glob, word_matches
 from modes.rules.permissions import Kind, Rules, with_patterns
 
 _SLUG = re.compile(r"[A-Za-z0-9-]+")
@@ -34,6 +35,14 @@ _OneLine = Annotated[_NotBlank, AfterValidator(_check_plain)]
 _Pattern = Annotated[str, Field(min_length=1)]
 
 
+def _check_name_pattern(pattern: str) -> str:
+    check_glob(pattern)
+    return pattern
+
+
+_NamePattern = Annotated[str, AfterValidator(_check_name_pattern)]
+
+
 class _Data(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True
@@ -41,15 +50,20 @@ class _Data(BaseModel):
 
 
 class Grant(_Data):
-    """A tool group that a mode has; ``edit`` may be restricted to some files.
+    """A tool group that a mode has; ``edit`` may be restricted to some files, ``mcp`` to tools.
 
     In YAML the group's name, or a pair of the name and a mapping with ``fileRegex`` and
-    ``description``. A ``fileRegex`` that is found in every path is no restriction, and None here.
+    ``description``, for ``mcp`` with ``servers`` and ``tools``. A ``fileRegex`` that is found in
+    every path is no restriction, and None here.
     """
 
     group: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     file_regex: str | None = None
     description: str | None = None
+    servers: tuple[_NamePattern, ...] | None = None
+    """Names of MCP servers, with ``*`` and ``?``; None for all."""
+    tools: tuple[_NamePattern, ...] | None = None
+    """Names of tools as their server has them, with ``*`` and ``?``; None for all."""
 
     @field_validator("file_regex")
     @classmethod
@@ -61,10 +75,21 @@ class Grant(_Data):
         return None if is_found_in_every_path(pattern) else pattern
 
     @model_validator(mode="after")
-    def _only_edit_is_restricted(self) -> Self:
+    def _fits_group(self) -> Self:
         if self.file_regex is not None and self.group != "edit":
             raise ValueError(f"fileRegex restricts the group 'edit', not {self.group!r}")
+        for option in ("servers", "tools"):
+            if getattr(self, option) is not None and self.group != "mcp":
+                raise ValueError(f"{option} restricts the group 'mcp', not {self.group!r}")
         return self
+
+    def has_server(self, server: str) -> bool:
+        """Whether the grant is for the MCP server."""
+        return _is_named(self.servers, server)
+
+    def has_tool(self, tool: str) -> bool:
+        """Whether it is for a tool of such a server."""
+        return _is_named(self.tools, tool)
 
     def permits(self, path: str) -> bool:
         """Whether ``path``, relative to the workspace and resolved, may be changed.
@@ -72,6 +97,10 @@ class Grant(_Data):
         Raises ``SlowPatternError``.
         """
         return is_found(self.file_regex or "", path)
+
+
+def _is_named(patterns: tuple[str, ...] | None, name: str) -> bool:
+    return patterns is None or any(word_matches(pattern, name) for pattern in patterns)
 
 
 class RulesFile(BaseModel):

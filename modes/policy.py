@@ -17,12 +17,12 @@ from modes.errors import (
     describe_error,
 )
 from modes.mode import Grant, Level, Mode
-from modes.rights import list_free_commands
+from modes.rights import has_only_read_tools, list_free_commands
 from modes.rules.file_regex import SECONDS, SlowPatternError
 from modes.rules.matching import Subject
 from modes.rules.permissions import Ruling, find_denial, find_ruling
 from modes.rules.protected_paths import get_protection, is_secret
-from modes.toolspec import ToolSpec
+from modes.toolspec import ServerTool, ToolSpec
 
 
 class Approvals(StrEnum):
@@ -73,7 +73,8 @@ def verdict(
     ``remembered`` are the patterns that a person always allows for the tool, each with whether
     it stands for one call and is compared literally.
     """
-    subject = None if args is None else Subject(tool, args)
+    # What is known of a tool of an MCP server is its name, whatever the arguments.
+    subject = None if args is None and tool.served is None else Subject(tool, args or {})
     limit = _check_limits(mode, tool, args, subject)
     if limit is not None and limit.kind == "deny":
         return limit
@@ -112,6 +113,8 @@ def _check_group(
     if tool.group is None:
         return None
     grant = mode.grant(tool.group)
+    if grant is not None and tool.served is not None:
+        return _check_server(mode, grant, tool, tool.served)
     if grant is not None:
         return _check_file_regex(mode, grant, tool, args)
     lines = list_free_commands(mode, tool)
@@ -123,6 +126,19 @@ def _check_group(
         f"{mode.name} mode has no {tool.group!r} tools{but}, so {tool.name} did not run.",
         is_missing=True,
     )
+
+
+def _check_server(mode: Mode, grant: Grant, tool: ToolSpec, served: ServerTool) -> Verdict | None:
+    """Denies tools of MCP servers that the mode does not have, or may not have."""
+    if not grant.has_server(served.server):
+        why = f"has no tools of the MCP server {served.server!r}"
+    elif not grant.has_tool(served.name):
+        why = f"does not have the tool {served.name!r} of the MCP server {served.server!r}"
+    elif has_only_read_tools(mode) and not served.is_read_only:
+        why = "has only those tools of MCP servers that say that they are read-only"
+    else:
+        return None
+    return Verdict("deny", f"{mode.name} mode {why}, so {tool.name} did not run.", is_missing=True)
 
 
 def _check_file_regex(
@@ -221,4 +237,5 @@ def _apply_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
         return Verdict("allow", effect.does)
     if effect.asks == "under manual" and approvals is Approvals.AUTO:
         return Verdict("allow", f"{effect.does}, approvals are 'auto'")
-    return Verdict("ask", effect.does)
+    whose = f": {tool.served.server!r}" if tool.served is not None else ""
+    return Verdict("ask", f"{effect.does}{whose}")

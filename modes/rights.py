@@ -19,6 +19,15 @@ def list_free_commands(mode: Mode, tool: ToolSpec) -> list[str]:
     return [line for line, kind in mode.permissions.get(tool.name, {}).items() if kind == "allow"]
 
 
+def has_only_read_tools(mode: Mode) -> bool:
+    """Whether of MCP servers it has only tools that say of themselves that they are read-only.
+
+    Such is a mode that runs no commands and may not edit every file.
+    """
+    edit = mode.grant("edit")
+    return mode.grant("command") is None and (edit is None or edit.file_regex is not None)
+
+
 def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
     """Why the mode may not change every file; None if it may.
 

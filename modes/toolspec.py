@@ -6,6 +6,17 @@ from modes.effects import Effect
 
 
 @dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool of an MCP server, in the server's own words."""
+
+    server: str
+    """As the user named it."""
+    name: str
+    is_read_only: bool = False
+    """Its ``readOnlyHint``: it decides in which modes the tool is, never that a call runs."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as the verdict sees it."""
 
@@ -23,6 +34,8 @@ class ToolSpec:
     """The argument that is the address which the call fetches."""
     sandboxed: bool = False
     """Whether the operating system keeps what it runs from doing harm."""
+    served: ServerTool | None = None
+    """For a tool of an MCP server."""
 
     @property
     def resolved(self) -> tuple[str, ...]:

@@ -47,6 +47,10 @@ class Toolbox:
             raise InvalidCallError(describe_missing(name, self._tools))
         return self._tools[name]
 
+    def with_tools(self, tools: Iterable[Tool]) -> "Toolbox":
+        """One that has these, too."""
+        return Toolbox(self.workspace, (*self._tools.values(), *tools), self.sandbox)
+
     @property
     def environment(self) -> str:
         """Identifies where the tools work and what their commands can reach."""
@@ -96,11 +100,13 @@ class Toolbox:
         the tool does not have is refused, not dropped: what a person approved is what runs.
         """
         schema = tool.runnable.args_schema
-        assert isinstance(schema, type) and issubclass(schema, BaseModel)
         if BROKEN in args:
             raise InvalidCallError(f"{tool.spec.name} did not run: {args[BROKEN]}")
         if found := find_unserializable(dict(args)):
             raise InvalidCallError(f"{tool.spec.name}: the arguments hold {found}")
+        if tool.spec.served is not None:
+            return dict(args)  # it is for the server to say whether they fit
+        assert isinstance(schema, type) and issubclass(schema, BaseModel)
         if unknown := sorted(args.keys() - schema.model_fields.keys()):
             raise InvalidCallError(
                 f"{tool.spec.name} has no argument {unknown[0]!r}; "

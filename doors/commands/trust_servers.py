@@ -82,6 +82,7 @@ def _describe(name: str, file: str, entry: ServerEntry, *, is_sandboxed: bool) -
         if entry.cwd is not None:
             yield _row("folder", entry.cwd)
         yield _row("sandboxed", "yes" if is_sandboxed else "no: it can do all that you can")
+        yield _row("writes", "yes" if entry.writes or not is_sandboxed else "no")
         yield _row("network", "yes" if entry.network or not is_sandboxed else "no")
     else:
         yield _row("address", str(entry.url))

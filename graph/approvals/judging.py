@@ -19,6 +19,7 @@ from modes.limit import cut_verdict
 from modes.mode import Mode
 from modes.policy import Approvals, Verdict, verdict
 from modes.rules.matching import Subject
+from modes.rules.server_tools import get_server_part
 from tools.tool import Tool
 
 
@@ -210,11 +211,18 @@ def _find_verdict(
     remembered = [
         (one["pattern"], one["exact"])
         for one in context.remembered
-        if one["tool"] == tool.spec.name
+        if _is_for(one["tool"], tool)
         and mode.slug in deps.catalog
         and one["digest"] == deps.environment_digest(mode.slug)
     ]
     return verdict(mode, tool.spec, args, context.approvals, remembered)
+
+
+def _is_for(remembered: str, tool: Tool) -> bool:
+    """Whether what is remembered for a tool may hold for this one: of an MCP server, for all."""
+    if tool.spec.served is None:
+        return remembered == tool.spec.name
+    return get_server_part(remembered) == get_server_part(tool.spec.name)
 
 
 def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:

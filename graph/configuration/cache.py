@@ -18,6 +18,7 @@ from graph.deps import AgentDeps
 from graph.settings import Settings
 from graph.threads.mailbox import Mailbox
 from graph.threads.started_calls import StartedCalls
+from tools.mcp.pool import ServerPool
 from tools.mcp.server import Server
 
 log = logging.getLogger("modeshift")
@@ -27,8 +28,12 @@ class CachedAgent(NamedTuple):
     """An agent, and what its nodes share."""
 
     agent: Agent
-    deps: AgentDeps
     loader: AgentLoader
+
+    @property
+    def deps(self) -> AgentDeps:
+        """What its nodes share, with the tools of MCP servers that are known by now."""
+        return self.agent.live.deps
 
 
 class AgentCache:
@@ -47,6 +52,7 @@ class AgentCache:
         self._lock = Lock()  # or the first requests would make one each
         # Shared by all: a conversation may go from one model to another.
         self._started_calls = StartedCalls(mailbox)
+        self._pool = ServerPool()
 
     def get(self, workspace: Path, model: str, servers: tuple[Server, ...] = ()) -> CachedAgent:
         """The agent for the files as they are now. Blocks; raises ``UserError``.
@@ -60,14 +66,16 @@ class AgentCache:
                 return cached
             if cached is None:
                 settings = self.settings.model_copy(update={"workspace": workspace})
-                loader = AgentLoader(settings.with_model(model), self._started_calls, servers)
+                loader = AgentLoader(
+                    settings.with_model(model), self._started_calls, servers, self._pool
+                )
             else:
                 loader = cached.loader
             deps = loader.deps()
             for notice in deps.notices:
                 log.warning(notice)
             agent = build_agent(deps, self._saver, self.settings.max_steps)
-            self._cached[key] = CachedAgent(agent, deps, loader)
+            self._cached[key] = CachedAgent(agent, loader)
             return self._cached[key]
 
 

@@ -14,6 +14,7 @@ from graph.threads.started_calls import StartedCalls
 from modes.errors import ConfigurationError
 from modes.plain_text import to_one_line
 from tools.deps import Commands
+from tools.mcp.pool import ServerPool
 from tools.mcp.server import Server
 from tools.processes.process import Limits
 from tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
@@ -50,11 +51,12 @@ class AgentLoader:
         settings: Settings,
         started_calls: StartedCalls | None = None,
         servers: tuple[Server, ...] = (),
+        pool: ServerPool | None = None,
     ) -> None:
         """Makes the default workspace; one that the user names must exist.
 
-        A process that has several loaders gives them one ``started_calls``. ``servers`` are the
-        MCP servers of the editor's session. Blocks, as the methods do; raises
+        A process that has several loaders gives them one ``started_calls`` and one ``pool``.
+        ``servers`` are the MCP servers of the editor's session. Blocks, as the methods do; raises
         ``ConfigurationError``.
         """
         if settings.workspace == DEFAULT_WORKSPACE:
@@ -70,6 +72,7 @@ class AgentLoader:
             settings.mode_changes,
         )
         self._started_calls = started_calls or StartedCalls()
+        self._pool = pool or ServerPool()
         self._loaded: LoadedFiles | None = None
         self._has_failed = False
         # What an agent may not open still steers it.
@@ -95,12 +98,15 @@ class AgentLoader:
         toolbox = build_toolbox(
             self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
         )
+        servers = self._pool.assign(
+            self, self.servers.servers, self._workspace, self._commands.sandbox
+        )
         deps = AgentDeps(
             loaded.catalog,
             toolbox,
             self._models,
             self._settings.approvals,
-            servers=self.servers.servers,
+            servers=servers,
             prompt_rules=loaded.rules.render,
             rules_at=loaded.project.rules_at,
             describe_environment=partial(describe_environment, toolbox),

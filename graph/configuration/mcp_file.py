@@ -54,6 +54,8 @@ class ServerEntry(BaseModel):
     headers: Mapping[Text, str] = {}
     network: bool = True
     """Ours: false keeps a process in the sandbox off the network."""
+    writes: bool = False
+    """Ours: true lets a process in the sandbox change the workspace."""
     disabled: bool = False
     disabled_tools: tuple[str, ...] = ()
     timeout: float = Field(DEFAULT_SECONDS, gt=0)
@@ -120,6 +122,7 @@ class ServerEntry(BaseModel):
             disabled_tools=self.disabled_tools,
             timeout=self.timeout,
             network=self.network,
+            writes=self.writes,
         )
 
 

@@ -15,6 +15,7 @@ from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
 from graph.entry.checks import SETTINGS
+from graph.live_deps import LiveDeps
 from graph.messages.channels import CheckedInput
 from graph.state import Input, State
 from graph.threads.started_calls import StartedCalls
@@ -26,22 +27,25 @@ Updates = Sequence[Sequence[StateUpdate]]
 class Agent(CompiledStateGraph[State, None, Input, State]):
     """What ``build_agent`` makes."""
 
-    def __init__(
-        self, *, check: Callable[[Any], None], started_calls: StartedCalls, **parts: Any
-    ) -> None:
+    def __init__(self, *, check: Callable[[Any], None], live: LiveDeps, **parts: Any) -> None:
         super().__init__(**parts)
         self.check = check
-        self.started_calls = started_calls
+        self.live = live
+
+    @property
+    def started_calls(self) -> StartedCalls:
+        """Those of this process."""
+        return self.live.deps.started_calls
 
     @classmethod
     def of(
         cls,
         graph: CompiledStateGraph[State, None, Input, State],
         check: Callable[[Any], None],
-        started_calls: StartedCalls,
+        live: LiveDeps,
     ) -> Self:
         """The graph with ``check``, made as LangGraph copies one."""
-        return cls(check=check, started_calls=started_calls, **vars(graph))
+        return cls(check=check, live=live, **vars(graph))
 
     @override
     def astream(

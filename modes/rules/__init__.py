@@ -11,6 +11,7 @@ __all__ = (  # the public modules
     "matching",
     "permissions",
     "protected_paths",
+    "server_tools",
     "shell_words",
     "urls",
 )

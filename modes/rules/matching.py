@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from modes.rules.globs import check_glob, path_matches, word_matches
+from modes.rules.server_tools import check_name_pattern
 from modes.rules.shell_words import command_words, mentioned_commands
 from modes.rules.urls import Url, check_url_pattern, parse_url, url_certainly_matches, url_may_match
 from modes.toolspec import ToolSpec
@@ -19,6 +20,9 @@ WILD = frozenset("*?")
 def check_pattern(tool: ToolSpec, pattern: str) -> None:
     """Raise ``ValueError`` for a pattern that can never match a call of the tool."""
     if pattern == EVERY:
+        return
+    if tool.served is not None:
+        check_name_pattern(pattern)
         return
     if not tool.takes_patterns:
         raise ValueError(f"{tool.name} takes no pattern but {EVERY!r} (got {pattern!r})")
@@ -80,6 +84,8 @@ class Subject:
         """Whether an ``allow`` for the pattern applies to this call; if in doubt, it does not."""
         if pattern == EVERY:
             return True
+        if self._tool.served is not None:
+            return word_matches(pattern, self._tool.name)
         if self._tool.command is not None:
             # In another folder the same words may mean something else.
             texts = [value for value in self._others.values() if isinstance(value, str)]
@@ -92,7 +98,8 @@ class Subject:
 
     def may_match(self, pattern: str) -> Match:
         """Whether an ``ask`` or a ``deny`` for the pattern applies to this call."""
-        if pattern == EVERY:
+        is_named = self._tool.served is not None and word_matches(pattern, self._tool.name)
+        if pattern == EVERY or is_named:
             return "yes"
         if self._tool.command is not None:
             if any(_words_match(pattern, words) for words in self._mentioned):
@@ -111,8 +118,10 @@ class Subject:
     def exact(self) -> str | None:
         """What an approval of exactly this call remembers; None if it cannot be remembered.
 
-        For a fetch that is the whole site, as a pattern.
+        For a fetch that is the whole site, as a pattern; for a tool of an MCP server, the tool.
         """
+        if self._tool.served is not None:
+            return self._tool.name
         if self._tool.command is not None:
             if self._words is None:
                 return None

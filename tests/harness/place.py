@@ -12,7 +12,7 @@ from graph.deps import AgentDeps
 from graph.settings import Settings
 from tools.calling import Calling
 from tools.deps import Commands
-from tools.processes.process import Limits
+from tools.processes.process import Limits, Program
 from tools.processes.sandboxes import Check, Command
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
@@ -40,6 +40,11 @@ class JudgedSandbox:
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
     ) -> str:
+        raise NotImplementedError
+
+    def build_program(
+        self, workspace: Workspace, line: str, folder: Path, *, has_network: bool, is_writable: bool
+    ) -> Program:
         raise NotImplementedError
 
     def check(self, workspace: Path) -> Iterator[Check]:

@@ -58,7 +58,7 @@ _CALLS = {
     "edits": ToolSpec("tool", EFFECTS["edit"]),
     "commands in the sandbox": ToolSpec("tool", EFFECTS["command"], sandboxed=True),
     "commands without one": ToolSpec("tool", EFFECTS["command"]),
-    "the network": ToolSpec("tool", EFFECTS["network"]),
+    "the network, MCP servers": ToolSpec("tool", EFFECTS["network"]),
     "a question": ToolSpec("tool", EFFECTS["question"]),
     "a change of mode": ToolSpec("tool", EFFECTS["switch"]),
 }

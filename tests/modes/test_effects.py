@@ -11,7 +11,7 @@ from graph.settings import ROOT
 from modes.effects import EFFECTS, EffectName, ToolKind
 
 FOLDERS = ("modes", "prompts", "tools", "graph", "doors")
-MAY_NAME_EFFECTS = {"modes/effects.py", "tools/tool.py"}
+MAY_NAME_EFFECTS = {"modes/effects.py", "tools/tool.py", "tools/mcp/binding.py"}
 """The table, and where tools declare theirs."""
 
 

@@ -7,7 +7,10 @@ import it.
 """
 
 __all__ = (  # the public modules
+    "binding",
     "described",
     "listing",
+    "managed",
+    "pool",
     "server",
 )

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from modes.errors import ToolFailedError
 from tools.mcp.described import ToolDescription
 from tools.mcp.server import Server
 from tools.processes.sandboxes import Sandbox
+from tools.workspace.workspace import Workspace
 
 
 async def list_tools(
@@ -16,5 +16,7 @@ async def list_tools(
     Without ``sandbox`` it has all rights of the user. Raises ``ToolFailedError`` with a sentence
     for a person where it cannot be started or does not answer within ``server.timeout``.
     """
-    where = f"in {workspace}{'' if sandbox is None else ', in the sandbox'}"
-    raise ToolFailedError(f"MCP server {server.name!r} {where}: not supported yet")
+    from tools.mcp.session import open_session  # noqa: PLC0415  # it imports the SDK
+
+    async with open_session(server, Workspace(workspace), sandbox) as session:
+        return list(session.tools)

@@ -1,7 +1,8 @@
 """``Server``: an MCP server as a person configured it."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from tools.mcp.described import ToolDescription
@@ -32,6 +33,13 @@ class Server:
     """Seconds: for the start with the list of tools, and for each call."""
     network: bool = False
     """Whether a process in the sandbox may reach the network; ``url`` is reached in any case."""
+    writes: bool = False
+    """Whether a process in the sandbox may change the workspace, but for what no command may."""
     pinned: Mapping[str, ToolDescription] | None = None
     """The tools that a person has accepted, by name: one that differs (``find_changes`` says how)
     or is not among them is not bound. None where the server is trusted as configured."""
+
+    def identify(self) -> str:
+        """What it is, without the values of secrets: an approval holds for this one only."""
+        told = asdict(self) | {"env": sorted(self.env), "headers": sorted(self.headers)}
+        return json.dumps(told, sort_keys=True)

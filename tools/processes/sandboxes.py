@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from typing import Literal, NamedTuple, Protocol
 
 from tools.calling import Calling
-from tools.processes.process import Limits
+from tools.processes.process import Limits, Program
 from tools.workspace.workspace import Workspace
 
 SANDBOXES: tuple[str, ...] = (
@@ -62,6 +62,15 @@ class Sandbox(Protocol):
         """Run it; return its output, how it ended, and what the sandbox had to do with it.
 
         Raises ``ToolFailedError`` where it cannot be run.
+        """
+        ...
+
+    def build_program(
+        self, workspace: Workspace, line: str, folder: Path, *, has_network: bool, is_writable: bool
+    ) -> Program:
+        """What to start for a program that goes on, such as a server. Blocks.
+
+        What is hidden and protected is so as the workspace is now. Raises ``OSError``.
         """
         ...
 

@@ -52,6 +52,15 @@ class BubblewrapSandbox:
         """Whether commands can use the network."""
         return self.options.has_network
 
+    def build_program(
+        self, workspace: Workspace, line: str, folder: Path, *, has_network: bool, is_writable: bool
+    ) -> Program:
+        """What to start for a program that goes on. Blocks; raises ``OSError``."""
+        options = self.options._replace(has_network=has_network)
+        protection = choose_protection(self._scan(workspace))
+        calling = Calling(edits_freely=is_writable)
+        return self.bubblewrap.build_program(options, protection, line, folder, calling)
+
     def check(self, workspace: Path) -> Iterator[Check]:
         """Try what the sandbox enforces. Blocks."""
         return checks.check(self.bubblewrap, self.options, workspace)

@@ -224,7 +224,7 @@ def test_a_name_belongs_to_the_user_then_to_the_editor(place: UserFolders) -> No
     trust_all(place)
     editor = tuple(Server(name=name, origin="editor", command="ed") for name in ("one", "two"))
     deps = AgentCache(place.settings()).get(place.workspace, "offline", editor).deps
-    assert [(server.name, server.command) for server in deps.servers] == [
+    assert [(one.server.name, one.server.command) for one in deps.servers] == [
         ("one", "npx"),
         ("two", "ed"),
     ]
@@ -239,7 +239,8 @@ def test_an_editors_servers_are_for_its_session_alone(place: UserFolders) -> Non
     server = Server(name="a", origin="editor", command="x", env={"KEY": "1"})
     other = Server(name="a", origin="editor", command="x", env={"KEY": "2"})
     for servers in ((server,), (), (other,)):
-        assert cache.get(place.workspace, "offline", servers).deps.servers == servers
+        found = cache.get(place.workspace, "offline", servers).deps.servers
+        assert tuple(one.server for one in found) == servers
     assert cache.get(place.workspace, "offline", (server,)) is cache.get(
         place.workspace, "offline", (server,)
     )
@@ -256,7 +257,7 @@ def test_a_change_holds_from_the_next_run_on(place: UserFolders) -> None:
     cache = AgentCache(place.settings())
 
     def names() -> list[str]:
-        return [one.name for one in cache.get(place.workspace, "offline").deps.servers]
+        return [one.server.name for one in cache.get(place.workspace, "offline").deps.servers]
 
     assert names() == []
     own(place, one=STDIO)

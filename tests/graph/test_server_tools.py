@@ -1,0 +1,90 @@
+"""Tools of MCP servers in the graph: which mode has which, what asks, what is remembered."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from modes.catalog import Catalog
+from modes.mode import Level, Mode
+from modes.policy import Approvals
+from tests.harness.conversation import APPROVE, Conversation, make_agent, reload, script
+from tests.harness.modes import load_test_catalog
+from tests.harness.scripted import Call, ScriptedModel
+from tests.tools.mcp.servers import managed, raw
+
+GET, SET, LOOK = "mcp__raw__get_time", "mcp__raw__set_time", "mcp__raw__look"
+SERVER = raw(
+    "plain",
+    json.dumps([{"name": "get_time"}, {"name": "set_time", "annotations": {}}, {"name": "look"}]),
+)
+
+
+def bound(model: ScriptedModel, request: int = -1) -> set[str]:
+    """The tools of servers that a request to the model had."""
+    return {name for name in model.asked[request].tools if name.startswith("mcp__")}
+
+
+def with_modes(**groups: Any) -> Catalog:
+    catalog = load_test_catalog()
+    own = [
+        Mode.model_validate(
+            {"slug": slug, "name": slug, "roleDefinition": "x", "groups": given[0], **given[1]}
+            | {"level": Level.GLOBAL}
+        )
+        for slug, given in groups.items()
+    ]
+    return Catalog([*(catalog[slug] for slug in catalog), *own], "ask")
+
+
+async def test_a_call_asks_runs_and_is_remembered(workspace: Path) -> None:
+    steps: list[list[Call]] = [
+        [(GET, {"zone": "Rome"})], [(GET, {"zone": "Oslo"})], [(LOOK, {})], [(GET, {})]
+    ]  # fmt: skip
+    async with managed(workspace, SERVER) as servers:
+        talk = script(workspace, *steps, servers=servers, approvals=Approvals.AUTO)
+        await talk.say("hello")
+        (asked,) = await talk.waiting()
+        assert asked["name"] == asked["remember"] == GET
+        assert "calls an MCP server: 'raw'" in asked["description"]
+        await talk.decide({**APPROVE, "remember": True})
+        assert [one["name"] for one in await talk.waiting()] == [LOOK]
+        results = await talk.results()
+        assert f'source="{GET}"' in results["call_0"].text
+        assert "done with {'zone': 'Rome'}" in results["call_0"].text
+        assert "Oslo" in results["step1_0"].text
+        await talk.decide({**APPROVE, "remember": "mcp__raw__*"})
+        assert not await talk.waiting()
+        state = await talk.values()
+        other = replace(servers[0].server, args=(*servers[0].server.args, "x"))
+    async with managed(workspace, other) as servers:
+        # Its entry is another one now: what was remembered was for the old one.
+        reload(talk, make_agent(workspace, servers=servers).live.deps)
+        await talk.say("hello")
+        after = await talk.values()
+    assert len(state["remembered"]) == 2
+    assert after["remembered"] == []
+    assert "is revoked" in str(after["notices"])
+
+
+async def test_which_mode_has_which(workspace: Path) -> None:
+    catalog = with_modes(
+        some=(["read", ["edit", {"fileRegex": "md$"}], ["mcp", {"tools": ["*_time"]}]], {}),
+        other=(["command", ["mcp", {"servers": ["other"]}]], {}),
+        runs=(["command", "mcp"], {"permissions": {"mcp__raw__set_*": "deny"}}),
+        none=(["read"], {}),
+    )
+    async with managed(workspace, SERVER) as servers:
+        model = ScriptedModel(answers=[])
+        talk = Conversation(make_agent(workspace, model, catalog=catalog, servers=servers))
+        have = {}
+        for slug in ("none", "ask", "code", "some", "other", "runs"):
+            await talk.say("hello", mode=slug)
+            have[slug] = bound(model)
+        await talk.say("hello", mode="code", limit="ask")
+        have["limited"] = bound(model)
+    assert have["none"] == have["other"] == set()
+    assert SET in have["code"]
+    assert have["ask"] == have["code"] - {SET} == have["limited"]
+    assert have["some"] == {GET}
+    assert have["runs"] == have["code"] - {SET}

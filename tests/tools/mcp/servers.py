@@ -1,0 +1,50 @@
+"""Servers for tests: real ones, started as the agent starts them."""
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.harness.conversation import until
+from tools.mcp.binding import Bound, bind_tools
+from tools.mcp.managed import ManagedServer
+from tools.mcp.pool import ServerPool
+from tools.mcp.server import Server
+from tools.processes.sandboxes import Sandbox
+from tools.workspace.workspace import Workspace
+
+TOY = Path(__file__).with_name("toy.py")
+RAW = Path(__file__).with_name("raw.py")
+
+
+def toy(name: str = "toy", **given: Any) -> Server:
+    """The server of ``toy.py``, which the official SDK makes."""
+    rest: dict[str, Any] = {"origin": "user", "command": sys.executable, "args": (str(TOY),)}
+    return Server(name=name, **{**rest, **given})
+
+
+def raw(behaviour: str, *rest: str, name: str = "raw", **given: Any) -> Server:
+    """The server of ``raw.py``, which may do anything."""
+    args = ("-S", str(RAW), behaviour, *rest)
+    return Server(name=name, **{"origin": "user", "command": sys.executable, "args": args, **given})
+
+
+@asynccontextmanager
+async def managed(
+    workspace: Path, *servers: Server, sandbox: Sandbox | None = None
+) -> AsyncIterator[tuple[ManagedServer, ...]]:
+    """The servers in a pool of their own, which ends with the block."""
+    pool = ServerPool()
+    try:
+        yield pool.assign(pool, servers, Workspace(workspace), sandbox)
+    finally:
+        await pool.end_all()
+
+
+async def start(servers: Sequence[ManagedServer]) -> Bound:
+    """What they offer, once they have been started."""
+    for server in servers:
+        await server.prepare()
+        await until(lambda server=server: server.offer is not None)  # type: ignore[misc]
+    return bind_tools(servers)

@@ -1,0 +1,43 @@
+"""The program of a stdio server: its environment, its sandbox, and that it ends with the agent."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from tools.mcp.server import Server
+from tools.processes.environment import build_environment
+from tools.processes.process import Program
+from tools.processes.sandboxes import Sandbox
+from tools.workspace.workspace import Workspace
+
+# The kernel ends it with the thread that has started it, which lasts as long as the agent.
+_LAUNCH = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"{sys.argv[2]}: {error.strerror}")
+"""
+
+
+def build_program(server: Server, workspace: Workspace, sandbox: Sandbox | None) -> Program:
+    """What to start, in the sandbox if there is one. Blocks; raises ``OSError``."""
+    assert server.command is not None
+    command = [server.command, *server.args]
+    folder = Path(server.cwd) if server.cwd is not None else workspace.root
+    if sandbox is not None:
+        program = sandbox.build_program(
+            workspace,
+            f"exec {shlex.join(command)}",
+            folder,
+            has_network=server.network,
+            is_writable=server.writes,
+        )
+        program.environment.update(server.env)
+        return program
+    if sys.platform == "linux":
+        command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
+    return Program(command, {**build_environment(), **server.env}, str(folder))

@@ -1,0 +1,153 @@
+"""``open_session``: a server that has been started and has listed its tools.
+
+Importing this imports the SDK, which takes a while; ``loop_thread`` does so in the background.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from mcp import types
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
+
+from modes.errors import ToolFailedError
+from modes.plain_text import to_one_line
+from tools.mcp.bounds import MAX_TOOLS, Failure
+from tools.mcp.described import ToolDescription
+from tools.mcp.http import open_http
+from tools.mcp.program import build_program
+from tools.mcp.results import Block, read_content
+from tools.mcp.server import Server
+from tools.mcp.stdio import open_stdio
+from tools.processes.sandboxes import Sandbox
+from tools.workspace.workspace import Workspace
+
+UNKNOWN = "whether it did anything is unknown"
+
+
+class Session:
+    """What a server offers, and calls of it."""
+
+    def __init__(self, client: Client, server: Server, failure: Failure) -> None:
+        self._client = client
+        client.session.validate_tool_result = _believe  # type: ignore[method-assign,assignment]
+        self._server = server
+        self._failure = failure
+        self.tools: tuple[ToolDescription, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it can no longer be used."""
+        return self._failure.happened.is_set()
+
+    async def wait_until_lost(self) -> str:
+        """Wait; gives the reason."""
+        await self._failure.happened.wait()
+        return self._failure.reason
+
+    async def list_tools(self) -> None:
+        """Read ``tools``."""
+        found: list[ToolDescription] = []
+        cursor: str | None = None
+        while len(found) <= MAX_TOOLS:
+            page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
+            found += map(_describe, page.tools)
+            cursor = page.next_cursor
+            if not page.tools or cursor is None:
+                break
+        if len(found) > MAX_TOOLS:
+            raise ToolFailedError(f"it has more than {MAX_TOOLS} tools")
+        self.tools = tuple(found)
+
+    async def call(self, tool: str, args: Mapping[str, Any]) -> list[Block]:
+        """The result of a call; raises ``ToolFailedError``, with what the server said as data."""
+        name, seconds = self._server.name, self._server.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                result = await self._call_or_lose(tool, args)
+        except TimeoutError:
+            self._failure.report(f"it did not answer a call within {seconds:g} s")
+            raise ToolFailedError(
+                f"the MCP server {name!r} did not answer within {seconds:g} s and was ended; "
+                f"{UNKNOWN}"
+            ) from None
+        except MCPError as error:
+            raise ToolFailedError(f"the MCP server {name!r} refused it", str(error)) from error
+        content = read_content(result)
+        if result.is_error:
+            texts = [block["text"] for block in content if block["type"] == "text"]
+            raise ToolFailedError(f"the MCP server {name!r} could not do it", "\n".join(texts))
+        return content
+
+    async def _call_or_lose(self, tool: str, args: Mapping[str, Any]) -> types.CallToolResult:
+        calling = asyncio.ensure_future(self._client.call_tool(tool, dict(args)))
+        losing = asyncio.ensure_future(self._failure.happened.wait())
+        try:
+            await asyncio.wait({calling, losing}, return_when=asyncio.FIRST_COMPLETED)
+            # What ended the connection says more than that it is closed.
+            await asyncio.sleep(0)
+            if self.is_lost and not (calling.done() and calling.exception() is None):
+                raise ToolFailedError(
+                    f"the connection to the MCP server {self._server.name!r} was lost during the "
+                    f"call; {UNKNOWN}",
+                    self._failure.reason,
+                )
+            return calling.result()
+        finally:
+            for task in (calling, losing):
+                task.cancel()
+            await asyncio.wait({calling, losing})
+
+
+def _describe(tool: types.Tool) -> ToolDescription:
+    given = tool.annotations or types.ToolAnnotations()
+    annotations = given.model_dump(by_alias=True, exclude_none=True)
+    return ToolDescription(tool.name, tool.description or "", tool.input_schema, annotations)
+
+
+@asynccontextmanager
+async def open_session(
+    server: Server, workspace: Workspace, sandbox: Sandbox | None
+) -> AsyncIterator[Session]:
+    """Start the server and list its tools; enter and leave it in one task.
+
+    Raises ``ToolFailedError`` that says why there is none.
+    """
+    async with AsyncExitStack() as stack:
+        yield await _start(stack, server, workspace, sandbox)
+
+
+async def _start(
+    stack: AsyncExitStack, server: Server, workspace: Workspace, sandbox: Sandbox | None
+) -> Session:
+    failure = Failure()
+    try:
+        if server.url is not None:
+            transport: Any = open_http(server.url, server.headers, server.timeout, failure)
+        else:
+            program = await asyncio.to_thread(build_program, server, workspace, sandbox)
+            transport = open_stdio(program, failure)
+        async with asyncio.timeout(server.timeout):
+            info = types.Implementation(name="modeshift", version="1")
+            client = await stack.enter_async_context(Client(transport, client_info=info))
+            session = Session(client, server, failure)
+            await session.list_tools()
+    except TimeoutError:
+        raise ToolFailedError(f"it was not ready within {server.timeout:g} s") from None
+    except ToolFailedError:
+        raise
+    except Exception as error:  # whatever it does, and the SDK makes of that
+        raise ToolFailedError(failure.reason or _describe_error(error)) from error
+    return session
+
+
+def _describe_error(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return to_one_line(f"{type(error).__name__}: {error}")
+
+
+async def _believe(*_: Any) -> None:
+    """Its schemas of results are its own affair: a pattern in one could take for ever."""
