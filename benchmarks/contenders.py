@@ -26,6 +26,8 @@ from langgraph.pregel import Pregel
 from graph.agent import build_agent
 from graph.deps import AgentDeps
 from graph.models.loading import Models
+from graph.threads.mailbox import Mailbox
+from graph.threads.started_calls import StartedCalls
 from tests.harness.modes import load_catalog
 from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
@@ -36,9 +38,23 @@ Build = Callable[[BaseChatModel, Path, Saver], Pregel[Any, Any, Any, Any]]
 
 def modeshift(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any, Any, Any, Any]:
     """This project, as it is."""
+    return _build_modeshift(model, workspace, saver, None)
+
+
+def modeshift_served(
+    model: BaseChatModel, workspace: Path, saver: Saver
+) -> Pregel[Any, Any, Any, Any]:
+    """As the server and the editor's agent run it: the host may set a mode at any time."""
+    return _build_modeshift(model, workspace, saver, Mailbox(workspace / "mailbox.sqlite"))
+
+
+def _build_modeshift(
+    model: BaseChatModel, workspace: Path, saver: Saver, mailbox: Mailbox | None
+) -> Pregel[Any, Any, Any, Any]:
     catalog = load_catalog("code")
     toolbox = build_toolbox(Workspace(workspace), catalog)
-    return build_agent(AgentDeps(catalog, toolbox, Models(model)), saver)
+    started = StartedCalls(mailbox)
+    return build_agent(AgentDeps(catalog, toolbox, Models(model), started_calls=started), saver)
 
 
 def state_graph(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any, Any, Any, Any]:
@@ -118,6 +134,7 @@ def _tools(workspace: Path) -> list[Any]:
 
 CONTENDERS: dict[str, Build] = {
     "modeshift": modeshift,
+    "modeshift, served": modeshift_served,
     "StateGraph + ToolNode": state_graph,
     "create_agent": langchain_agent,
 }

@@ -14,18 +14,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS host_settings (
         thread_id TEXT, name TEXT, value TEXT, revision INTEGER, PRIMARY KEY (thread_id, name));
     CREATE INDEX IF NOT EXISTS host_revisions ON host_settings (revision);
-    CREATE TABLE IF NOT EXISTS started_calls (
-        thread_id TEXT, call_id TEXT, tool TEXT, pid INTEGER, PRIMARY KEY (thread_id, call_id));
+    CREATE TABLE IF NOT EXISTS begun_calls (
+        thread_id TEXT, call_id TEXT, tool TEXT, pid INTEGER, process_id TEXT,
+        PRIMARY KEY (thread_id, call_id));
 """
 _SET = "INSERT OR REPLACE INTO host_settings (value, revision, thread_id, name) VALUES (?, ?, ?, ?)"
 _SET_AGAIN = "UPDATE host_settings SET value = ?, revision = ? WHERE thread_id = ? AND name = ?"
 _LAST = "SELECT coalesce(max(revision), 0) FROM host_settings"  # a thread's copy has its revision
 _NEWS = "SELECT name, value, revision FROM host_settings WHERE thread_id = ? AND revision > ?"
+_BEGIN = "INSERT OR REPLACE INTO begun_calls VALUES (?, ?, ?, ?, ?)"
+_BEGUN = "SELECT tool, pid, process_id FROM begun_calls WHERE thread_id = ?"
+_END = "DELETE FROM begun_calls WHERE thread_id = ? AND call_id = ?"
+_PROCESS_ID = uuid4().hex
+"""The system gives a killed process's number to another one."""
+_READING: dict[tuple[str, str], str] = {}
+"""By thread and call, the tools of the calls in this process that change nothing.
+
+Not a mailbox's: the server loads ``graph/configuration/cache.py`` twice.
+"""
 REVISION = "host_revision"
 """The state's key for the newest revision that it has taken in."""
 
@@ -40,8 +52,6 @@ class Mailbox:
         """Grows with each setting: to see that there is none takes no query, and so no thread."""
         self._newest = dict[str, tuple[int, int]]()
         """By thread, its newest revision when the signal had this size."""
-        self._reading = dict[tuple[str, str], str]()
-        """By thread and call, the tools of the calls here that change nothing."""
         self._database: sqlite3.Connection | None = None
         self._lock = Lock()
 
@@ -73,15 +83,15 @@ class Mailbox:
         if not is_read:
             return await asyncio.to_thread(self._begin, thread, call, tool, taken)
         # Recorded first: if ``put`` does not find it, it finds what was put.
-        self._reading[thread, call] = tool
+        _READING[thread, call] = tool
         if await self.find_news(thread, taken):
-            del self._reading[thread, call]
+            del _READING[thread, call]
             return False
         return True
 
     async def end(self, thread: str, call: str) -> None:
         """Record that a call has ended."""
-        if self._reading.pop((thread, call), None) is None:
+        if _READING.pop((thread, call), None) is None:
             await asyncio.to_thread(self._end, thread, call)
 
     def _has_none(self, thread: str, taken: int) -> bool:
@@ -107,11 +117,10 @@ class Mailbox:
             ((last,),) = database.execute(_LAST)
             rows = [(json.dumps(value), last + 1, thread, name) for name, value in values.items()]
             database.executemany(statement, rows)
-            query = "SELECT tool, pid FROM started_calls WHERE thread_id = ?"
-            started = database.execute(query, (thread,)).fetchall()
+            begun = database.execute(_BEGUN, (thread,)).fetchall()
         self._give_signal()
-        reading = [tool for (other, _), tool in [*self._reading.items()] if other == thread]
-        return [tool for tool, pid in started if _is_alive(pid)] + reading
+        reading = [tool for (other, _), tool in [*_READING.items()] if other == thread]
+        return [tool for tool, *process in begun if _is_alive(*process)] + reading
 
     def _find_news(self, thread: str, taken: int) -> dict[str, Any]:
         signal = self._get_signal()
@@ -127,14 +136,12 @@ class Mailbox:
         with self._transaction() as database:
             if database.execute(_NEWS, (thread, taken)).fetchone() is not None:
                 return False
-            row = (thread, call, tool, os.getpid())
-            database.execute("INSERT OR REPLACE INTO started_calls VALUES (?, ?, ?, ?)", row)
+            database.execute(_BEGIN, (thread, call, tool, os.getpid(), _PROCESS_ID))
             return True
 
     def _end(self, thread: str, call: str) -> None:
         with self._transaction() as database:
-            query = "DELETE FROM started_calls WHERE thread_id = ? AND call_id = ?"
-            database.execute(query, (thread, call))
+            database.execute(_END, (thread, call))
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -157,12 +164,12 @@ class Mailbox:
         # A power cut may lose the last moments, of the checkpoints too; a crash loses nothing.
         database.execute("PRAGMA synchronous = NORMAL")
         database.executescript(_TABLES)
-        # Calls of a process that had this one's id, and was killed.
-        database.execute("DELETE FROM started_calls WHERE pid = ?", (os.getpid(),))
         return database
 
 
-def _is_alive(pid: int) -> bool:
+def _is_alive(pid: int, process_id: str) -> bool:
+    if pid == os.getpid():
+        return process_id == _PROCESS_ID
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,10 +1,11 @@
-"""Hundreds of changes of a thread's mode and limit from two clients, while runs go on."""
+"""A thousand changes of a thread's mode and limit by two clients, while runs go on."""
 
 import asyncio
 import time
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import pytest
@@ -16,118 +17,132 @@ from tests.provider.script import Answer, Call, Step
 from tests.provider.server import KEY, serving
 
 pytestmark = pytest.mark.slow
-EACH = 60
-"""Changes by each client before the server is killed, and again after it."""
+MODEL = "anthropic:claude-sonnet-5-5"
+ROUNDS = 4
+"""The server is killed at the end of each, while a run goes on."""
+CYCLES = 11
+WRITES = [("mode", "code"), ("mode", "debug"), ("limit", None), ("limit", "debug")]
+"""Settings under which a text file may be written; under the others it may not."""
+MODES = ["code", "debug", *["ask", "architect"] * 3, *["code", "debug"] * 2]
+LIMITS = [*["ask", "architect"] * 3, *[None, "debug"] * 3]
+"""What the two clients set in each cycle; at its end both allow to write."""
+LAST = {"mode": "debug", "limit": "architect"}
 
 
-async def patch(http: httpx.AsyncClient, id: str, **given: Any) -> dict[str, Any]:
-    answer = await http.patch(f"/threads/{id}/mode", json=given)
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+class Client:
+    """Sets one key of a thread over and over, with a connection of its own."""
 
+    def __init__(self, url: str, thread: str, key: str, values: Sequence[str | None]) -> None:
+        self.key = key
+        self.values = values
+        self.changes = self.pending = 0
+        self.forbidden: list[tuple[int, int]] = []
+        """From when to when nothing may have been written, in nanoseconds."""
+        self._path = f"/threads/{thread}/mode"
+        self._http = httpx.AsyncClient(base_url=url, timeout=60)
 
-class Pause:
-    """Both clients rest now and then, with the limit lifted, until the run has written a file."""
+    async def __aenter__(self) -> Self:
+        return self
 
-    def __init__(self, workspace: Path) -> None:
-        self.workspace = workspace
-        self._barrier = asyncio.Barrier(2)
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
 
-    def list_files(self) -> set[str]:
-        return {file.name for file in self.workspace.iterdir()}
+    async def patch(self, **given: Any) -> list[str]:
+        """The tools whose calls go on."""
+        answer = await self._http.patch(self._path, json=given)
+        assert answer.status_code == 200, answer.text
+        shown = answer.json()
+        assert given.items() <= shown.items()
+        self.changes += 1
+        self.pending += shown["is_pending"]
+        return list(shown["begun"])
 
-    async def rest(self) -> None:
-        await self._barrier.wait()
-        before = self.list_files()
-        await until(lambda: self.list_files() != before)
-        await self._barrier.wait()
-
-
-async def toggle_limit(http: httpx.AsyncClient, id: str, pause: Pause) -> int:
-    """Set a limit and lift it; gives how often nothing had begun, and then nothing was written."""
-    quiet = 0
-    for number in range(1, EACH + 1, 2):
-        shown = await patch(http, id, limit="ask")
-        assert shown["limit"] == "ask"
-        if not shown["begun"]:
-            before = pause.list_files()
-            await asyncio.sleep(0.03)
-            assert pause.list_files() == before
-            quiet += 1
-        await patch(http, id, limit=None)
-        if (number + 1) % 10 == 0:
-            await pause.rest()
-    return quiet
-
-
-async def toggle_mode(http: httpx.AsyncClient, id: str, pause: Pause) -> None:
-    for number in range(1, EACH + 1):
-        slug = ("debug", "code")[number % 2]
-        assert (await patch(http, id, mode=slug))["mode"] == slug
-        if number % 10 == 0:
-            await pause.rest()
+    async def cycle(self) -> None:
+        since = None
+        for value in self.values:
+            allows = (self.key, value) in WRITES
+            if allows and since is not None:
+                self.forbidden.append((since, time.time_ns()))
+                since = None
+            begun = await self.patch(**{self.key: value})
+            if not allows and since is None and not begun:
+                since = time.time_ns()
 
 
 async def keep_running(thread: Thread) -> None:
-    """Runs, one after the other; the server may be killed meanwhile."""
+    """Runs, one after the other; the server is killed meanwhile."""
     while True:
         await thread.say("go on")
 
 
-async def hammer(server: Server, id: str | None) -> tuple[str, int]:
-    """Gives the thread's id, and how often the limit was seen to hold."""
-    async with server.client as client:
-        thread = await Thread.new(client) if id is None else Thread(client, id)
-        async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
-            await patch(http, thread.id, mode="code", limit=None, approvals="auto")
+async def hammer(server: Server) -> tuple[str, list[Client]]:
+    """The id of a new thread and the clients; at the end the server is killed."""
+    async with server.client as sdk:
+        thread = await Thread.new(sdk)
+        async with (
+            Client(server.url, thread.id, "mode", MODES) as one,
+            Client(server.url, thread.id, "limit", LIMITS) as other,
+        ):
+            await one.patch(mode="code", approvals="auto")
             run = asyncio.create_task(keep_running(thread))
-            pause = Pause(server.workspace)
-            async with asyncio.TaskGroup() as both:  # one waits for the other
-                limits = both.create_task(toggle_limit(http, thread.id, pause))
-                both.create_task(toggle_mode(http, thread.id, pause))
-            await patch(http, thread.id, limit="architect")
+            for _ in range(CYCLES):
+                await see_a_file_written(server.workspace)
+                await asyncio.gather(one.cycle(), other.cycle())
+            await asyncio.gather(*(one.patch(**{key: value}) for key, value in LAST.items()))
             server.kill()
             run.cancel()
             await asyncio.gather(run, return_exceptions=True)
-    return thread.id, limits.result()
+    return thread.id, [one, other]
+
+
+async def see_a_file_written(workspace: Path) -> None:
+    before = list_files(workspace)
+    await until(lambda: list_files(workspace) != before)
+
+
+def list_files(workspace: Path) -> dict[str, int]:
+    """When each file was written, in nanoseconds."""
+    return {file.name: file.stat().st_mtime_ns for file in workspace.iterdir()}
 
 
 async def test_none_is_lost_and_no_call_is_beyond_them(tmp_path: Path) -> None:
-    number = 0
+    numbers = count()
 
     def answer(_: Sequence[BaseMessage]) -> Step:
-        nonlocal number
-        number += 1
-        time.sleep(0.1)  # or the history would be long soon, which the server sends each time
-        return Answer("", (Call("write_file", {"path": f"f{number}.txt", "content": "x"}),))
+        time.sleep(0.1)  # or the history would soon be long, which is sent each time
+        return Answer("", (Call("write_file", {"path": f"{next(numbers)}.txt", "content": "x"}),))
 
+    clients = list[Client]()
     with serving(answer) as provider:
-        given = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{provider.url}/v1"}
-        with running(tmp_path, MODEL="openai:gpt-5.5", **given) as server:
-            id, first = await hammer(server, None)
-            server.start(MODEL="openai:gpt-5.5", **given)
-            # The server's own list of threads may be lost with it.
-            async with server.client as client:
-                await client.threads.create(thread_id=id, if_exists="do_nothing")
-                shown: Any = await client.http.get(f"/threads/{id}/mode")
-                assert (shown["mode"], shown["limit"]) == ("debug", "architect")
-            written = len(list(server.workspace.iterdir()))
-            id, second = await hammer(server, id)
-            assert written >= EACH // 10, "runs went on"
-            assert len(list(server.workspace.iterdir())) >= written + EACH // 10, (
-                "after the crash, too"
-            )
-            assert min(first, second) >= EACH // 10, "the limit was seen to hold"
-            server.start(MODEL="openai:gpt-5.5", **given)
-            async with server.client as client:
-                await client.threads.create(thread_id=id, if_exists="do_nothing")
-                thread = Thread(client, id)
-                before = len(list(server.workspace.iterdir()))
+        given = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": provider.url, "MODEL": MODEL}
+        with running(tmp_path, **given) as server:
+            for _ in range(ROUNDS):
+                id, both = await hammer(server)
+                clients += both
+                server.start(**given)
+                async with server.client as sdk:
+                    # The server's own list of threads may be lost with it.
+                    await sdk.threads.create(thread_id=id, if_exists="do_nothing")
+                    shown: Any = await sdk.http.get(f"/threads/{id}/mode")
+                    assert LAST.items() <= shown.items()
+            assert sum(client.changes for client in clients) >= 1000
+            assert sum(client.pending for client in clients) >= 900, "runs went on"
+            written = list_files(server.workspace)
+            assert len(written) >= ROUNDS * CYCLES
+            forbidden = [span for client in clients for span in client.forbidden]
+            assert len(forbidden) >= ROUNDS * CYCLES
+            assert [
+                name
+                for name, when in written.items()
+                if any(since < when < until for since, until in forbidden)
+            ] == []
+            async with server.client as sdk:
+                thread = Thread(sdk, id)
                 run = asyncio.create_task(thread.say("go"))
                 async with asyncio.timeout(60):
-                    while "what Architect mode may do" not in str(await thread.values()):
+                    while [(await thread.values())[key] for key in LAST] != [*LAST.values()]:
                         await asyncio.sleep(0.1)
+                asked = len(provider.requests)
+                await until(lambda: len(provider.requests) > asked + 1)
                 run.cancel()
-                assert len(list(server.workspace.iterdir())) == before
-                values = await thread.values()
-                assert (values["mode"], values["limit"]) == ("debug", "architect")
+                assert list_files(server.workspace) == written
