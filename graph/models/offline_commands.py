@@ -1,5 +1,6 @@
 """The offline model's command language: one command a line, each line a step."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ so that everything works without a key. One command a line; " & " joins several 
     replace <old> with <new> in <path>       run <command line>
     switch to <mode>[: <reason>]             todo: <item>; <item>
     ask: <question>                          done: <summary>
-    task in <mode>: <command> | <command>
+    task in <mode>: <command> | <command>    call <tool> [<arguments as JSON>]
 
 For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-5-5 with \
 ANTHROPIC_API_KEY, and start again; .env.example says more."""
@@ -69,7 +70,7 @@ def _parse_command(command: str) -> Call | None:
     return None
 
 
-_Build = Callable[[dict[str, str]], Call]
+_Build = Callable[[dict[str, str]], Call | None]
 
 
 def _tool(name: str) -> _Build:
@@ -96,6 +97,13 @@ def _task(given: dict[str, str]) -> Call:
     return "new_task", {"mode_slug": given["mode_slug"], "message": "\n".join(lines)}
 
 
+def _call(given: dict[str, str]) -> Call | None:
+    try:
+        return given["tool"], json.loads(given["args"] or "{}")
+    except (ValueError, RecursionError):
+        return None
+
+
 def _todo(given: dict[str, str]) -> Call:
     items = [item.strip() for item in given["items"].split(";")]
     todos = [{"content": item, "status": "pending"} for item in items if item]
@@ -116,6 +124,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
         (r"run +(?P<command>\S.*)", _tool("execute_command")),
         (r"switch to +(?P<mode_slug>[^\s:]+)(?:\s*:\s*(?P<reason>\S.*))?", _switch),
         (r"task in +(?P<mode_slug>[^\s:]+)\s*: *(?P<commands>\S.*)", _task),
+        (r"call +(?P<tool>[\w-]+)(?: +(?P<args>\{.*\}))?", _call),
         (r"todo: *(?P<items>\S.*)", _todo),
         (r"ask: *(?P<question>\S.*)", _tool("ask_followup_question")),
         (r"done: *(?P<result>\S.*)", _tool("attempt_completion")),

@@ -24,6 +24,8 @@ from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
         ),
         ("run make && make test", "execute_command {'command': 'make && make test'}"),
         ("switch to code", "switch_mode {'mode_slug': 'code', 'reason': 'You told me to.'}"),
+        ('call mcp__git__log {"n": 1}', "mcp__git__log {'n': 1}"),
+        ("call mcp__git__log", "mcp__git__log {}"),
         ("ask: Why?", "ask_followup_question {'question': 'Why?'}"),
         ("done: all of it", "attempt_completion {'result': 'all of it'}"),
         (
@@ -45,7 +47,17 @@ def test_a_todo_list() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["hello", "", "read", "list\nplease", "switch to", "write x", "hello & list", "write x & list"],
+    [
+        "hello",
+        "",
+        "read",
+        "list\nplease",
+        "switch to",
+        "write x",
+        "hello & list",
+        "write x & list",
+        "call x {a}",
+    ],
 )
 def test_anything_else_gets_help(text: str) -> None:
     assert parse(text) == []
