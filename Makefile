@@ -28,8 +28,8 @@ acp: $(READY) ## print the command line that makes it an agent in an editor (Zed
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
 	@$(BIN)/python -m doors.commands doctor
 
-modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why; MODE=slug PROMPT=1
-	@$(BIN)/python -m doors.commands modes $(call option,mode,MODE) $(call flag,prompt,PROMPT)
+modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why; MODE=slug PROMPT=1 START=1
+	@$(BIN)/python -m doors.commands modes $(call option,mode,MODE) $(call flag,prompt,PROMPT) $(call flag,start,START)
 
 trust: $(READY) ## show and trust a workspace's own modes, rules and MCP servers; WORKSPACE=path SHOW=1 REVOKE=1
 	@$(BIN)/python -m doors.commands trust $(call flag,show,SHOW) $(call flag,revoke,REVOKE)

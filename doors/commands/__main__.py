@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "mode=SLUG": "only this mode",
             "prompt": "also the system prompt and each mode's words",
+            "start": "start the MCP servers that may be started, to list their tools",
         },
     ),
     "trust": (

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from doors.commands.list_servers import list_servers, with_server_tools
 from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
@@ -15,15 +16,18 @@ from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
 
 
-def main(mode: str | None = None, *, prompt: bool = False) -> Iterator[str]:
+def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) -> Iterator[str]:
     """The report on one mode or on all; raises ``UserError``."""
     settings = load_settings()
-    deps = AgentLoader(settings).deps()
+    loader = AgentLoader(settings)
+    deps = with_server_tools(loader.deps(), start=start)
     notices = [f"notice     {notice}" for notice in deps.notices]
     if mode and mode not in deps.catalog:
         print("\n".join(notices), file=sys.stderr)  # they say why a mode may be missing
     chosen = [deps.catalog[mode]] if mode else [deps.catalog[slug] for slug in deps.catalog]
     yield from (f"workspace  {settings.workspace}", f"approvals  {settings.approvals}", *notices)
+    if loader.servers.found:
+        yield from ("", "MCP servers", *list_servers(loader.servers, deps))
     if prompt:
         yield from ("", "the system prompt, in every mode", *_indent(deps.system_prompt))
     for one in chosen:
@@ -59,7 +63,7 @@ def _explain(mode: Mode, tool: ToolSpec, reason: str) -> str:
         alone = ", but for what is listed" if list_free_commands(mode, tool) else ""
         return f"no group {tool.group!r}{alone}"
     limit = f"; only on files that match '{grant.file_regex}'" if grant and grant.file_regex else ""
-    return f"{reason}{limit}"
+    return f"{reason.removesuffix(f', so {tool.name} did not run.')}{limit}"
 
 
 def _explain_reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:

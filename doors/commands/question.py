@@ -1,5 +1,6 @@
 """``Question``: what a command asks in between; a ``main`` yields it among its lines."""
 
+import sys
 from dataclasses import dataclass
 
 
@@ -17,4 +18,6 @@ class Question:
         except EOFError:
             answer = ""
             print()
+        except KeyboardInterrupt:
+            sys.exit("\nmodeshift: nothing more is recorded")
         self.is_yes = answer.strip().lower() in ("y", "yes")

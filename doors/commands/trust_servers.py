@@ -39,6 +39,7 @@ def trust_servers(
     sandbox, trust = _find_sandbox(settings), TrustFile(settings.trust_file)
     trusted = trust.trusted_servers(workspace.root)
     for name, (file, entry) in project.entries.items():
+        yield ""
         yield from _describe(name, file, entry, is_sandboxed=sandbox is not None)
         if entry.disabled:
             continue
@@ -58,7 +59,7 @@ def trust_servers(
             continue
         accepted = {tool.name: tool for tool in tools if not tool.find_hidden()}
         yield from _describe_tools(tools, before.tools if before else {})
-        accept = Question(f"Trust {name!r} with {len(accepted)} tools, as shown?")
+        accept = Question(f"Trust {name!r} and its tools ({len(accepted)}), as shown?")
         yield accept
         if accept.is_yes:
             trust.trust_server(workspace.root, name, TrustedServer(entry.as_written(), accepted))

@@ -34,10 +34,6 @@ _FOLDER = "workspaceFolder"
 Text = Annotated[str, Field(min_length=1)]
 
 
-class UnsetVariableError(ValueError):
-    """A ``${VAR}`` that cannot be resolved."""
-
-
 class ServerEntry(BaseModel):
     """A server as its file has it: nothing is resolved."""
 
@@ -116,7 +112,7 @@ class ServerEntry(BaseModel):
             command=None if self.command is None else fill(self.command),
             args=tuple(map(fill, self.args)),
             env={key: fill(value) for key, value in self.env.items()},
-            cwd=None if self.cwd is None else str(workspace / Path(fill(self.cwd)).expanduser()),
+            cwd=None if self.cwd is None else str(workspace / fill(self.cwd)),
             url=url,
             headers={key: fill(value) for key, value in self.headers.items()},
             disabled_tools=self.disabled_tools,
@@ -129,11 +125,11 @@ class ServerEntry(BaseModel):
 def _look_up(found: re.Match[str], values: Mapping[str, str]) -> str:
     variable = _VARIABLE.fullmatch(found[1])
     if variable is None or not found[0].endswith("}") or "${" in (variable["default"] or ""):
-        raise UnsetVariableError(f"{to_one_line(found[0], 100)!r} is no ${{VAR}}")
+        raise ValueError(f"{to_one_line(found[0], 100)!r} is no ${{VAR}}")
     default = variable["default"]
     value = values.get(variable[1])
     if value is None and default is None:
-        raise UnsetVariableError(f"the variable {variable[1]} is not set")
+        raise ValueError(f"the variable {variable[1]} is not set")
     return value or default or ""
 
 

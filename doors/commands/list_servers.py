@@ -1,0 +1,57 @@
+"""``list_servers``: the part of ``make modes`` about MCP servers and their tools."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+from graph.configuration.mcp_servers import LoadedServers
+from graph.deps import AgentDeps
+from modes.errors import ToolFailedError
+from modes.plain_text import to_one_line
+from tools.mcp.binding import bind_tools
+from tools.mcp.listing import list_tools
+from tools.mcp.managed import ManagedServer, Offer
+
+
+def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
+    """With the tools that a person has trusted; or, to ``start``, those that there are now."""
+    if start:
+        asyncio.run(_start_all(deps))
+    else:
+        for one in deps.servers:
+            if one.server.pinned is not None:
+                one.offer = Offer(tuple(one.server.pinned.values()))
+    bound = bind_tools(deps.servers)
+    notices = (*deps.notices, *bound.notices)
+    return replace(deps, toolbox=deps.toolbox.with_tools(bound.tools), notices=notices)
+
+
+async def _start_all(deps: AgentDeps) -> None:
+    async def list_one(managed: ManagedServer) -> None:
+        toolbox = deps.toolbox
+        try:
+            found = await list_tools(managed.server, toolbox.workspace.root, toolbox.sandbox)
+        except ToolFailedError as error:
+            managed.offer = Offer(problem=to_one_line(str(error)))
+        else:
+            managed.offer = Offer(tuple(found))
+
+    await asyncio.gather(*map(list_one, deps.servers))
+
+
+def list_servers(loaded: LoadedServers, deps: AgentDeps) -> Iterator[str]:
+    """Each server, and what is known of it."""
+    known = {one.server.name: one.offer for one in deps.servers}
+    for one in loaded.found:
+        offer = known.get(one.name)
+        state = f"left out: {one.problem}"
+        if one.server is not None:
+            state = "its tools are known once it has started; START=1 starts it now"
+        if offer is not None:
+            pinned = one.server is not None and one.server.pinned is not None
+            whose = "; those that you have trusted are below, mode by mode" if pinned else ""
+            state = offer.problem or f"tools: {len(offer.tools)}{whose}"
+        yield f"  {one.name:<22} {state}  ({one.source})"
+        if one.server is not None and one.server.disabled_tools:
+            names = to_one_line(", ".join(one.server.disabled_tools))
+            yield f"    disabled: {names}"

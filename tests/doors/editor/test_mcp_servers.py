@@ -1,0 +1,38 @@
+"""MCP servers that an editor has: a real one, for its session alone."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from acp import schema
+
+from tests.doors.editor.editor import Editor, Talk, choosing
+from tests.tools.mcp.servers import RAW, TOY
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+GET_TIME = 'call mcp__toy__get_time {"zone": "Rome"}'
+
+
+def make_server(name: str, *args: object, **environment: str) -> schema.McpServerStdio:
+    env = [schema.EnvVariable(name=key, value=value) for key, value in environment.items()]
+    return schema.McpServerStdio(
+        name=name, command=sys.executable, args=[str(one) for one in args], env=env
+    )
+
+
+async def test_its_tools_are_in_its_session_alone(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("once")
+    toy = make_server("toy", TOY)
+    for name in ("one", "two"):
+        own = make_server("own", "-S", RAW, "environment", MINE=name)
+        opened = await editor.agent.new_session(cwd=str(workspace), mcp_servers=[toy, own])
+        talk = Talk(editor, opened.session_id, workspace, opened)
+        await talk.say(f"{GET_TIME}\ncall mcp__own__do")
+        assert [call.kind for call in talk.asked] == ["other", "other"]
+        assert "noon in Rome" in str(talk.results)
+        assert f'"MINE": "{name}"' in str(talk.results)
+    editor.answer = choosing("reject")
+    other = await editor.talk(workspace)
+    await other.say(GET_TIME)
+    assert other.kinds_asked == ["switch_mode"], "no mode has the tool here"
