@@ -8,7 +8,7 @@ import { Question } from "/app/question.js";
 import { Thread, markOf } from "/app/thread.js";
 import { Threads } from "/app/threads.js";
 
-const PHASES = { thinking: "Thinking", reviewing: "Thinking", acting: "Runs tools", switching: "Switches the mode", compacting: "Summarizes", returning: "Ends the sub-task" };
+const PHASES = { thinking: "Thinking", reviewing: "Thinking", acting: "Runs tools", switching: "Switches the mode", compacting: "Summarizes", returning: "Ends the sub-task", looking_ahead: "Sub-tasks read" };
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
 const modes = new Map(listed.map((one) => [one.slug, one]));
 const thread = new Thread();
@@ -109,8 +109,9 @@ function draw() {
   send.hidden = thread.isRunning;
   stop.hidden = !thread.isRunning;
   stop.disabled = !thread.run;
+  if (thread.unsent && !say.value) [say.value, thread.unsent] = [thread.unsent, null];
   end.hidden = thread.isRunning || !thread.values.subtask;
-  say.placeholder = waits ? "Decide above, or write a message instead: then the call is not run" : "Message";
+  say.placeholder = waits ? "Decide, or say something else instead" : "Message";
   status.textContent = thread.isRunning ? `${PHASES[thread.values.phase] ?? "Starts"}...` : waits ? "Waits for you" : "";
   get("trouble").replaceChildren(...trouble());
   document.body.classList.toggle("empty", !thread.id);
@@ -123,9 +124,11 @@ function draw() {
 
 function trouble() {
   if (thread.isLost) return [h("p", {}, "The server does not answer. Reconnecting; nothing is lost: threads and questions are kept on disk.")];
-  if (!thread.problem) return [];
+  const isCut = thread.isCut && !thread.isRunning;
+  if (!thread.problem && !isCut) return [];
+  const close = button("Close", () => { thread.problem = null; thread.isCut = false; draw(); });
   const again = button("Go on", () => thread.start({ input: null }));
-  return [h("p", {}, thread.problem), thread.isRunning || thread.interrupt ? null : again, button("Close", () => { thread.problem = null; draw(); })].filter(Boolean);
+  return [h("p", {}, thread.problem ?? "The last run has not come to its end."), ...(isCut ? [again] : []), close];
 }
 
 // What somebody else did before this page was listening.

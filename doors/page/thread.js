@@ -25,6 +25,9 @@ export class Thread extends EventTarget {
     this.isLost = false;
     this.isLoaded = false;
     this.problem = null;
+    this.isCut = false; // the last run has not come to its end
+    this.sent = null; // a message, until the server has it
+    this.unsent = null;
     this.next = {}; // what the host has set, and the run has not taken in yet
   }
 
@@ -65,6 +68,7 @@ export class Thread extends EventTarget {
       } catch (error) {
         if (signal.aborted) return;
         events = null;
+        [this.unsent, this.sent] = [this.sent ?? this.unsent, null];
         if (error instanceof Unreachable) {
           this.isLost = true;
           this.run = null;
@@ -101,8 +105,7 @@ export class Thread extends EventTarget {
     this.values = keepEqual(this.values, Array.isArray(state.values) ? {} : state.values);
     this.next = host.is_pending || !this.values.mode ? host : {};
     this.interrupt = interrupt;
-    const failed = state.tasks.find((task) => task.error);
-    this.problem = failed ? String(failed.error) : this.problem;
+    this.isCut = state.next.length > 0 && !interrupt;
     this.run = null;
     this.isSending = false;
     this.isLost = false;
@@ -187,6 +190,7 @@ export class Thread extends EventTarget {
     const message = { type: "human", content: text, id: crypto.randomUUID() };
     this.values = { ...this.values, messages: [...(this.values.messages ?? []), message] };
     this.interrupt = null;
+    this.sent = text;
     this.start({ input: { messages: [message] } });
   }
 
@@ -213,6 +217,7 @@ export class Thread extends EventTarget {
   async take(events) {
     for await (const [name, data] of events) {
       this.isSending = false;
+      this.sent = null;
       if (name === "metadata" && data.run_id) this.run = data.run_id;
       else if (name === "messages") this.takePiece(...data);
       else if (name === "updates") this.takeUpdate(data);

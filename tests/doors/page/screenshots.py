@@ -33,7 +33,7 @@ def take(folder: Path, target: Path) -> Iterator[Path]:
 
 
 def take_in(browser: Browser, url: str, scheme: str, target: Path) -> Iterator[Path]:
-    size = {"width": 1240, "height": 760}
+    size = {"width": 1160, "height": 700}
     person = Person(browser, url, color_scheme=scheme, viewport=size).go()
     person.page.select_option("#approvals", "auto")
     line = PLAN.replace("\n", "\\n")

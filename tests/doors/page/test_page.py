@@ -15,6 +15,8 @@ from tests.doors.page.browser import Person, Script
 from tests.harness.server import Server
 from tests.provider.script import Answer, Call, say
 
+pytestmark = pytest.mark.slow
+
 
 def find_thread(person: Person) -> str:
     return person.page.url.partition("#")[2]

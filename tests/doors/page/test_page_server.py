@@ -8,10 +8,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.doors.page.browser import PROBLEM, Person, opened
+from tests.doors.page.screenshots import PICTURES, take
 from tests.harness.server import Server, running
 
 TOKEN = "of-mine-alone-0123456789"  # noqa: S105
-pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)]
 
 
 def test_a_question_outlives_a_kill_and_the_token_is_the_tabs(tmp_path: Path) -> None:
@@ -28,8 +29,10 @@ def test_a_question_outlives_a_kill_and_the_token_is_the_tabs(tmp_path: Path) ->
         expect(person.card).to_contain_text("kept.txt")
         server.kill()
         person.sees("Reconnecting", "#trouble")
+        person.page.fill("#say", "what is lost?")
         server.start(AUTH_TOKEN=TOKEN)
         expect(person.page.locator("#trouble")).to_be_empty()
+        assert person.page.input_value("#say") == "what is lost?"
         person.press("Approve")
         person.sees("Created kept.txt")
         assert person.page.evaluate("Object.keys(localStorage).length") == 0
@@ -83,3 +86,13 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
     expect(person.page.locator("article.ai .markdown strong").first).to_be_visible()
     person.check()
     person.close()
+
+
+def test_the_pictures_can_be_made(tmp_path: Path) -> None:
+    """``make screenshots``; small enough to be kept."""
+    (tmp_path / "clone").mkdir()
+    files = list(take(tmp_path / "clone", tmp_path / "pictures"))
+    assert {one.name for one in files} == {one.name for one in PICTURES.iterdir()}
+    for file in (*files, *PICTURES.iterdir()):
+        assert file.read_bytes().startswith(b"\x89PNG")
+        assert file.stat().st_size < 150_000

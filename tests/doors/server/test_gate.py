@@ -20,6 +20,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from doors.server.gate import Gate
 from doors.server.routes import is_known
+from graph.settings import ROOT
 from tests.harness.conversation import APPROVE
 from tests.harness.server import Server, Thread, running
 
@@ -267,6 +268,7 @@ def get_page(server: Server, path: str = "/", **headers: str) -> tuple[str, str,
         return answer.headers["Content-Type"], policy, answer.read().decode()
 
 
+PAGE = ROOT / "doors/page"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
@@ -278,7 +280,8 @@ def test_a_browser_lands_on_the_page(server: Server) -> None:
     )
     assert not re.search(r"(?i)<script>|<iframe|style=|\bon\w+=|https?:", text)
     files = re.findall(r'(?:href|src)="(/.*?)"', text)
-    assert set(files) == {"/app/icon.svg", "/app/page.css", "/app/main.js"}
+    there = {file.name for file in PAGE.iterdir()} - {"index.html"}
+    assert set(files) == {f"/app/{name}" for name in there}, "index.html names each to load first"
     for file in files:
         assert get_page(server, file)[1] == policy
     assert ask(server, "HEAD", "/app", Accept=BROWSER) == (200, "")

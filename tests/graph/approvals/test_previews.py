@@ -1,0 +1,82 @@
+"""What a call will do, and what a thread has changed, as data for clients."""
+
+from pathlib import Path
+from typing import Any
+
+from graph.approvals.changed_files import list_changes
+from graph.approvals.previews import Preview, preview_call
+from graph.configuration.loading import AgentLoader
+from graph.deps import AgentDeps
+from graph.settings import Settings
+
+
+def make_deps(workspace: Path) -> AgentDeps:
+    return AgentLoader(Settings(workspace=workspace, sandbox="off", _env_file=None)).deps()
+
+
+def preview(deps: AgentDeps, name: str, mode: str = "code", **args: Any) -> Preview:
+    found = preview_call(deps, {"id": "1", "name": name, "args": args}, mode, ["plan.md"])
+    assert found is not None
+    return found
+
+
+def test_an_edit_is_a_diff_and_the_whole_file(workspace: Path) -> None:
+    deps = make_deps(workspace)
+    (workspace / "a.txt").write_text("".join(f"{n}\n" for n in range(20)))
+    edits = [{"old": "10\n", "new": "ten\u202e\n"}]
+    change = preview(deps, "edit_file", path="a.txt", edits=edits)["change"]
+    assert change["lines"] == [
+        ("@", "line 8"),
+        *((" ", one) for one in "789"),
+        ("-", "10"),
+        ("+", "ten\\u202e"),
+        *((" ", one) for one in ("11", "12", "13")),
+    ]
+    assert change["before"] is not None
+    assert change["after"] == change["before"].replace("10\n", "ten\\u202e\n")
+    new = preview(deps, "write_file", path="new.txt", content="x")["change"]
+    assert (new["before"], new["lines"]) == (None, [("@", "line 1"), ("+", "x")])
+    lost = preview(deps, "edit_file", path="a.txt", edits=[{"old": "no", "new": "x"}])["change"]
+    assert "'no'" in lost["problem"]
+    end = preview(deps, "write_file", path="a.txt", content="0")["change"]["lines"][-1]
+    assert end == ("@", "no line break at the end")
+
+
+def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path) -> None:
+    deps = make_deps(workspace)
+    (workspace / "plan.md").write_text("# Plan")
+    switch = preview(deps, "switch_mode", "ask", mode_slug="code", reason="x")["switch"]
+    assert ("write_file" in switch["gained"], switch["lost"]) == (True, [])
+    assert [(one["path"], one["after"]) for one in switch["plans"]] == [("plan.md", "# Plan")]
+    command = preview(deps, "execute_command", command="a\u202e")
+    assert (command["command"], command["is_sandboxed"]) == ("a\\u202e", False)
+    assert preview_call(deps, {"id": "1", "name": "no_tool", "args": {}}, "ask") is None
+
+
+def done(id: str, name: str, args: dict[str, Any], artifact: Any) -> list[dict[str, Any]]:
+    call = {"id": id, "name": name, "args": args}
+    result = {"type": "tool", "tool_call_id": id, "status": "success", "artifact": artifact}
+    return [{"type": "ai", "tool_calls": [call]}, result]
+
+
+def test_what_a_thread_has_changed_since_it_began(workspace: Path) -> None:
+    """A file that was written; one that was edited twice; of a sub-task; unknown."""
+    deps = make_deps(workspace)
+    for name, text in {"w": "new", "e": "a2 b2", "s": "of the task", "u": "x"}.items():
+        (workspace / name).write_text(text)
+    task = done("2", "write_file", {"path": "s", "content": "-"}, {"replaced": None})
+    messages = [
+        *done("1", "write_file", {"path": "w", "content": "no"}, {"replaced": "old"}),
+        *done("3", "edit_file", {"path": "e", "edits": [{"old": "a", "new": "a2"}]}, {"line": 1}),
+        *done("4", "edit_file", {"path": "e", "edits": [{"old": "b", "new": "b2"}]}, {"line": 1}),
+        *done("5", "new_task", {}, None),
+    ]
+    subtask = {"id": "5", "messages": task}
+    values = {"messages": messages, "subtasks": [subtask], "written": ["w", "u"]}
+    found = {one["path"]: one for one in list_changes(deps, values)}
+    assert {path: one["before"] for path, one in found.items() if "problem" not in one} == {
+        "w": "old",
+        "e": "a b",
+        "s": None,
+    }
+    assert found["u"]["problem"] == "what it was before is not known"
