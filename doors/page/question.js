@@ -70,6 +70,7 @@ export class Question {
     const tags = [];
     if (preview?.is_sandboxed === true) tags.push(h("span", { class: "tag good" }, "in the sandbox"));
     if (preview?.is_sandboxed === false) tags.push(h("span", { class: "tag bad" }, "not sandboxed: it has all your rights"));
+    if (preview?.server) tags.push(h("span", { class: "tag bad" }, "calls the MCP server ", h("bdi", {}, preview.server)));
     if (preview?.host) tags.push(h("span", { class: "tag bad" }, "reaches ", h("bdi", {}, preview.host)));
     const rest = Object.entries(action.args).filter(([, value]) => value !== preview?.command);
     return [

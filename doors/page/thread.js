@@ -97,7 +97,10 @@ export class Thread extends EventTarget {
     const state = await call("GET", `/threads/${this.id}/state`, undefined, { signal });
     const interrupt = state.interrupts[0] ?? null;
     if (interrupt && interrupt.value.question !== this.interrupt?.value.question) {
-      const found = await call("GET", `/threads/${this.id}/question`, undefined, { signal });
+      const found = await call("GET", `/threads/${this.id}/question`, undefined, { signal }).catch((error) => {
+        if (!(error.status >= 500)) throw error;
+        return {}; // the card then shows the arguments as they are
+      });
       this.previews = found.question === interrupt.value.question ? found.previews : [];
     }
     const host = await call("GET", `/threads/${this.id}/mode`, undefined, { signal });

@@ -70,6 +70,8 @@ class Preview(TypedDict):
     command: NotRequired[str]
     is_sandboxed: NotRequired[bool]
     host: NotRequired[str]
+    server: NotRequired[str]
+    """The MCP server, by the name that it was given in the configuration."""
     suggestions: NotRequired[list[Suggestion]]
     switch: NotRequired[SwitchPreview]
 
@@ -86,10 +88,10 @@ def preview_call(
         args = deps.toolbox.check(tool, call["args"])
     except InvalidCallError:
         return None
-    schema = tool.runnable.args_schema
-    assert isinstance(schema, type) and issubclass(schema, BaseModel)
     effect = tool.spec.effect
-    shown = Preview(id=call["id"], effect=effect.name, arguments=schema.model_json_schema())
+    shown = Preview(id=call["id"], effect=effect.name, arguments=_find_schema(tool))
+    if tool.spec.served is not None:
+        shown["server"] = to_one_line(tool.spec.served.server)
     if effect.switches_mode:
         shown["switch"] = _preview_switch(deps, mode, args["mode_slug"], written)
     if effect.takes_answer:
@@ -103,6 +105,13 @@ def preview_call(
     if effect.changes_files and (change := _preview_edit(deps, tool, args)) is not None:
         shown["change"] = change
     return shown
+
+
+def _find_schema(tool: Tool) -> dict[str, Any]:
+    schema = tool.runnable.args_schema
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        return schema.model_json_schema()
+    return schema if isinstance(schema, dict) else {}  # an MCP server's is JSON already
 
 
 def _preview_switch(

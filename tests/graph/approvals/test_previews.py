@@ -1,13 +1,20 @@
 """What a call will do, and what a thread has changed, as data for clients."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from langchain_core.tools import StructuredTool
 
 from graph.approvals.changed_files import list_changes
 from graph.approvals.previews import Preview, preview_call
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
 from graph.settings import Settings
+from modes.effects import EFFECTS
+from modes.toolspec import ServerTool, ToolSpec
+from tools.tool import Tool
+from tools.toolbox import Toolbox
 
 
 def make_deps(workspace: Path) -> AgentDeps:
@@ -51,6 +58,19 @@ def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path
     command = preview(deps, "execute_command", command="a\u202e")
     assert (command["command"], command["is_sandboxed"]) == ("a\\u202e", False)
     assert preview_call(deps, {"id": "1", "name": "no_tool", "args": {}}, "ask") is None
+
+
+def test_a_call_of_an_mcp_server_names_it(workspace: Path) -> None:
+    """Its arguments are a JSON schema, and not a model of ours."""
+    deps = make_deps(workspace)
+    given = {"type": "object", "properties": {"a": {"type": "string"}}}
+    runnable = StructuredTool.from_function(
+        func=lambda **_: "", name="mcp__docs__look", description="Looks.", args_schema=given
+    )
+    spec = ToolSpec(runnable.name, EFFECTS["mcp"], "mcp", served=ServerTool("docs", "look", False))
+    toolbox = Toolbox(deps.toolbox.workspace, [Tool(spec, runnable, "here")])
+    shown = preview(replace(deps, toolbox=toolbox), runnable.name, a="x")
+    assert (shown["server"], shown["arguments"]) == ("docs", given)
 
 
 def done(id: str, name: str, args: dict[str, Any], artifact: Any) -> list[dict[str, Any]]:
