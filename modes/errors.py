@@ -7,7 +7,8 @@
     │   │   └── FileRestrictionError   ... for the sake of one file
     │   └── ToolFailedError        the tool ran and could not do it
     └── UserError                the person who runs the agent, or calls it
-        ├── ConfigurationError     settings, keys, the workspace
+        ├── ConfigurationError     settings, the workspace
+        │   └── MissingKeyError        ... or a model's package or key
         ├── ModeFileError          a modes file that does not load
         ├── UnknownModeError       a slug that is not in the catalog
         ├── InvalidInputError      a run's input, or a decision, that does not fit
@@ -79,6 +80,10 @@ class UserError(ModeshiftError, ValueError):
 
 class ConfigurationError(UserError):
     """Settings with which the agent cannot start."""
+
+
+class MissingKeyError(ConfigurationError):
+    """A model whose provider's key, or package, is not there."""
 
 
 class ModeFileError(UserError):

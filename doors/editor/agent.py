@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from acp import PROTOCOL_VERSION, RequestError, schema
@@ -15,11 +15,19 @@ from doors.editor.content import PromptBlock
 from doors.editor.mcp_servers import McpServer, take_servers
 from doors.editor.session import Session
 from doors.editor.store import Record, Sessions
-from doors.editor.transport import INVALID_PARAMS
+from doors.editor.transport import INVALID_PARAMS, PipeTransport
 from graph.configuration.cache import AgentCache
-from modes.errors import InvalidInputError, UserError
+from graph.configuration.environment import load_settings
+from graph.models.loading import load_model
+from modes.errors import InvalidInputError, MissingKeyError, UserError
 
-NOT_FOUND = -32002
+AUTH_REQUIRED, NOT_FOUND = -32000, -32002
+AUTH_METHOD = schema.AuthMethodAgent(
+    id="key",
+    name="The provider's key",
+    description="Set the key that MODEL needs in .env in Modeshift's folder, or in the editor's "
+    "settings for this agent.",
+)
 Servers = Sequence[McpServer] | None
 """The MCP servers that the editor has for a session."""
 
@@ -27,8 +35,12 @@ Servers = Sequence[McpServer] | None
 class EditorAgent:
     """One per connection. The SDK finds the methods by their names."""
 
-    def __init__(self, agents: AgentCache, store: Sessions) -> None:
+    def __init__(
+        self, agents: AgentCache, store: Sessions, transport: PipeTransport | None = None
+    ) -> None:
+        """``transport`` is what takes questions back on the wire."""
         self._agents = agents
+        self._transport = transport
         self._store = store
         self._sessions: dict[str, Session] = {}
         """All that were ever open: a closed one may still be ending its turn."""
@@ -37,7 +49,8 @@ class EditorAgent:
 
     def on_connect(self, client: Client) -> None:
         """Take the client, which gets updates and questions."""
-        self._client = client
+        transport = self._transport
+        self._client = client if transport is None else cast(Client, _Asking(client, transport))
 
     async def initialize(
         self, client_capabilities: schema.ClientCapabilities | None = None, **_: Any
@@ -60,8 +73,15 @@ class EditorAgent:
                     close=schema.SessionCloseCapabilities(),
                 ),
             ),
-            auth_methods=[],
+            auth_methods=[AUTH_METHOD],
         )
+
+    async def authenticate(self, **_: Any) -> schema.AuthenticateResponse:
+        """Look for the key again, in ``.env`` too; an error where it is missing still."""
+        with _refuse_user_errors():
+            settings = await asyncio.to_thread(load_settings)
+            await asyncio.to_thread(load_model, settings.model)
+        return schema.AuthenticateResponse()
 
     async def new_session(
         self, cwd: str, mcp_servers: Servers = None, **_: Any
@@ -173,11 +193,32 @@ class EditorAgent:
         return session
 
 
+class _Asking:
+    """The client; a question whose asking is cancelled is taken back on the wire."""
+
+    def __init__(self, client: Client, transport: PipeTransport) -> None:
+        self._client = client
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def request_permission(self, **given: Any) -> schema.RequestPermissionResponse:
+        try:
+            return await self._client.request_permission(**given)
+        except asyncio.CancelledError:
+            await self._transport.withdraw(given["tool_call"].tool_call_id)
+            raise
+
+
 @contextmanager
 def _refuse_user_errors() -> Iterator[None]:
     """Answer the request with what is wrong with it, in words."""
     try:
         yield
+    except MissingKeyError as error:
+        methods = [AUTH_METHOD.model_dump(by_alias=True, exclude_none=True)]
+        raise RequestError(AUTH_REQUIRED, str(error), {"authMethods": methods}) from error
     except UserError as error:
         raise RequestError(INVALID_PARAMS, str(error)) from error
 

@@ -1,6 +1,7 @@
 """The protocol's content blocks: reading those of a user's message, writing those to show."""
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,11 @@ Content = str | list[str | dict[str, Any]]
 """The content of a LangChain message."""
 MAX_SHOWN = 100_000
 MAX_TITLE = 80
+WIDTH = 80
+_MARKUP = re.compile(
+    r"[\\`*<>\[\]|~&$]|(?<![^\W_])_|_(?![^\W_])|^[ \t]*(?:#|[-+=]{2,})", re.MULTILINE
+)
+"""What could be a picture, a link, a heading or an entity; a list's dash may stay."""
 _DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
 
 
@@ -60,6 +66,17 @@ class Prompt:
     def title(self) -> str:
         """A title for a session that begins with it."""
         return to_one_line(HumanMessage(self.content).text.strip() or "An image", MAX_TITLE)
+
+
+def parse_choice(blocks: Sequence[PromptBlock], options: Options) -> tuple[str, str] | None:
+    """The option and the value of a message that is nothing but a choice."""
+    match blocks:
+        case [schema.TextContentBlock(text=text)]:
+            found = options.parse_command(text)
+            if found and options.has_mode(found[0]):
+                return None if found[1].strip() else ("mode", found[0])
+            return (found[0], found[1].strip()) if found and found[0] != COMPACT else None
+    return None
 
 
 def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
@@ -123,6 +140,15 @@ def content_blocks(
 def as_text(text: str) -> schema.ContentToolCallContent:
     """Our own text on a tool call; the editor reads it as Markdown."""
     return tool_content(text_block(text))
+
+
+def as_prose(text: str) -> schema.ContentToolCallContent:
+    """Other people's prose, as wrapped Markdown in which nothing of theirs is a mark-up."""
+    lines = [
+        textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False)
+        for line in _MARKUP.sub(r"\\\g<0>", make_readable(text)).splitlines()
+    ]
+    return as_text("  \n".join(lines))  # two blanks keep the line break
 
 
 def as_output(text: str) -> schema.ContentToolCallContent:

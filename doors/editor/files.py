@@ -45,6 +45,14 @@ class Folder:
         return path
 
 
+def describe_error(error: Exception) -> str:
+    """The editor's own words, which the protocol puts into ``data``."""
+    data = getattr(error, "data", None)
+    if isinstance(data, dict):
+        data = next((data[key] for key in ("details", "message", "error") if key in data), data)
+    return to_one_line(str(error) if data is None else f"{error}: {data}")
+
+
 class EditorFiles:
     """The ``Buffers`` of one turn: once it ends, no request to the editor is waited for."""
 
@@ -92,7 +100,7 @@ class EditorFiles:
             future.cancel()
             raise ToolFailedError(f"{problem}: no answer in {SECONDS} s") from None
         except (RequestError, ValidationError, ConnectionError) as error:
-            raise ToolFailedError(f"{problem}: {to_one_line(str(error))}") from error
+            raise ToolFailedError(f"{problem}: {describe_error(error)}") from error
         except CancelledError:
             raise ToolFailedError(f"{problem}: the turn has ended") from None
         finally:

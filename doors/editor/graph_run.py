@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Durability, Interrupt, StreamMode
 from pydantic import ValidationError
 
+from doors.editor.files import describe_error
 from doors.editor.permission_requests import Question, show_plans
 from doors.editor.session_config import SessionConfig
 from doors.editor.updates import SessionUpdates
@@ -136,7 +137,13 @@ class GraphRun:
         rejected = list[Effect]()
         for action in request["action_requests"]:
             question = await asyncio.to_thread(
-                Question.of, loaded.deps, self._updates.folder, action, values["mode"], plans
+                Question.of,
+                loaded.deps,
+                self._updates.folder,
+                action,
+                values["mode"],
+                plans,
+                self._config.options.approvals,
             )
             if question.has_no_choices:
                 await self._updates.say(action["description"])
@@ -175,7 +182,8 @@ class GraphRun:
         except ConnectionError:
             raise EditorGone from None
         except (RequestError, ValidationError) as error:
-            problem = f"the editor did not ask about {question.view.title!r}: {error}"
+            why = describe_error(error)
+            problem = f"the editor did not ask about {question.view.title!r}: {why}"
             raise RequestError(INTERNAL_ERROR, problem) from error
         finally:
             asking.cancel()

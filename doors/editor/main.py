@@ -113,7 +113,7 @@ async def _serve_editor(settings: Settings) -> None:
         WholeWrites.from_conn_string(str(settings.sessions)) as saver,
         Sessions.open(settings.sessions) as sessions,
     ):
-        agent = EditorAgent(AgentCache(settings, saver), sessions)
+        agent = EditorAgent(AgentCache(settings, saver), sessions, transport)
         try:
             # The SDK still calls closing and resuming unstable; the protocol does not.
             await run_agent(cast("Agent", agent), transport, use_unstable_protocol=True)

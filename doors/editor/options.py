@@ -18,6 +18,16 @@ APPROVALS = {
 
 COMPACT = "compact"
 """The slash command that asks for a summary; a mode of this name comes first."""
+COMMANDS = {
+    COMPACT: (
+        "Replace the earlier messages of the conversation by a summary",
+        "what to go on with (or nothing)",
+    ),
+    "approvals": ("Set, or show, what runs without asking", "manual, or auto"),
+    "model": ("Set, or show, the model", "its name (or nothing, to see them)"),
+    "status": ("Show the mode, the approvals and the model", ""),
+}
+"""The slash commands beside those of the modes, each with what it takes."""
 _COMMAND = re.compile(r"\s*/(\S+)[^\S\n]*\n?")
 Modes = tuple[tuple[str, str, str], ...]
 """Slug, name and description of each mode."""
@@ -86,7 +96,7 @@ class Options:
         ]
 
     def commands(self) -> list[schema.AvailableCommand]:
-        """The slash commands: one for each mode, and ``/compact``."""
+        """The slash commands: one for each mode, and ``COMMANDS``."""
         hint = schema.UnstructuredCommandInput(hint="what to do there (or nothing, to switch only)")
         commands = [
             schema.AvailableCommand(
@@ -96,15 +106,24 @@ class Options:
             )
             for slug, name, text in self.modes
         ]
-        if not self.has_mode(COMPACT):
-            words = "Replace the earlier messages of the conversation by a summary"
-            hint = schema.UnstructuredCommandInput(hint="what to go on with (or nothing)")
-            commands.append(
-                schema.AvailableCommand(
-                    name=COMPACT, description=words, input=schema.AvailableCommandInput(hint)
-                )
-            )
+        for name, (words, takes) in COMMANDS.items():
+            if not self.has_mode(name):
+                command = schema.AvailableCommand(name=name, description=words)
+                if takes:
+                    hint = schema.UnstructuredCommandInput(hint=takes)
+                    command.input = schema.AvailableCommandInput(hint)
+                commands.append(command)
         return commands
+
+    def describe(self, option: str) -> str:
+        """What is chosen of the option, or of all for any other word, in Markdown."""
+        approvals = APPROVALS[Approvals(self.approvals)]
+        said = {
+            "mode": f"{self.mode_name} mode.",
+            "approvals": f"Approvals: {self.approvals} ({approvals[0]}). {approvals[1]}",
+            "model": f"Model: {self.model}. There are: {', '.join(self.models)}.",
+        }
+        return said.get(option) or "\n\n".join(said.values())
 
     def has_mode(self, slug: str) -> bool:
         """Whether there is a mode of this name."""
@@ -113,7 +132,7 @@ class Options:
     def parse_command(self, text: str) -> tuple[str, str] | None:
         """The name of a slash command and the text behind it; None for any other text."""
         found = _COMMAND.match(text)
-        if found is None or not (found[1] == COMPACT or self.has_mode(found[1])):
+        if found is None or not (found[1] in COMMANDS or self.has_mode(found[1])):
             return None
         return found[1], text[found.end() :]
 

@@ -7,15 +7,17 @@ from typing import Any
 from acp import schema
 from langchain_core.messages import ToolCall
 
-from doors.editor.content import as_output
+from doors.editor.content import as_output, as_prose
 from doors.editor.diffs import ShownContent
 from doors.editor.files import Folder
+from doors.editor.options import APPROVALS
 from doors.editor.tool_calls import ToolCallView
 from graph.approvals.requests import ActionRequest
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
 from modes.plain_text import to_one_line
+from modes.policy import Approvals
 
 MAX_TARGETS = 4
 MAX_ANSWERS = 4
@@ -36,7 +38,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Question:
-    """A question about one call; the last of its options is the safest."""
+    """A question about one call; none of its first options gives most away."""
 
     view: ToolCallView
     content: tuple[ShownContent, ...]
@@ -50,12 +52,13 @@ class Question:
         action: ActionRequest,
         mode: str,
         plans: tuple[ShownContent, ...],
+        approvals: str,
     ) -> "Question":
         """The question to ask in ``mode``, which has written ``plans``. Blocks."""
         call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
         view = ToolCallView.of(deps, folder, call, is_due=True)
-        # The model's words are shown literally: in Markdown a picture would be fetched.
-        description = as_output(action["description"])
+        policy = APPROVALS[Approvals(approvals)][0]
+        description = as_prose(f"{action['description']}\nApprovals: {policy}.")
         if view.effect.switches_mode:
             is_subtask = view.effect.starts_subtask
             options = tuple(_offer_modes(deps, action, mode, is_subtask=is_subtask))
@@ -116,7 +119,6 @@ def _offer_modes(
     deps: AgentDeps, action: ActionRequest, mode: str, *, is_subtask: bool
 ) -> Iterator[Option]:
     auto, manual = ({"type": "approve", "approvals": policy} for policy in ("auto", "manual"))
-    yield Option("auto", "Yes, and auto-accept", "allow_always", auto)
     yield Option("manual", "Yes, and approve each action", "allow_once", manual)
     others = [slug for slug in deps.catalog if slug not in (mode, action["args"].get("mode_slug"))]
     for slug in others[:MAX_TARGETS]:
@@ -128,6 +130,7 @@ def _offer_modes(
             yield Option(f"to-{slug}", name, "allow_once", edited)
     no = "No" if is_subtask else "No, stay"
     yield Option("reject", no, "reject_once", {"type": "reject"})
+    yield Option("auto", "Yes, and auto-accept", "allow_always", auto)
 
 
 def _offer_answers(action: ActionRequest) -> Iterator[Option]:

@@ -37,11 +37,11 @@ log = logging.getLogger("modeshift")
 
 
 class PromptTurn:
-    """A turn on one message or, without one, on the question that is open."""
+    """A turn on one message."""
 
     def __init__(
         self,
-        prompt: Prompt | None,
+        prompt: Prompt,
         config: SessionConfig,
         updates: SessionUpdates,
         graph_run: GraphRun,
@@ -49,6 +49,8 @@ class PromptTurn:
     ) -> None:
         self.prompt = prompt
         self.graph_run = graph_run
+        self.asks_first = False
+        """Whether the question that is open is asked before the message is taken."""
         self.keeps_question = False
         """Whether an open question stays open when the turn is cancelled."""
         self.is_over = asyncio.Event()
@@ -63,8 +65,7 @@ class PromptTurn:
         config = self._config
         await config.refresh()
         await config.show()
-        if self.prompt is not None:
-            await self._prepare(self.prompt)
+        await self._prepare(self.prompt)
         buffers.set(self._files)
         try:
             with config.turn():
@@ -111,8 +112,12 @@ class PromptTurn:
     async def _run(self) -> StopReason:
         config, prompt = self._config, self.prompt
         question = await config.open_question()
-        if prompt is None:
-            return "end_turn" if question is None else await self.graph_run.run(None, question)
+        answer = question and _answer_in_chat(question, prompt.content)
+        if self.asks_first and question is not None and answer is None:
+            stop = await self.graph_run.run(None, question)
+            question = await config.open_question()
+            if stop != "end_turn" or question is not None:
+                return stop
         given: Any = {**config.pending}
         if prompt.compacts:
             given["compact"] = True

@@ -1,7 +1,6 @@
 """``Session``: a thread that is open in an editor; its turns are taken one at a time."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from acp.interfaces import Client
 from acp.schema import FileSystemCapabilities, StopReason
 
-from doors.editor.content import Prompt, PromptBlock
+from doors.editor.content import Prompt, PromptBlock, parse_choice
 from doors.editor.files import EditorFiles, Folder
 from doors.editor.graph_run import EditorGone, GraphRun, TurnDismissed
 from doors.editor.mcp_servers import EditorServers
@@ -19,11 +18,11 @@ from doors.editor.session_config import SessionConfig
 from doors.editor.store import Record, Sessions
 from doors.editor.updates import SessionUpdates
 from graph.configuration.cache import AgentCache
+from graph.messages.repair import get_call_id
+from modes.policy import Approvals
 
 CLEANUP_SECONDS = 2
 """How long a cancelled turn may take to clean up before its end is reported all the same."""
-
-log = logging.getLogger("modeshift")
 
 
 class Session:
@@ -49,6 +48,8 @@ class Session:
         self._turns: dict[asyncio.Task[StopReason], PromptTurn] = {}
         """The turns that are running or waiting."""
         self._follow_up: asyncio.Task[None] | None = None
+        self._holds_question = False
+        """Whether a question waits that this editor has not been asked since it opened it."""
         self._refused_servers: tuple[str, ...] = ()
 
     async def open(self, folder: Path, servers: EditorServers) -> None:
@@ -56,6 +57,8 @@ class Session:
         self._updates.folder = Folder(self.cwd, folder)
         self._config.servers, self._refused_servers = servers
         await self._config.refresh()
+        has_question = await self._config.open_question() is not None
+        self._holds_question = has_question and not self._turns
         self.is_open = True
 
     async def store(self) -> None:
@@ -76,12 +79,10 @@ class Session:
         if self._refused_servers:
             names = "; ".join(self._refused_servers)
             await self._updates.say(f"MCP servers of the editor that are left out: {names}.\n\n")
-        await self._ask_again()
-
-    async def _ask_again(self) -> None:
-        """Ask the question that was open when the session was left."""
-        if await self._config.open_question() is not None and not self._turns:
-            self._start(None).add_done_callback(_log_error)
+        question = await self._config.open_question()
+        if self._holds_question and question is not None:  # who opens a session may not look
+            said = [one["description"] for one in question.value["action_requests"]]
+            await self._updates.show_waiting(said)
 
     async def replay(self) -> None:
         """Send the whole history."""
@@ -89,6 +90,8 @@ class Session:
         values = (await self._config.read_state()).values
         parts = [(one["subtask"], one["messages"]) for one in values.get("parents", [])]
         parts.append((values.get("subtask"), values.get("messages", [])))
+        begun = (values.get("plan") or [[]])[0]
+        self._updates.cut_off = frozenset(get_call_id(planned["call"]) for planned in begun)
         await self._updates.replay(loaded.deps, parts)
         if todos := values.get("todos"):
             await self._updates.show_todos(todos)
@@ -96,31 +99,44 @@ class Session:
     async def choose(self, option: str, value: object) -> Options:
         """Take a choice, from the next step on; raises ``UserError`` for one that is refused."""
         with self._store.claim(self.id):
-            await self._config.choose(option, value)
+            if await self._is_default(option, value):
+                typed = value if option == "mode" else f"{option} {value}"
+                words = f"Not set to {value} while the question waits; type /{typed} if you want it"
+                await self._updates.show_notice(words)
+            else:
+                await self._config.choose(option, value)
         return self._config.options
+
+    async def _is_default(self, option: str, value: object) -> bool:
+        """Whether an editor may have set it of its own accord: Zed does in each session it opens.
+
+        That must not withdraw the question, nor let run unasked what the person was to see first.
+        """
+        is_risky = option == "mode" or (option, value) == ("approvals", Approvals.AUTO)
+        is_held = self._holds_question and await self._config.open_question() is not None
+        return is_held and is_risky
 
     async def prompt(self, blocks: Sequence[PromptBlock]) -> StopReason:
         """Take a turn on a message, after those before it.
 
         Raises ``UserError`` for a message that is refused.
         """
-        prompt = Prompt.parse(blocks, self._config.options, self._updates.folder)
-        if prompt.mode and not prompt.content:  # a slash command alone is a choice like any other
-            options = await self.choose("mode", prompt.mode)
-            await self._updates.say(f"{options.mode_name} mode.")
+        options = self._config.options
+        if (said := parse_choice(blocks, options)) is not None:
+            await self._obey(*said)
             return "end_turn"
-        self._supersede_question()
+        prompt = Prompt.parse(blocks, options, self._updates.folder)
         task = self._start(prompt)
         await self._turns[task].is_over.wait()
         # A turn that was cancelled before it began has no result.
         return task.result() if task.done() and not task.cancelled() else "cancelled"
 
-    def _supersede_question(self) -> None:
-        """Stop asking again what nobody has answered: the message may be the answer."""
-        for task, turn in self._turns.items():
-            if turn.prompt is None and not turn.graph_run.is_running:
-                turn.keeps_question = True
-                task.cancel()
+    async def _obey(self, option: str, value: str) -> None:
+        """Take a choice that was typed; without a value, show what is chosen."""
+        if value:
+            with self._store.claim(self.id):
+                await self._config.choose(option, value)
+        await self._updates.say(self._config.options.describe(option))
 
     def cancel(self) -> None:
         """Cancel the turn that goes on, and those behind it."""
@@ -144,10 +160,11 @@ class Session:
             turn.keeps_question = True
         await self.close()
 
-    def _start(self, prompt: Prompt | None) -> asyncio.Task[StopReason]:
+    def _start(self, prompt: Prompt) -> asyncio.Task[StopReason]:
         graph_run = GraphRun(self._client, self._config, self._updates)
         files = EditorFiles(self._client, self.id, self._offered, self._updates.folder)
         turn = PromptTurn(prompt, self._config, self._updates, graph_run, files)
+        turn.asks_first, self._holds_question = self._holds_question, False
         task = asyncio.create_task(self._run_turn(turn))
         self._turns[task] = turn
 
@@ -166,8 +183,3 @@ class Session:
                     return await turn.run()
         except (asyncio.CancelledError, TurnDismissed, EditorGone):
             return "cancelled"
-
-
-def _log_error(task: asyncio.Task[StopReason]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("the session cannot go on: %s", error)

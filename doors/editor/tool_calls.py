@@ -1,5 +1,6 @@
 """``ToolCallView``: a tool call as an editor shows it."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,8 @@ from modes.plain_text import to_one_line
 from tools.arguments import BROKEN
 
 MAX_TITLE = 200
+_ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")
+"""How the last line of a command's result begins if it was not well; see ``tools.processes``."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class ToolCallView:
     def ended(self, message: ToolMessage) -> schema.ToolCallProgress:
         """The update with its result."""
         content = self._show_result(message)
-        return update_tool_call(self.id, status=_get_status(message), content=content)
+        return update_tool_call(self.id, status=self._get_status(message), content=content)
 
     def failed(self, why: str, output: str = "") -> schema.ToolCallProgress:
         """The update for a call that does not run, or not to its end."""
@@ -114,8 +117,14 @@ class ToolCallView:
         match message.artifact:
             case {"line": int(line)}:
                 view = replace(self, line=line)
-        ended = {"status": _get_status(message), "content": view._show_result(message)}
+        ended = {"status": self._get_status(message), "content": view._show_result(message)}
         return view.start().model_copy(update=ended)
+
+    def _get_status(self, message: ToolMessage) -> schema.ToolCallStatus:
+        """A command that did not end with 0 has failed, for a person; the model reads why."""
+        ended = show_result(message).rpartition("\n")[2]
+        has_failed = self.effect.runs_programs and _ENDED.match(ended) is not None
+        return "failed" if has_failed or message.status == "error" else "completed"
 
     def _show_result(self, message: ToolMessage) -> list[ShownContent]:
         text = show_result(message)
@@ -140,7 +149,3 @@ class ToolCallView:
             "raw_input": self.given,
             "content": list(self.preview) or None,
         }
-
-
-def _get_status(message: ToolMessage) -> schema.ToolCallStatus:
-    return "failed" if message.status == "error" else "completed"

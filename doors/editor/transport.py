@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import sys
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from acp import RequestError
@@ -30,6 +31,10 @@ class PipeTransport:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._prompts: dict[object, object] = {}
+        """The sessions of the prompts that are not answered, by request."""
+        self._questions: dict[str, object] = {}
+        """The requests of the questions that may be open, by call."""
 
     async def receive(self) -> dict[str, Any] | None:
         """The next message; None at the end. What is none, or is refused, gets an error."""
@@ -42,7 +47,7 @@ class PipeTransport:
                 continue
             message: Any = None
             try:
-                message = json.loads(line)
+                message = self._cancel_prompt(json.loads(line))
                 if prepared := prepare(message):
                     return prepared
             except (ValueError, RecursionError) as error:
@@ -53,6 +58,8 @@ class PipeTransport:
 
     async def send(self, message: dict[str, Any]) -> None:
         """Send a message; raises ``ConnectionError`` when the editor no longer reads."""
+        _name_new_files(message)
+        self._note(message)
         try:
             text = _dump(message)
         except ValueError:  # a number that JSON does not have
@@ -64,6 +71,31 @@ class PipeTransport:
         except ConnectionError:
             self.hang_up()
             raise
+
+    async def withdraw(self, call: str) -> None:
+        """Tell the editor that the question about a call is taken back."""
+        if (id := self._questions.pop(call, None)) is not None:
+            given = {"method": "$/cancel_request", "params": {"requestId": id}}
+            with suppress(ConnectionError):
+                await self.send({"jsonrpc": "2.0", **given})
+
+    def _note(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"method": "session/request_permission", "id": id, "params": params}:
+                self._questions[params["toolCall"]["toolCallId"]] = id
+            case {"id": id} if "method" not in message:
+                self._prompts.pop(id, None)
+
+    def _cancel_prompt(self, message: Any) -> Any:
+        """The message; for a prompt that is cancelled by its request, the session's cancel."""
+        match message:
+            case {"method": "session/prompt", "id": str() | int() as id, "params": dict(params)}:
+                self._prompts[id] = params.get("sessionId")
+            case {"method": "$/cancel_request", "params": {"requestId": str() | int() as id}}:
+                if (session := self._prompts.get(id)) is not None:
+                    cancel = {"method": "session/cancel", "params": {"sessionId": session}}
+                    return {"jsonrpc": "2.0", **cancel}
+        return message
 
     def hang_up(self) -> None:
         """Behave as if the editor had closed the connection."""
@@ -107,6 +139,18 @@ def prepare(message: Any) -> dict[str, Any] | None:
     if method in _OPENING and (problem := _find_unsupported(params or {})):
         raise RequestError(INVALID_PARAMS, problem)
     return None if method.startswith("$/") and "id" not in message else message
+
+
+def _name_new_files(message: dict[str, Any]) -> None:
+    """Say of each new file that it has no old text: some editors show nothing of it otherwise.
+
+    The SDK leaves out whatever is None.
+    """
+    match message.get("params"):
+        case {"update": {"content": list(content)}} | {"toolCall": {"content": list(content)}}:
+            for block in content:
+                if isinstance(block, dict) and block.get("type") == "diff":
+                    block.setdefault("oldText", None)
 
 
 def _find_unsupported(params: dict[str, Any]) -> str | None:

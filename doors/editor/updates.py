@@ -8,6 +8,7 @@ from typing import Any
 
 from acp import (
     plan_entry,
+    update_agent_message,
     update_agent_message_text,
     update_agent_thought_text,
     update_plan,
@@ -25,7 +26,7 @@ from langchain_core.messages import (
 )
 from langgraph.types import Overwrite
 
-from doors.editor.content import as_output, as_text, content_blocks
+from doors.editor.content import as_output, as_prose, as_text, content_blocks
 from doors.editor.files import Folder
 from doors.editor.tool_calls import ToolCallView
 from graph.deps import AgentDeps
@@ -57,6 +58,8 @@ class SessionUpdates:
         """Whether the last answer reached the model's limit of tokens."""
         self.subtask: Subtask | None = None
         """The sub-task whose calls are shown."""
+        self.cut_off = frozenset[str]()
+        """The ids of calls that may have begun when a run was cut off."""
         self._client = client
         self._id = session_id
         self._has_streamed = False
@@ -83,6 +86,12 @@ class SessionUpdates:
         if text not in self._notices:
             self._notices.add(text)
             await self.say(f"> Notice: {text}\n\n")
+
+    async def show_waiting(self, descriptions: Sequence[str]) -> None:
+        """Show the question that waits, without asking it."""
+        for description in descriptions:
+            await self.send(update_agent_message(as_prose(description).content))
+        await self.say("\n\n> This waits for you, and is asked with your next message.\n\n")
 
     async def show_todos(self, todos: Sequence[Mapping[str, Any]]) -> None:
         """Show the todo list."""
@@ -249,7 +258,9 @@ class SessionUpdates:
             self._open[view.id] = replace(view, is_running=self._open[view.id].is_running)
             await self.send(self._open[view.id].start())
         else:
-            failed = {"status": "failed", "content": [as_text(STOPPED)]}
+            may_have_run = view.id in self.cut_off and view.effect.changes_the_world
+            why = STOPPED_RUNNING if may_have_run else STOPPED
+            failed = {"status": "failed", "content": [as_text(why)]}
             await self.send(view.start().model_copy(update=failed))
 
     async def _show_text(self, message: AIMessage) -> None:

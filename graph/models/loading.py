@@ -15,7 +15,7 @@ from graph.models.providers import PROVIDERS, get_limits
 from graph.models.service import CacheTTL, Service
 from graph.models.usage import find_window
 from graph.settings import ROOT
-from modes.errors import ConfigurationError
+from modes.errors import ConfigurationError, MissingKeyError
 from modes.mode import Level, Mode
 from modes.plain_text import to_one_line
 
@@ -116,7 +116,7 @@ def load_model(
         return _load_replay(name, model)
     known = PROVIDERS.get(provider)
     if known is not None and (problems := known.list_problems()):
-        raise ConfigurationError(f"the model {name!r} needs {'; and '.join(problems)}")
+        raise MissingKeyError(f"the model {name!r} needs {'; and '.join(problems)}")
     try:
         wanted = given.get("use_responses_api")
         arguments = known.get_arguments(model, wanted) if known is not None else {}

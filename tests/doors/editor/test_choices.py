@@ -27,7 +27,9 @@ async def test_modes_options_and_commands_are_offered(editor: Editor, workspace:
     ]
     await editor.until(lambda: talk.of("available_commands_update"))
     (update,) = talk.of("available_commands_update")
-    assert [command.name for command in update.available_commands] == [*slugs, "compact"]
+    assert [command.name for command in update.available_commands] == [
+        *slugs, "compact", "approvals", "model", "status",
+    ]  # fmt: skip
 
 
 async def test_a_mode_is_chosen_in_the_old_way_and_the_new(editor: Editor, workspace: Path) -> None:

@@ -162,7 +162,7 @@ async def test_a_sub_task_names_its_mode_and_its_card_stays_open(
         "Sub-task in Code mode",
         "Code: Write file a.txt",
     ]
-    assert [option.name for option in editor.asked[0][2]][-1] == "No"
+    assert [option.name for option in editor.asked[0][2]][-2:] == ["No", "Yes, and auto-accept"]
     assert talk.ends == [
         ("Sub-task in Code mode", "completed"),
         ("Code: Write file a.txt", "completed"),

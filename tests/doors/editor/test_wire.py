@@ -59,6 +59,7 @@ async def test_the_version_is_one(process: AgentProcess) -> None:
     assert result["protocolVersion"] == 1
     assert result["agentCapabilities"] == {
         "loadSession": True,
+        "mcpCapabilities": {"http": True},
         "promptCapabilities": {"image": True, "embeddedContext": True},
         "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
     }
