@@ -55,13 +55,13 @@ export class Question {
   }
 
   card(action, allowed, preview, take) {
-    const kind = preview?.effect;
+    const kind = preview?.switch ? "switch" : preview?.suggestions ? "question" : "";
     const [ways, content] =
-      kind === "switch" || kind === "subtask" ? [this.switchWays(action, preview, take), this.switchContent(action, preview)]
+      kind === "switch" ? [this.switchWays(action, preview, take), this.switchContent(action, preview)]
       : kind === "question" || allowed.includes("respond") ? [this.answerWays(preview, take), []]
       : [this.callWays(action, preview, take), this.callContent(action, preview)];
     const heading = kind === "question" ? "A question" : titleOf(action, this.modes);
-    return h("section", { class: `card ${kind ?? ""}`, "aria-label": heading },
+    return h("section", { class: `card ${kind}`, "aria-label": heading },
       h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says", tabindex: describe(action, preview).length > 400 ? 0 : null }, describe(action, preview)), content, ways, h("p", { class: "chosen", role: "status" }));
   }
 
@@ -134,7 +134,7 @@ export class Question {
   switchWays(action, preview, take) {
     const { source, target } = preview.switch;
     const name = (slug) => this.modes.get(slug)?.name ?? slug;
-    const isTask = preview.effect === "subtask";
+    const isTask = preview.switch.is_subtask;
     const why = h("input", { "aria-label": "Why not (it is told)", placeholder: "Why not? (optional)" });
     const no = () => take({ type: "reject", ...(why.value.trim() ? { message: why.value.trim() } : {}) }, "No");
     why.addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), no()));
@@ -163,7 +163,7 @@ export class Question {
 
 // The server's own words; without what the card shows in a better way.
 function describe(action, preview) {
-  if (preview?.effect === "switch") return action.args.reason;
-  if (preview?.effect === "question") return action.args.question;
+  if (preview?.switch && !preview.switch.is_subtask) return action.args.reason;
+  if (preview?.suggestions) return action.args.question;
   return action.description;
 }

@@ -57,13 +57,13 @@ class SwitchPreview(TypedDict):
     lost: list[str]
     says: str
     plans: list[FileChange]
+    is_subtask: bool
 
 
 class Preview(TypedDict):
     """What a call will do; which keys there are depends on the tool."""
 
     id: str
-    effect: str
     arguments: dict[str, Any]
     """The JSON schema of the tool's arguments."""
     change: NotRequired[FileChange]
@@ -89,11 +89,13 @@ def preview_call(
     except InvalidCallError:
         return None
     effect = tool.spec.effect
-    shown = Preview(id=call["id"], effect=effect.name, arguments=_find_schema(tool))
+    shown = Preview(id=call["id"], arguments=_find_schema(tool))
     if tool.spec.served is not None:
         shown["server"] = to_one_line(tool.spec.served.server)
     if effect.switches_mode:
-        shown["switch"] = _preview_switch(deps, mode, args["mode_slug"], written)
+        shown["switch"] = _preview_switch(
+            deps, mode, args["mode_slug"], written, is_subtask=effect.starts_subtask
+        )
     if effect.takes_answer:
         labels = list_suggestions(call["args"]).items()
         shown["suggestions"] = [Suggestion(label=label, mode=slug) for label, slug in labels]
@@ -115,7 +117,7 @@ def _find_schema(tool: Tool) -> dict[str, Any]:
 
 
 def _preview_switch(
-    deps: AgentDeps, source: str, target: str, written: Sequence[str]
+    deps: AgentDeps, source: str, target: str, written: Sequence[str], *, is_subtask: bool
 ) -> SwitchPreview:
     gained, lost = deps.machine.compare_tools(source, target)
     return SwitchPreview(
@@ -124,6 +126,7 @@ def _preview_switch(
         gained=gained,
         lost=lost,
         says=describe_switch(deps, deps.catalog[source], deps.catalog[target]),
+        is_subtask=is_subtask,
         plans=[_show_file(deps, path) for path in written if path.endswith(".md")],
     )
 
