@@ -51,12 +51,15 @@ async def run_tool(
     finally:
         calling.reset(before)
     assert isinstance(message, ToolMessage)
+    given = message.content if isinstance(message.content, list) else []
+    images = [one for one in given if isinstance(one, dict) and one.get("type") == "image"]
     message.content = truncate(message.text, limit)
     updates: dict[str, Any] = {}
     if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
     elif judged.effect.result_is_data:
-        message.content = mark_as_data(message.content, _name_source(judged), id)
+        text = mark_as_data(message.content, _name_source(judged), id)
+        message.content = [{"type": "text", "text": text}, *images] if images else text
     return message, updates
 
 

@@ -18,6 +18,7 @@ from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
 from modes.plain_text import to_one_line
 from modes.policy import Approvals
+from modes.rules.server_tools import get_server_part
 
 MAX_TARGETS = 4
 MAX_ANSWERS = 4
@@ -157,4 +158,8 @@ def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Optio
         )
         name = f"Always in this session: {what}"
         yield Option("always", name, "allow_always", {"type": "approve", "remember": True})
+        if whose := get_server_part(action["name"]):
+            name = f"Always in this session: all of {whose}"
+            every = {"type": "approve", "remember": f"{whose}__*"}
+            yield Option("always-server", name, "allow_always", every)
     yield Option("reject", "Reject", "reject_once", {"type": "reject"})

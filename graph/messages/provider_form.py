@@ -29,6 +29,9 @@ _IDS = {
 }
 """Which call ids of others an API takes; any if it is not listed."""
 
+_TAKE_IMAGES = ("anthropic",)
+"""The APIs that take images in the result of a tool, through their clients in LangChain."""
+
 
 def get_model_api(model: BaseChatModel, provider: str) -> str:
     """The API that asks the model of ``provider``."""
@@ -53,12 +56,23 @@ def prepare_for_provider(messages: Sequence[AnyMessage], api: str) -> list[AnyMe
             has_more = type(message.content) is list or message.additional_kwargs
             if (has_more or taken is not None) and get_api(message) != api:
                 sent[index] = _translate(message, taken, renamed)
-        elif renamed and isinstance(message, ToolMessage) and message.tool_call_id in renamed:
+        elif isinstance(message, ToolMessage) and isinstance(message.content, list):
+            sent[index] = _show_images(message, api)
+        if renamed and isinstance(message, ToolMessage) and message.tool_call_id in renamed:
             id = renamed[message.tool_call_id]
-            sent[index] = message.model_copy(update={"tool_call_id": id})
+            sent[index] = sent[index].model_copy(update={"tool_call_id": id})
     if not isinstance(messages[0], HumanMessage):
         sent.insert(0, HumanMessage("(The user is here.)"))
     return sent
+
+
+def _show_images(message: ToolMessage, api: str) -> ToolMessage:
+    """A result with images; a model that is shown none from a tool is told so."""
+    if api in _TAKE_IMAGES:
+        return message
+    count = sum(isinstance(one, dict) and one.get("type") == "image" for one in message.content)
+    text = f"{message.text}\n[images that you cannot be shown: {count}]"
+    return message.model_copy(update={"content": text})
 
 
 def get_api(message: AIMessage) -> str | None:

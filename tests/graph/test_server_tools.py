@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from graph.messages.provider_form import prepare_for_provider
 from modes.catalog import Catalog
 from modes.mode import Level, Mode
 from modes.policy import Approvals
@@ -88,3 +89,23 @@ async def test_which_mode_has_which(workspace: Path) -> None:
     assert have["ask"] == have["code"] - {SET} == have["limited"]
     assert have["some"] == {GET}
     assert have["runs"] == have["code"] - {SET}
+
+
+async def test_pictures_are_shown_to_models_that_take_them(workspace: Path) -> None:
+    async with managed(workspace, raw("pictures")) as servers:
+        talk = script(workspace, [("mcp__raw__do", {})], servers=servers)
+        await talk.say("hello")
+        await talk.approve_all()
+    result = (await talk.results())["call_0"]
+    assert isinstance(result.content, list)
+    text, picture = result.content
+    assert isinstance(text, dict)
+    assert isinstance(picture, dict)
+    assert "[image, image/png, 10 bytes: left out]" in text["text"]
+    assert "left out, as it is not base64" in text["text"]
+    assert picture == {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
+    history = await talk.messages()
+    assert prepare_for_provider(history, "anthropic")[2].content == result.content
+    other = prepare_for_provider(history, "openai-chat")[2].content
+    assert "[images that you cannot be shown: 1]" in str(other)
+    assert "iVBOR" not in str(other)

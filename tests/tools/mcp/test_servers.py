@@ -5,8 +5,12 @@ import json
 import re
 import sys
 from asyncio.subprocess import PIPE
+from contextlib import suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -20,6 +24,8 @@ from tests.harness.sleepers import new_mark
 from tests.tools.mcp.servers import RAW, managed, raw, start, toy
 from tools.mcp.described import ToolDescription
 from tools.mcp.managed import MAX_FAILURES, ManagedServer
+from tools.mcp.server import Server
+from tools.processes.sandboxes import NoSandbox, find_sandbox
 
 
 async def call(server: ManagedServer, **args: object) -> str:
@@ -219,3 +225,68 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+class Redirecting(BaseHTTPRequestHandler):
+    """Sends whoever comes to another host, or far too much."""
+
+    seen: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.seen.append(str(self.headers))
+        if self.path == "/redirect":
+            assert isinstance(self.server, ThreadingHTTPServer)
+            self.send_response(307)
+            self.send_header("Location", f"http://localhost:{self.server.server_port}/other")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        with suppress(OSError):
+            for _ in range(100):
+                self.wfile.write(b" " * 1_000_000)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("path", "why"), [("redirect", "not followed"), ("much", "more than 16000000 bytes")]
+)
+async def test_an_address_that_misbehaves_costs_its_tools(
+    workspace: Path, path: str, why: str
+) -> None:
+    Redirecting.seen.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Redirecting)
+    Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/{path}"
+    given = Server(name="web", origin="user", url=url, headers={"Authorization": "Bearer mine"})
+    try:
+        async with managed(workspace, given) as servers:
+            (said,) = (await start(servers)).notices
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert why in said
+    assert not [headers for headers in Redirecting.seen if "localhost" in headers]
+
+
+async def test_a_published_server(workspace: Path) -> None:
+    """mcp-server-git, as users have it: in the sandbox, where there is one."""
+    init = await asyncio.create_subprocess_exec("git", "init", "-q", str(workspace))
+    assert await init.wait() == 0
+    (workspace / "new.txt").write_text("x")
+    given = Server(name="git", origin="user", command=sys.executable, args=("-m", "mcp_server_git"))
+    found = find_sandbox()
+    sandbox = None if isinstance(found, NoSandbox) else found
+    async with managed(workspace, given, sandbox=sandbox) as servers:
+        bound = await start(servers)
+        hints = {one.spec.name: one.spec.served for one in bound.tools}
+        status = next(one for one in bound.tools if one.spec.name == "mcp__git__git_status")
+        text = str(await status.runnable.ainvoke({"repo_path": str(workspace)}))
+    assert not bound.notices
+    assert "new.txt" in text
+    reads = {name for name, served in hints.items() if served is not None and served.is_read_only}
+    assert {"mcp__git__git_status", "mcp__git__git_diff"} <= reads
+    assert "mcp__git__git_commit" in hints.keys() - reads

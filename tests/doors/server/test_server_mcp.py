@@ -1,0 +1,46 @@
+"""MCP servers on the real dev server: over stdio in the sandbox, and over HTTP."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from tests.harness.conversation import APPROVE
+from tests.harness.server import Server, Thread, free_port
+from tests.tools.mcp.servers import TOY
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    port = free_port()
+    served = subprocess.Popen([sys.executable, str(TOY), str(port)], stderr=subprocess.DEVNULL)
+    server = Server(tmp_path_factory.mktemp("clone"))
+    entries = {
+        "here": {"command": sys.executable, "args": [str(TOY)]},
+        "there": {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"},
+    }
+    (server.home / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
+    server.start(SANDBOX="auto")
+    yield server
+    server.kill()
+    served.kill()
+    served.wait()
+
+
+async def test_calls_ask_run_and_are_remembered(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    for name in ("mcp__here__get_time", "mcp__there__get_time"):
+        await thread.say(f'call {name} {{"zone": "Rome"}}')
+        (asked,) = await thread.waiting()
+        assert asked["name"] == name
+        await thread.decide({**APPROVE, "remember": True})
+        assert "noon in Rome" in str((await thread.values())["messages"][-1])
+        await thread.say(f'call {name} {{"zone": "Oslo"}}')
+        assert not await thread.waiting()
+        assert "noon in Oslo" in str((await thread.values())["messages"][-1])
+    await thread.say("call mcp__here__set_time {}")
+    # Ask mode does not have it, so the model asks for another.
+    assert [one["name"] for one in await thread.waiting()] == ["switch_mode"]
