@@ -70,11 +70,10 @@ for line in sys.stdin:
     elif method == "tools/list":
         send(id=id, result={"tools": list_tools()})
     elif method == "tools/call":
-        send(
-            id=id,
-            result={
-                "content": [{"type": "text", "text": call(message["params"].get("arguments", {}))}]
-            },
-        )
+        text = call(message["params"].get("arguments", {}))
+        content = [{"type": "text", "text": text}]
+        if BEHAVIOUR == "pictures":
+            content += [{"type": "image", "data": one, "mimeType": "image/png"} for one in PICTURES]
+        send(id=id, result={"content": content})
     elif id is not None and BEHAVIOUR != "mute":
         send(id=id, error={"code": -32601, "message": "there is no such method"})
