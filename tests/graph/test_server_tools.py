@@ -104,7 +104,7 @@ async def test_pictures_are_shown_to_models_that_take_them(workspace: Path) -> N
     assert "[image, image/png, 10 bytes: left out]" in text["text"]
     assert "left out, as it is not base64" in text["text"]
     assert picture == {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
-    history = await talk.messages()
+    history: list[Any] = [*await talk.messages()]
     assert prepare_for_provider(history, "anthropic")[2].content == result.content
     other = prepare_for_provider(history, "openai-chat")[2].content
     assert "[images that you cannot be shown: 1]" in str(other)
