@@ -200,7 +200,7 @@ async def test_a_store_belongs_to_whoever_filled_it(
 
 
 def test_no_token_is_shown_in_the_log_or_on_the_page(server: Server) -> None:
-    status, page = ask(server, "GET", "/", Accept="text/html", Authorization=f"Bearer {ALICE}")
+    status, page = ask(server, "GET", "/app", Accept="text/html", Authorization=f"Bearer {ALICE}")
     assert (status, page.startswith("<!doctype html>")) == (200, True)
     text = server.log.read_text()
     assert "token      asked for\n" in text
