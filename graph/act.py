@@ -13,7 +13,7 @@ from graph.deps import AgentDeps
 from graph.messages.for_people import EDITED
 from graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result, get_call_id
 from graph.messages.untrusted import truncate
-from graph.routing import Node, find_news, next_step
+from graph.routing import Node, find_news, next_step, sets_only_approvals
 from graph.run_tool import run_tool
 from graph.state import ActTask, Planned
 from modes.machine import Configuration, Event, Phase
@@ -81,9 +81,7 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str
         return verdict.refusal
     if verdict.kind == "ask" and approved is None:
         return "Not run: nobody has approved this call."
-    may_begin = not judged.effect.changes_the_world or deps.started_calls.begin(
-        digest, planned.get("process_id")
-    )
+    may_begin = not judged.effect.changes_the_world or deps.started_calls.begin(digest, planned)
     return None if may_begin else UNKNOWN
 
 
@@ -116,7 +114,8 @@ async def _move_on(
     """
     if not task["is_lead"]:
         return Command(update=update)
-    if await find_news(deps, task, config):
+    news = await find_news(deps, task, config)
+    if news and not sets_only_approvals(news):
         # What is left of the plan was judged before: ``intake`` answers it.
         return Command(update={**update, "plan": []}, goto="intake")
     if task["plan"]:
@@ -133,4 +132,4 @@ async def _move_on(
         "phase": now.phase.value,
         "written": update.get("written", task["written"]),
     }
-    return Command(update=update, goto=next_step(deps, after))
+    return Command(update=update, goto="intake" if news else next_step(deps, after))

@@ -12,7 +12,7 @@ from graph.deps import AgentDeps
 from graph.entry.checks import drop_invalid
 from graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, get_call_id, repair
 from graph.models.usage import NEW_TURN, Usage
-from graph.routing import Node, find_news, reconcile_mode
+from graph.routing import Node, find_news, reconcile_mode, sets_only_approvals
 from graph.state import State, Subtask
 from graph.subtasks.result import STOPPED
 from modes.machine import Configuration, Event, Phase
@@ -30,13 +30,18 @@ def intake_node(deps: AgentDeps) -> Node:
         now, changed = reconcile_mode(deps, state)
         forgotten = _forget(deps, state)
         notices = forgotten["notices"]
-        still_asks = now.phase is Phase.REVIEWING and not state.get("end_subtask")
-        if still_asks and not changed and not dropped and find_open_calls(before):
-            # Nothing was said and the mode is the same: what waits for a person still waits.
-            return {"phase": now.phase.value, **news, **forgotten}
+        if not changed and not dropped and _stays_open(state, now.phase, news):
+            # An approved switch may set approvals, too: what was set later counts.
+            switch = state.get("switch")
+            switch = switch and {**switch, "approvals": state["approvals"]}
+            return {"phase": now.phase.value, "switch": switch, **news, **forgotten}
 
         plan = state.get("plan", []) if now.phase is Phase.ACTING else []
-        running = [get_call_id(planned["call"]) for planned in plan[0]] if plan else []
+        running = [
+            get_call_id(planned["call"])
+            for planned in (plan[0] if plan else [])
+            if deps.started_calls.may_have_begun(planned)
+        ]
         messages = repair(state.get("messages", []), running, CHANGED if news else NOT_RUN)
         notices = [*_describe_lost(deps, state, now.mode, messages), *notices]
         messages, stale = drop_stale_thinking(deps, now.mode, state, messages)
@@ -77,14 +82,25 @@ def intake_node(deps: AgentDeps) -> Node:
         for key in growing.intersection(dropped):
             kept: Any = state.get(key, [])
             update[key] = Overwrite([*kept, *changed.get(key, [])])
-        if messages[: len(before)] != before:
-            # In the middle of the history, so all of it is written anew.
-            update["messages"] = Overwrite(messages)
-        elif added := messages[len(before) :]:
-            update["messages"] = added
-        return update
+        return update | _write_messages(before, messages)
 
     return intake
+
+
+def _stays_open(state: State, phase: Phase, news: dict[str, Any]) -> bool:
+    """Whether what waits still waits, or goes on: nothing was said, and the mode is the same."""
+    if state.get("end_subtask") or not find_open_calls(state.get("messages", [])):
+        return False
+    if phase in (Phase.ACTING, Phase.SWITCHING):
+        return sets_only_approvals(news)
+    return phase is Phase.REVIEWING
+
+
+def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, Any]:
+    """The update; where the middle of the history has changed, all of it is written anew."""
+    if after[: len(before)] != before:
+        return {"messages": Overwrite(after)}
+    return {"messages": after[len(before) :]} if len(after) > len(before) else {}
 
 
 def _forget(deps: AgentDeps, state: State) -> dict[str, Any]:

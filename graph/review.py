@@ -21,9 +21,9 @@ def review_node(deps: AgentDeps) -> Node:
     """LangGraph runs the node again from its start on resume, so it has no side effects."""
 
     async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
-        # What was set while a question waited that is right all the same.
+        # The question was asked under the old approvals; what was planned is judged again.
         news = await find_news(deps, state, config)
-        state = cast("State", {**state, **news})
+        state = cast("State", {**state, **news, "approvals": state["approvals"]})
         now, changed = reconcile_mode(deps, state)
         question = None if changed else await judge_question(deps, state)
         if question is None:

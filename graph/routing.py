@@ -10,6 +10,7 @@ from langgraph.types import Command, Send
 
 from graph.deps import AgentDeps
 from graph.state import ActTask, ModeChange, RoutingState, State
+from graph.threads.mailbox import REVISION
 from modes.machine import Configuration, Event, Phase
 
 Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
@@ -36,6 +37,11 @@ async def find_news(
         return {}
     thread, taken = get_thread(config), state.get("host_revision", 0)
     return await deps.started_calls.mailbox.find_news(thread, taken)
+
+
+def sets_only_approvals(news: dict[str, Any]) -> bool:
+    """Whether what is planned may go on: each call is judged again, under these approvals."""
+    return news.keys() == {"approvals", REVISION}
 
 
 def get_thread(config: RunnableConfig) -> str:

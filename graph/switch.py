@@ -9,7 +9,7 @@ from graph.briefing.handover import describe_handover
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, build_not_run_result, get_call_id
 from graph.routing import Node, change_mode, reconcile_mode
-from graph.state import State, Switch, list_switches
+from graph.state import State, list_switches
 from graph.subtasks.begin import begin_subtask, is_as_approved, may_look_ahead
 from modes.errors import InvalidInputError
 from modes.machine import Event
@@ -60,8 +60,3 @@ def switch_node(deps: AgentDeps) -> Node:
         return update
 
     return switch_mode
-
-
-def void_switch(switch: Switch) -> Switch:
-    """The same switch with a digest that matches no mode, so that the node does not apply it."""
-    return {**switch, "digest": ""}

@@ -41,7 +41,7 @@ class EditorGone(Exception):  # noqa: N818  # not an error
 
 
 class _Paused(Exception):  # noqa: N818  # not an error
-    """The run stands between two steps, because the user has chosen something."""
+    """The run stands between two steps, because the user has chosen another model."""
 
 
 class GraphRun:
@@ -66,7 +66,7 @@ class GraphRun:
                 interrupt = interrupt or await self._stream(given)
             except _Paused:
                 given = None
-                await self._config.apply_pending()
+                await self._config.load_model()
                 continue
             if interrupt is None:
                 return "max_tokens" if self._updates.was_cut_off else "end_turn"
@@ -75,14 +75,12 @@ class GraphRun:
             self._config.is_asking = False
             if given is None and not self._config.mode_is_pending.is_set():
                 return "end_turn"
-            if given is None:
-                await self._config.apply_pending()
 
     async def _stream(self, given: Given) -> Interrupt | None:
         """Run until the end, or until a person has to decide.
 
-        Raises ``_Paused`` once the user has chosen something: what the model wrote before is
-        judged under that. The first step is always done: it takes in what the run is given.
+        Raises ``_Paused`` once the user has chosen another model. The first step is always done:
+        it takes in what the run is given.
         """
         config, interrupt = self._config, None
         can_pause = given is None
@@ -101,7 +99,7 @@ class GraphRun:
                         await self._show(kind, part)
                     can_pause = can_pause or kind == "updates"
                     is_announced = kind == "tasks" and "input" in part  # and has not begun
-                    if is_announced and can_pause and config.has_pending:
+                    if is_announced and can_pause and config.model_is_pending:
                         raise _Paused
         finally:
             self.is_running = False
@@ -159,8 +157,6 @@ class GraphRun:
                 return None
             if decision["type"] == "reject":
                 rejected.append(view.effect)
-            if "approvals" in decision:  # the later of two choices counts
-                await self._config.change(approvals=None)
             decisions.append(decision)
         return resume_with(interrupt, decisions)
 

@@ -30,6 +30,7 @@ from graph.configuration.user_files import make_private
 from graph.configuration.whole_writes import WholeWrites
 from graph.models.loading import load_model
 from graph.settings import Settings
+from graph.threads.mailbox import Mailbox
 from modes.errors import ConfigurationError, UserError
 
 EXIT_SECONDS = 4
@@ -113,7 +114,8 @@ async def _serve_editor(settings: Settings) -> None:
         WholeWrites.from_conn_string(str(settings.sessions)) as saver,
         Sessions.open(settings.sessions) as sessions,
     ):
-        agent = EditorAgent(AgentCache(settings, saver), sessions, transport)
+        agents = AgentCache(settings, saver, Mailbox(settings.sessions))
+        agent = EditorAgent(agents, sessions, transport)
         try:
             # The SDK still calls closing and resuming unstable; the protocol does not.
             await run_agent(cast("Agent", agent), transport, use_unstable_protocol=True)

@@ -118,7 +118,7 @@ class PromptTurn:
             question = await config.open_question()
             if stop != "end_turn" or question is not None:
                 return stop
-        given: Any = {**config.pending}
+        given: Any = {}
         if prompt.compacts:
             given["compact"] = True
         elif question is not None and (answer := _answer_in_chat(question, prompt.content)):

@@ -1,8 +1,7 @@
 """``SessionConfig``: the mode, the model and the approvals of a session.
 
-What a user chooses is stored at once, in the session's record. A mode or approvals go into the
-thread with the next input or, while a run goes on, between two of its steps; until then they
-are pending.
+What a user chooses is stored at once: a model in the session's record, a mode or approvals in the
+mailbox, from which a run takes them in between two of its steps.
 """
 
 import asyncio
@@ -24,8 +23,7 @@ from doors.editor.session_usage import SessionUsage
 from doors.editor.store import Record, Sessions
 from doors.editor.updates import SessionUpdates
 from graph.configuration.cache import AgentCache, CachedAgent
-from graph.state import Switch
-from graph.switch import void_switch
+from graph.threads.mailbox import REVISION, Mailbox
 from modes.errors import InvalidInputError
 from modes.machine import Phase
 from tools.mcp.server import Server
@@ -60,6 +58,8 @@ class SessionConfig:
         self._lock = asyncio.Lock()
         self._mode = self._approvals = ""
         """Both as they are in the thread's state."""
+        self._news: dict[str, Any] = {}
+        """What the mailbox has that the thread does not have yet."""
         self._shown: Options | None = None
         self._shown_commands: Modes | None = None
         self._usage = SessionUsage(agents.settings, updates)
@@ -95,9 +95,9 @@ class SessionConfig:
         return Options(
             list_modes(self.loaded.deps.catalog),
             self._agents.settings.choices,
-            self.record.mode or self._mode,
+            self._news.get("mode", self._mode),
             self._model,
-            self.record.approvals or self._approvals,
+            self._news.get("approvals", self._approvals),
         )
 
     @property
@@ -106,15 +106,20 @@ class SessionConfig:
         return chosen if chosen is not None and chosen in models else models[0]
 
     @property
-    def pending(self) -> dict[str, Any]:
-        """The choices that the thread does not have yet."""
-        chosen = {"mode": self.record.mode, "approvals": self.record.approvals}
-        return {name: value for name, value in chosen.items() if value is not None}
+    def _mailbox(self) -> Mailbox:
+        if (mailbox := self.loaded.deps.started_calls.mailbox) is None:
+            raise RuntimeError("the editors' agent has a mailbox; see doors/editor/main.py")
+        return mailbox
 
     @property
-    def has_pending(self) -> bool:
-        """Whether the user has chosen something that the run does not use yet."""
-        return bool(self.pending) or self._model != self.loaded.deps.models.default
+    def model_is_pending(self) -> bool:
+        """Whether the user has chosen a model that the run does not use yet."""
+        return self._model != self.loaded.deps.models.default
+
+    async def load_model(self) -> None:
+        """Load the agent with the chosen model."""
+        async with self._lock:
+            self.loaded = await self._load_agent(self._model)
 
     async def _load_agent(self, model: str) -> CachedAgent:
         """The agent for the folder as its files are now; raises ``UserError``."""
@@ -147,23 +152,21 @@ class SessionConfig:
         self.record = await self._store.find(self.record.id) or self.record
         self.loaded = await self._load_agent(self._model)
         deps = self.loaded.deps
-        if self.record.mode not in deps.catalog:
-            self.record = replace(self.record, mode=None)
         state = await self.read_state()
         mode = str(state.values.get("mode"))
         self._mode = mode if mode in deps.catalog else deps.catalog.default
         self._approvals = state.values.get("approvals") or deps.approvals.value
         self._usage.read(state.values)
-        self._note_pending_mode()
+        await self._read_news(state.values.get(REVISION, 0))
         shown = self._shown
         if shown and shown.mode in deps.catalog and shown.chosen != self.options.chosen:
             self.foreign_changes += 1
-        is_waiting = bool(state.interrupts) and self.record.mode is None
+        is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
         await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
 
     async def open_question(self) -> Interrupt | None:
         """The question that waits for a person; choosing a mode withdraws it."""
-        if self.record.mode is not None:
+        if self.mode_is_pending.is_set():
             return None
         return next(iter((await self.read_state()).interrupts), None)
 
@@ -181,10 +184,18 @@ class SessionConfig:
                 await self._check_model_of(chosen)
             is_certain = self.is_asking or not self._is_running
             if getattr(self.options, option) != chosen or not is_certain:
-                await self._change(**{option: chosen})
+                await self._keep(option, chosen)
                 if option == "mode" and not self._is_running:
                     await self._updates.end_open_calls(WITHDRAWN)
             await self.show()
+
+    async def _keep(self, option: str, chosen: str) -> None:
+        if option == "model":
+            await self._change(model=chosen)
+            return
+        await self._mailbox.put(self.record.id, {option: chosen})
+        self._news[option] = chosen
+        self._note_pending_mode()
 
     async def change(self, **changes: Any) -> None:
         """Change and store the record."""
@@ -193,10 +204,15 @@ class SessionConfig:
 
     async def _change(self, **changes: Any) -> None:
         self.record = await self._store.store(replace(self.record, **changes))
+
+    async def _read_news(self, taken: int) -> None:
+        self._news = await self._mailbox.find_news(self.record.id, taken)
+        if self._news.get("mode", self._mode) not in self.loaded.deps.catalog:
+            del self._news["mode"]
         self._note_pending_mode()
 
     def _note_pending_mode(self) -> None:
-        if self.record.mode is None:
+        if self._news.get("mode", self._mode) == self._mode:
             self.mode_is_pending.clear()
         else:
             self.mode_is_pending.set()
@@ -205,20 +221,6 @@ class SessionConfig:
         deps = self.loaded.deps
         if problem := await asyncio.to_thread(deps.models.problem, deps.catalog[mode]):
             raise InvalidInputError(problem)
-
-    async def apply_pending(self) -> None:
-        """Put the choices into the thread, between two steps of a run."""
-        async with self._lock:
-            if self._model != self.loaded.deps.models.default:
-                self.loaded = await self._load_agent(self._model)
-            pending = self.pending
-            update = pending or {"approvals": self._approvals}
-            switch: Switch | None = (await self.read_state()).values.get("switch")
-            if switch is not None:  # approved and not done yet: what was chosen later counts
-                switch = {**switch, "approvals": pending.get("approvals", switch["approvals"])}
-                update["switch"] = void_switch(switch) if "mode" in pending else switch
-            await self.write_state(update)
-            await self._take_in(update)
 
     async def follow(self, update: dict[str, Any]) -> None:
         """Take in what a node has written into the thread, and show it."""
@@ -230,9 +232,8 @@ class SessionConfig:
         self._mode = update.get("mode", self._mode)
         self._approvals = update.get("approvals", self._approvals)
         self._usage.add(update)
-        done = [name for name, value in self.pending.items() if update.get(name) == value]
-        if done:
-            await self._change(**dict.fromkeys(done))
+        if REVISION in update:
+            await self._read_news(update[REVISION])
 
     def describe(self) -> dict[str, Any]:
         """The options as the response to new, load and resume carries them."""

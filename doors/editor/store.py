@@ -32,16 +32,13 @@ class Record:
     """ISO 8601, in UTC."""
     model: str | None = None
     """Chosen by the user; None for the one in the settings."""
-    mode: str | None = None
-    """Chosen by the user and not yet in the thread."""
-    approvals: str | None = None
-    """Like ``mode``."""
 
 
-_COLUMNS = [field.name for field in fields(Record)]
+_NAMES = [field.name for field in fields(Record)]
+_COLUMNS = ", ".join(_NAMES)  # an older table has more
 _TABLE = f"""CREATE TABLE IF NOT EXISTS sessions (
-    {" TEXT, ".join(_COLUMNS)} TEXT, PRIMARY KEY (id))"""
-_PLACEHOLDERS = ", ".join(f":{name}" for name in _COLUMNS)
+    {" TEXT, ".join(_NAMES)} TEXT, PRIMARY KEY (id))"""
+_PLACEHOLDERS = ", ".join(f":{name}" for name in _NAMES)
 
 
 class Sessions:
@@ -68,14 +65,15 @@ class Sessions:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         record = replace(record, updated=now)
         await self._database.execute(
-            f"INSERT OR REPLACE INTO sessions VALUES ({_PLACEHOLDERS})",  # noqa: S608  # our names
+            f"INSERT OR REPLACE INTO sessions ({_COLUMNS}) VALUES ({_PLACEHOLDERS})",  # noqa: S608  # our names
             asdict(record),
         )
         return record
 
     async def find(self, id: str) -> Record | None:
         """The session with this id."""
-        found = await self._database.execute_fetchall("SELECT * FROM sessions WHERE id = ?", (id,))
+        query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  # our names
+        found = await self._database.execute_fetchall(query, (id,))
         return next((Record(*row) for row in found), None)
 
     async def list_page(
@@ -89,7 +87,7 @@ class Sessions:
             raise InvalidInputError(f"cursor {cursor[:100]!r} did not come from this agent")
         start = int(cursor or 0)
         found = await self._database.execute_fetchall(
-            "SELECT * FROM sessions WHERE :cwd IS NULL OR cwd = :cwd "
+            f"SELECT {_COLUMNS} FROM sessions WHERE :cwd IS NULL OR cwd = :cwd "  # noqa: S608  # as above
             "ORDER BY updated DESC, id LIMIT :limit OFFSET :start",
             {"cwd": cwd, "limit": PAGE + 1, "start": start},
         )

@@ -12,7 +12,10 @@ from langgraph_sdk import Auth
 
 from doors.server.checkpointer import owners_of
 from doors.server.gate import IS_INNER
+from graph.configuration.cache import get_served
 from graph.configuration.environment import load_settings
+from graph.entry.checks import build_input_check
+from modes.errors import UserError
 
 ANYBODY = "anybody"
 GRAPH = "agent"  # its name in langgraph.json
@@ -68,6 +71,7 @@ async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
     _refuse_rollback(value.get("multitask_strategy"))
     if IS_INNER.get():
         _refuse_all_but_messages(value["kwargs"])
+    await _check_input(value["kwargs"].get("input"))
     if value.get("if_not_exists") == "create":
         await _refuse_others_thread(ctx, value.get("thread_id"))
     return _add_owner(ctx, value)
@@ -97,6 +101,17 @@ def _refuse_rollback(action: str | None) -> None:
             detail="'rollback' is not possible with the SQLite checkpointer, and the thread would "
             "hang; use 'interrupt'",
         )
+
+
+async def _check_input(given: Any) -> None:
+    """As the graph does it, but before there is a run."""
+    if given is None:
+        return
+    deps = (await get_served()).deps
+    try:
+        build_input_check(deps.catalog, deps.toolbox.specs)(given)
+    except UserError as error:
+        raise Auth.exceptions.HTTPException(status_code=422, detail=str(error)) from error
 
 
 def _refuse_all_but_messages(run: dict[str, Any]) -> None:

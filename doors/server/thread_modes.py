@@ -120,7 +120,7 @@ async def _take_in(
     if values.get("phase") == Phase.REVIEWING:
         state = (await call_server(request, "GET", path)).json()
         if state.get("interrupts"):
-            if await _is_same_question(deps, state["values"] | news):
+            if await _is_same_question(deps, state["values"], news):
                 return False
             update["phase"] = Phase.IDLE.value
     # The server refuses it while a run goes on.
@@ -128,10 +128,11 @@ async def _take_in(
     return written.is_success
 
 
-async def _is_same_question(deps: AgentDeps, values: dict[str, Any]) -> bool:
-    messages = convert_to_messages(values["messages"])
-    state = cast("State", {**values, "messages": messages})
-    return values["mode"] in deps.catalog and await judge_question(deps, state) is not None
+async def _is_same_question(deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]) -> bool:
+    """As ``review`` will judge it: under the approvals under which it was asked."""
+    kept = {"messages": convert_to_messages(values["messages"]), "approvals": values["approvals"]}
+    state = cast("State", {**values, **news, **kept})
+    return state["mode"] in deps.catalog and await judge_question(deps, state) is not None
 
 
 async def create_thread(request: Request) -> Response:

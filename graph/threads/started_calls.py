@@ -1,5 +1,7 @@
 """``StartedCalls``: which calls this process has begun."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import uuid4
 
 from graph.threads.mailbox import Mailbox
@@ -20,16 +22,28 @@ class StartedCalls:
         self.process_id = uuid4().hex[:16]
         """Stored in each plan that this process makes."""
         self._digests = set[str]()
+        self._calls = set[str]()
         self.background = BackgroundCommands()
         """Those of them that may still run."""
 
-    def begin(self, digest: str, process_id: str | None) -> bool:
+    def begin(self, digest: str, planned: Mapping[str, Any]) -> bool:
         """Record the call with this ``Judged.digest`` as started; False if it may have run before.
 
         In a plan that another process made, any call may have run. Digests are never dropped:
         that a tool has ended does not mean that its result is stored.
         """
-        if process_id != self.process_id or digest in self._digests:
+        if planned.get("process_id") != self.process_id or digest in self._digests:
             return False
         self._digests.add(digest)
+        self._calls.add(_name_call(planned))
         return True
+
+    def may_have_begun(self, planned: Mapping[str, Any]) -> bool:
+        """Whether a call of a plan that was cut off may have taken effect."""
+        is_ours = planned.get("process_id") == self.process_id
+        return not is_ours or _name_call(planned) in self._calls
+
+
+def _name_call(planned: Mapping[str, Any]) -> str:
+    """Among all threads: a model's ids may be the same in several."""
+    return f"{planned.get('message')} {planned['call']['id']}"

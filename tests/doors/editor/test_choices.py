@@ -76,7 +76,7 @@ async def test_an_unknown_value_changes_nothing(
 @pytest.mark.parametrize(
     ("option", "value", "runs", "said"),
     [
-        ("mode", "ask", False, "Ask mode has no 'edit' tools"),
+        ("mode", "ask", False, "Not run: the host has changed the mode"),
         ("approvals", "manual", False, ""),
         ("model", "offline", True, "offline model"),
     ],

@@ -1,8 +1,6 @@
 """Sessions that are listed, closed and opened again, in this process or another."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from doors.editor.agent import EditorAgent
 from doors.editor.store import Sessions
 from graph.configuration.cache import AgentCache
 from graph.configuration.whole_writes import WholeWrites
+from graph.threads.mailbox import Mailbox
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
 from tests.harness.place import UserFolders, modes_file
 
@@ -184,7 +183,7 @@ async def test_a_session_that_is_closed_at_once_asks_nothing(place: UserFolders)
         Sessions.open(settings.sessions) as sessions,
     ):
         editor, tasks_before = Editor(never), asyncio.all_tasks()
-        agent: Any = EditorAgent(AgentCache(settings, saver), sessions)
+        agent: Any = EditorAgent(AgentCache(settings, saver, Mailbox(settings.sessions)), sessions)
         agent.on_connect(editor)
         editor.agent = agent
         talk = await editor.talk(place.workspace, "code")
@@ -208,9 +207,7 @@ async def test_a_mode_outlives_the_process_and_withdraws_the_question(
 ) -> None:
     """As if the process had ended between storing the choice and applying it."""
     left = await left_asking(tmp_path, workspace)
-    with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as database:
-        database.execute("UPDATE sessions SET mode = 'ask' WHERE id = ?", (left.id,))
-        database.commit()
+    await Mailbox(tmp_path / "sessions.sqlite").put(left.id, {"mode": "ask"})
     async with editing(tmp_path, answer=never) as editor:
         talk = await editor.load(left)
         assert talk.shown == ("ask", "manual")

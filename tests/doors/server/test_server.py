@@ -50,8 +50,6 @@ async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> No
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
-    ({"input": {"mode": "kode"}}, ["UnknownModeError", "'kode'", "ask, architect, code"]),
-    ({"input": {"mood": 1}}, ["'mood'", "messages, mode, approvals"]),
     ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),
     ({"command": {"resume": {"decisions": [{"type": "yes"}]}}}, ["'yes'", "'approve'"]),
     ({"command": {"resume": "approve"}}, ["InvalidInputError"]),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import UnprocessableEntityError
 
 from tests.harness.conversation import APPROVE
 from tests.harness.place import modes_file
@@ -109,8 +110,8 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(
 
 async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphClient) -> None:
     thread = await Thread.new(client)
-    await thread.say("hello", mode="mine")
-    assert "unknown mode 'mine'" in str(thread.error)
+    with pytest.raises(UnprocessableEntityError, match="unknown mode 'mine'"):
+        await thread.say("hello", mode="mine")
     file = server.home / "custom_modes.yaml"
     file.write_text(modes_file("mine", groups="edit"))
     await thread.say("write a.txt: one", mode="mine", approvals="manual")

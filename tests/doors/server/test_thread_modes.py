@@ -92,6 +92,17 @@ async def test_what_does_not_fit_is_refused_and_changes_nothing(
         if given and "mood" not in given and isinstance(given, dict):
             answer = await http.post("/modeshift/threads", json=given)
             assert (answer.status_code, text in answer.text) == (422, True), answer.text
+    for given, text in [
+        ({"mode": "kode"}, KNOWN),
+        ({"limit": "kode"}, KNOWN),
+        ({"approvals": "yolo"}, "'yolo'; it is one of: manual, auto"),
+        ({"mood": "code"}, "unknown key 'mood' in a run's input; the keys are: messages, mode"),
+    ]:
+        for way in ("", "/wait", "/stream"):
+            run = {"assistant_id": "agent", "input": given}
+            answer = await http.post(f"/threads/{thread.id}/runs{way}", json=run)
+            assert (answer.status_code, text in answer.text) == (422, True), answer.text
+    assert (await http.get(f"/threads/{thread.id}/runs")).json() == []
     broken = await http.patch(
         f"/threads/{thread.id}/mode", content="{", headers={"content-type": "application/json"}
     )

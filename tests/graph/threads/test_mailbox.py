@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from graph.messages.repair import VOID
 from graph.threads.mailbox import Mailbox
@@ -14,7 +15,7 @@ from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.scripted import Call, ScriptedModel, calling
 
-WRITES: list[Call] = [("write_file", {"path": f"{name}.txt", "content": "x"}) for name in "ab"]
+WRITES: list[Call] = [("write_file", {"path": f"{name}.txt", "content": "x"}) for name in "abc"]
 
 
 class Interfering(Mailbox):
@@ -38,7 +39,7 @@ Make = Callable[[Mailbox], Conversation]
 @pytest.fixture
 def make(workspace: Path) -> Make:
     def make(mailbox: Mailbox) -> Conversation:
-        model = ScriptedModel(answers=[calling(*WRITES)])
+        model = ScriptedModel(answers=[calling(*WRITES[:2])])
         started = StartedCalls(mailbox)
         return Conversation(make_agent(workspace, model, Approvals.AUTO, started_calls=started))
 
@@ -83,7 +84,14 @@ async def test_a_setting_that_leaves_the_question_as_it_is_does_not_void_it(
     workspace: Path, tmp_path: Path
 ) -> None:
     mailbox = Mailbox(tmp_path / "mail.sqlite")
-    model = ScriptedModel(answers=[calling(WRITES[0]), calling(WRITES[1], prefix="next")])
+    model = ScriptedModel(
+        answers=[
+            calling(WRITES[0]),
+            calling(WRITES[1], prefix="next"),
+            AIMessage("done"),
+            calling(WRITES[2], prefix="last"),
+        ]
+    )
     talk = Conversation(make_agent(workspace, model, started_calls=StartedCalls(mailbox)))
     thread = talk.config["configurable"]["thread_id"]
     await talk.say("go", mode="code")
@@ -92,8 +100,14 @@ async def test_a_setting_that_leaves_the_question_as_it_is_does_not_void_it(
     assert talk.nodes == ["intake", "code", "review", "act", "code"]
     await mailbox.put(thread, {"approvals": "auto"})
     await talk.decide(APPROVE)
-    assert [file.name for file in workspace.iterdir()] == ["a.txt"]
-    assert VOID in (await talk.results())["next_0"].text
+    assert {file.name for file in workspace.iterdir()} == {"a.txt", "b.txt"}
+    await mailbox.put(thread, {"approvals": "manual"})
+    await talk.say("again")
+    assert await talk.waiting()
+    await mailbox.put(thread, {"limit": "ask"})
+    await talk.decide(APPROVE)
+    assert not (workspace / "c.txt").exists()
+    assert VOID in str(await talk.messages())
 
 
 async def test_of_several_the_last_one_wins_key_by_key(tmp_path: Path) -> None:
