@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from typing import Any
 
@@ -77,3 +78,5 @@ for line in sys.stdin:
         send(id=id, result={"content": content})
     elif id is not None and BEHAVIOUR != "mute":
         send(id=id, error={"code": -32601, "message": "there is no such method"})
+if BEHAVIOUR == "deaf":
+    signal.pause()

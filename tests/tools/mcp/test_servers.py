@@ -25,7 +25,7 @@ from tests.tools.mcp.servers import RAW, managed, raw, start, toy
 from tools.mcp.described import ToolDescription
 from tools.mcp.managed import MAX_FAILURES, ManagedServer
 from tools.mcp.server import Server
-from tools.processes.sandboxes import NoSandbox, find_sandbox
+from tools.processes.sandboxes import NoSandbox, Sandbox, find_sandbox
 
 
 async def call(server: ManagedServer, **args: object) -> str:
@@ -33,6 +33,12 @@ async def call(server: ManagedServer, **args: object) -> str:
     assert server.offer is not None
     content = await server.call(server.offer.tools[0], args)
     return str(content[0]["text"])
+
+
+def choose_sandbox() -> Sandbox | None:
+    """The machine's, if it has one."""
+    found = find_sandbox()
+    return None if isinstance(found, NoSandbox) else found
 
 
 def find_servers(mark: str) -> list[psutil.Process]:
@@ -47,11 +53,14 @@ async def test_what_a_server_prints_beside_messages_is_skipped(workspace: Path) 
         assert "done" in await call(server)
 
 
+@pytest.mark.parametrize("is_sandboxed", [False, True])
 async def test_a_server_gets_only_what_its_entry_names(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_sandboxed: bool
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
-    async with managed(workspace, raw("environment", env={"TOKEN": "t"})) as (server,):
+    sandbox = choose_sandbox() if is_sandboxed else None
+    given = raw("environment", env={"TOKEN": "t"})
+    async with managed(workspace, given, sandbox=sandbox) as (server,):
         await start([server])
         found = json.loads(await call(server))
     assert found.get("TOKEN") == "t"
@@ -198,7 +207,7 @@ async def test_no_server_takes_the_place_of_anothers_tool(workspace: Path) -> No
 
 
 async def test_nothing_is_left_when_the_agent_is_killed(workspace: Path, tmp_path: Path) -> None:
-    """With a process of the server's own, which has left its group."""
+    """Not even a server that does not care whether anybody talks to it."""
     mark = new_mark()
     (tmp_path / "agent.py").write_text(AGENT)
     command = [sys.executable, str(tmp_path / "agent.py"), str(workspace), mark]
@@ -218,7 +227,7 @@ sys.path.insert(0, ".")
 from tests.tools.mcp.servers import managed, raw, start
 
 async def main():
-    async with managed(Path(sys.argv[1]), raw("plain", sys.argv[2])) as servers:
+    async with managed(Path(sys.argv[1]), raw("deaf", sys.argv[2])) as servers:
         await start(servers)
         print("started", flush=True)
         await asyncio.sleep(3600)
@@ -278,9 +287,7 @@ async def test_a_published_server(workspace: Path) -> None:
     assert await init.wait() == 0
     (workspace / "new.txt").write_text("x")
     given = Server(name="git", origin="user", command=sys.executable, args=("-m", "mcp_server_git"))
-    found = find_sandbox()
-    sandbox = None if isinstance(found, NoSandbox) else found
-    async with managed(workspace, given, sandbox=sandbox) as servers:
+    async with managed(workspace, given, sandbox=choose_sandbox()) as servers:
         bound = await start(servers)
         hints = {one.spec.name: one.spec.served for one in bound.tools}
         status = next(one for one in bound.tools if one.spec.name == "mcp__git__git_status")
