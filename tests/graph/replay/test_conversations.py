@@ -11,6 +11,7 @@ from tests.harness.conversation import REJECT, Conversation, edit, make_agent, p
 from tests.harness.modes import load_test_catalog
 from tests.harness.recording import MODELS, Begin, Tape
 from tests.provider.script import Answer, Call, call, say
+from tests.tools.mcp.servers import managed, raw
 
 ADD = "def add(a, b):\n    return a - b\n"
 CHECK = (
@@ -260,3 +261,15 @@ async def test_a_hallucinated_tool(begin: Begin, project: Path) -> None:
     unknown, unbound = (await talk.results()).values()
     assert (unknown.status, "delete_file" in unknown.text) == ("error", True)
     assert (unbound.status, "write_file" in unbound.text) == ("error", True)
+
+
+async def test_a_call_of_an_mcp_server(begin: Begin, project: Path) -> None:
+    tape = begin([call("mcp__raw__do", what="count"), say("It is done.")])
+    async with managed(project, raw("plain")) as servers:
+        talk = talk_of(tape, project, servers=servers)
+        await talk.say("Call the tool do of the server raw, with what=count.")
+        asked = await talk.approve_all()
+    await went_well(talk)
+    assert asked == ["mcp__raw__do"]
+    (result,) = (await talk.results()).values()
+    assert "done with {'what': 'count'}" in result.text
