@@ -22,10 +22,10 @@ PLAN = """\
 CODE = 'def greet():\n    return "Hello!"\n'
 
 
-def take(folder: Path, target: Path) -> Iterator[Path]:
+def take(browser: Browser, folder: Path, target: Path) -> Iterator[Path]:
     """Write the pictures into ``target``, of a server in the empty ``folder``."""
     target.mkdir(parents=True, exist_ok=True)
-    with running(folder, MODES_FOLDER=str(ROOT / "modes")) as server, opened() as browser:
+    with running(folder, MODES_FOLDER=str(ROOT / "modes")) as server:
         (server.workspace / "greeting.py").write_text(CODE)
         for scheme in ("light", "dark"):
             (server.workspace / "plan.md").unlink(missing_ok=True)
@@ -62,7 +62,7 @@ if __name__ == "__main__":
     if PROBLEM:
         sys.exit(PROBLEM)
     os.environ.pop("MODES_FOLDER", None)
-    with tempfile.TemporaryDirectory() as folder:
-        for file in take(Path(folder), PICTURES):
+    with tempfile.TemporaryDirectory() as folder, opened() as browser:
+        for file in take(browser, Path(folder), PICTURES):
             size = f"{file.stat().st_size // 1024} KiB"
             print(file.relative_to(ROOT), size)  # noqa: T201

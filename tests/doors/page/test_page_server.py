@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.doors.page.browser import PROBLEM, Person, opened
+from tests.doors.page.browser import PROBLEM, Person
 from tests.doors.page.screenshots import PICTURES, take
 from tests.harness.server import Server, running
 
@@ -15,9 +15,11 @@ TOKEN = "of-mine-alone-0123456789"  # noqa: S105
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)]
 
 
-def test_a_question_outlives_a_kill_and_the_token_is_the_tabs(tmp_path: Path) -> None:
+def test_a_question_outlives_a_kill_and_the_token_is_the_tabs(
+    browser: Browser, tmp_path: Path
+) -> None:
     """Killed while a question waits; the page says so, and goes on by itself."""
-    with running(tmp_path, AUTH_TOKEN=TOKEN) as server, opened() as browser:
+    with running(tmp_path, AUTH_TOKEN=TOKEN) as server:
         person = Person(browser, server.url)
         person.page.goto(f"{server.url}/app")
         field = person.page.get_by_label("Token", exact=True).and_(person.page.locator("input"))
@@ -88,10 +90,10 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
     person.close()
 
 
-def test_the_pictures_can_be_made(tmp_path: Path) -> None:
+def test_the_pictures_can_be_made(browser: Browser, tmp_path: Path) -> None:
     """``make screenshots``; small enough to be kept."""
     (tmp_path / "clone").mkdir()
-    files = list(take(tmp_path / "clone", tmp_path / "pictures"))
+    files = list(take(browser, tmp_path / "clone", tmp_path / "pictures"))
     assert {one.name for one in files} == {one.name for one in PICTURES.iterdir()}
     for file in (*files, *PICTURES.iterdir()):
         assert file.read_bytes().startswith(b"\x89PNG")
