@@ -16,7 +16,7 @@ from graph.messages.untrusted import truncate
 from graph.routing import Node, find_news, next_step, sets_only_approvals
 from graph.run_tool import run_tool
 from graph.state import ActTask, Planned
-from modes.machine import Configuration, Event, Phase
+from modes.chart import Configuration, Event, Phase
 
 
 def act_node(deps: AgentDeps) -> Node:

@@ -17,8 +17,8 @@ from graph.messages.shortening import estimate_tokens, replace_by_summary
 from graph.models.usage import NO_FILL, Usage, count_answer
 from graph.routing import Node, reconcile_mode
 from graph.state import State, get_depth
+from modes.chart import Event
 from modes.errors import ProviderError
-from modes.machine import Event
 
 log = logging.getLogger("modeshift")
 

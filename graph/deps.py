@@ -13,8 +13,9 @@ from graph.models.loading import Models
 from graph.state import TAKEN_NAMES
 from graph.threads.started_calls import StartedCalls
 from modes.catalog import Catalog
+from modes.chart import Configuration, Phase
 from modes.limit import describe_limit, find_unheld, is_offered, is_within, make_strictest
-from modes.machine import Configuration, Machine, Phase
+from modes.machine import Machine
 from modes.mode import Mode
 from modes.policy import Approvals
 from modes.rights import find_edit_restriction, list_free_commands

@@ -15,7 +15,7 @@ from graph.models.usage import NEW_TURN, Usage
 from graph.routing import Node, find_news, reconcile_mode, sets_only_approvals
 from graph.state import State, Subtask
 from graph.subtasks.result import STOPPED
-from modes.machine import Configuration, Event, Phase
+from modes.chart import Configuration, Event, Phase
 
 
 def intake_node(deps: AgentDeps) -> Node:

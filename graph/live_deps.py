@@ -7,7 +7,7 @@ node begins with what is known by then.
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from graph.deps import AgentDeps
@@ -45,8 +45,9 @@ class LiveDeps:
     def follow(self, make: Callable[[AgentDeps], Node]) -> Node:
         """The node that ``make`` makes, each time with the tools that its mode needs."""
         first = make(self._first)
+        # A partial: within a function LangGraph looks for a subgraph, which takes a millisecond.
         if not self._first.servers:
-            return first
+            return partial(first)
 
         @wraps(first)
         async def node(state: Mapping[str, Any], *given: Any, **more: Any) -> Any:
@@ -54,7 +55,7 @@ class LiveDeps:
             await self._prepare({state.get("mode"), *targets})
             return await make(self.deps)(state, *given, **more)
 
-        return node
+        return partial(node)
 
     async def _prepare(self, slugs: Collection[str | None]) -> None:
         """Have the servers started whose tools these modes may have."""

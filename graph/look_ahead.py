@@ -15,7 +15,7 @@ from graph.routing import Node, reconcile_mode
 from graph.state import ActTask, Ahead, Planned, State, list_switches
 from graph.subtasks.begin import is_as_approved, read_conversation
 from graph.think import ask_model, judge_answer
-from modes.machine import Event, Phase
+from modes.chart import Event, Phase
 
 
 def look_ahead_node(deps: AgentDeps) -> Node:

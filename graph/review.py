@@ -14,7 +14,7 @@ from graph.deps import AgentDeps
 from graph.messages.repair import VOID, repair
 from graph.routing import Node, find_news, get_thread, reconcile_mode
 from graph.state import State
-from modes.machine import Configuration, Event
+from modes.chart import Configuration, Event
 
 
 def review_node(deps: AgentDeps) -> Node:

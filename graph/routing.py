@@ -11,7 +11,7 @@ from langgraph.types import Command, Send
 from graph.deps import AgentDeps
 from graph.state import ActTask, ModeChange, RoutingState, State
 from graph.threads.mailbox import REVISION
-from modes.machine import Configuration, Event, Phase
+from modes.chart import Configuration, Event, Phase
 
 Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
 """A coroutine function from the state (``act``: from an ``ActTask``) to an update of it."""

@@ -11,8 +11,8 @@ from graph.messages.repair import VOID, build_not_run_result, get_call_id
 from graph.routing import Node, change_mode, reconcile_mode
 from graph.state import State, list_switches
 from graph.subtasks.begin import begin_subtask, is_as_approved, may_look_ahead
+from modes.chart import Event
 from modes.errors import InvalidInputError
-from modes.machine import Event
 
 
 def switch_node(deps: AgentDeps) -> Node:

@@ -21,8 +21,8 @@ from graph.models.usage import count_answer
 from graph.routing import Node, get_thread, reconcile_mode
 from graph.state import Asked, State, Subtask, get_depth
 from graph.subtasks.begin import list_other_calls
+from modes.chart import Event
 from modes.errors import ConfigurationError, ProviderError, TooLongError
-from modes.machine import Event
 
 log = logging.getLogger("modeshift")
 

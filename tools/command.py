@@ -19,6 +19,8 @@ DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
 MAX_LINES = 2000
 
+Wait = Annotated[int, Field(ge=0, le=MAX_SECONDS)]
+
 
 def command_tools(deps: ToolDeps) -> list[Tool]:
     """The tools of the group."""
@@ -73,7 +75,7 @@ def command_tools(deps: ToolDeps) -> list[Tool]:
     async def read_output(
         id: str,
         offset: int | None = None,
-        wait: Annotated[int, Field(ge=0, le=MAX_SECONDS)] = 0,
+        wait: Wait = 0,
     ) -> str:
         """Read what a command of this turn has printed; lines are numbered as by read_file.
 

@@ -1,5 +1,6 @@
 """The tools every mode has: switch the mode, hand out a task, ask the person, notes, be done."""
 
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -22,10 +23,14 @@ class Todo(_Arguments):
 
 def conversation_tools(deps: ToolDeps) -> list[Tool]:
     """The tools, with the modes that there are as the ones that can be named."""
+    return list(_make_tools(tuple(deps.modes)))
 
+
+@lru_cache(maxsize=16)  # they need nothing else of a workspace, and LangChain takes 5 ms for each
+def _make_tools(slugs: tuple[str, ...]) -> tuple[Tool, ...]:
     def known(slug: str) -> str:
-        if slug not in deps.modes:
-            raise UnknownModeError(slug, deps.modes)
+        if slug not in slugs:
+            raise UnknownModeError(slug, slugs)
         return slug
 
     Slug = Annotated[str, AfterValidator(known)]  # noqa: N806  # a type
@@ -94,10 +99,10 @@ def conversation_tools(deps: ToolDeps) -> list[Tool]:
         """
         return result
 
-    return [
+    return (
         Tool.of(switch_mode, "switch"),
         Tool.of(new_task, "subtask"),
         Tool.of(ask_followup_question, "question"),
         Tool.of(update_todo_list, "note"),
         Tool.of(attempt_completion, "complete"),
-    ]
+    )

@@ -23,6 +23,9 @@ MAX_CONTEXT = 20
 MAX_CHARACTERS = 80_000
 LIST_SECONDS = 10
 
+Depth = Annotated[int, Field(ge=1)]
+Context = Annotated[int, Field(ge=0, le=MAX_CONTEXT)]
+
 
 def read_tools(deps: ToolDeps) -> list[Tool]:
     """The tools of the group; their paths arrive resolved and judged."""
@@ -49,7 +52,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
 
     def list_files(
         path: str = ".",
-        depth: Annotated[int, Field(ge=1)] | None = None,
+        depth: Depth | None = None,
         glob: str | None = None,
     ) -> str:
         """List a folder; the names of folders end in "/". What .gitignore names is left out.
@@ -78,7 +81,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
         regex: str,
         path: str = ".",
         glob: str | None = None,
-        context: Annotated[int, Field(ge=0, le=MAX_CONTEXT)] = 0,
+        context: Context = 0,
     ) -> str:
         """Search files for a regular expression (Rust syntax). What .gitignore names is left out.
 

@@ -64,15 +64,9 @@ class Tool:
                 f"{file}: {name} has the unknown effect {effect!r}; "
                 f"the effects are: {', '.join(EFFECTS)}"
             )
-        row, is_async = EFFECTS[effect], iscoroutinefunction(function)
+        row = EFFECTS[effect]
         is_pair = has_artifact or row.updates_state
-        runnable = StructuredTool.from_function(
-            func=None if is_async else function,
-            coroutine=function if is_async else None,
-            parse_docstring=True,
-            response_format="content_and_artifact" if is_pair else "content",
-        )
-        runnable.description += addendum
+        runnable = _make_runnable(function, addendum, is_pair=is_pair)
         spec = ToolSpec(name, row, **rest)
         _check_arguments(f"{file}: {name}", spec, list(runnable.args))
         return cls(spec, runnable, file)
@@ -80,6 +74,33 @@ class Tool:
     def in_group(self, group: str | None) -> Self:
         """The same tool, for the modes that have the group; None for every mode."""
         return replace(self, spec=replace(self.spec, group=group))
+
+
+_made: dict[Any, tuple[Any, StructuredTool]] = {}
+"""The last LangChain tool of a function's code, and what else it was made from."""
+
+
+def _make_runnable(function: Callable[..., Any], addendum: str, *, is_pair: bool) -> BaseTool:
+    """A LangChain tool of ``function``.
+
+    Its schemas take LangChain 5 ms. They are made once for a function that is defined again, as
+    inner functions are for each workspace, with the same name, types and text.
+    """
+    kind = "coroutine" if iscoroutinefunction(function) else "func"
+    code, defaults = (getattr(function, name, None) for name in ("__code__", "__defaults__"))
+    names = (function.__name__, function.__doc__, addendum, is_pair)
+    key = (*names, function.__annotations__, defaults)
+    if code in _made and _made[code][0] == key:
+        return _made[code][1].model_copy(update={kind: function})
+    given: dict[str, Any] = {"func": None, kind: function}
+    runnable = StructuredTool.from_function(
+        **given,
+        parse_docstring=True,
+        response_format="content_and_artifact" if is_pair else "content",
+    )
+    runnable.description += addendum
+    _made[code] = key, runnable
+    return runnable
 
 
 def _file_of(function: Callable[..., Any]) -> str:

@@ -14,7 +14,7 @@ def main(out: str | None = None) -> Iterator[str]:
     deps = AgentLoader(load_settings()).deps()
     for notice in deps.notices:
         print(f"modeshift: {notice}", file=sys.stderr)
-    drawn = deps.machine.mermaid()
+    drawn = deps.machine.chart.mermaid()
     if out is None:
         yield drawn
         return

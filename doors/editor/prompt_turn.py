@@ -27,8 +27,8 @@ from doors.editor.session_config import SessionConfig
 from doors.editor.updates import SessionUpdates
 from graph.approvals.requests import Request
 from graph.state import Input
+from modes.chart import Phase
 from modes.errors import ConfigurationError, InvalidInputError, ProviderError, UserError
-from modes.machine import Phase
 from tools.workspace.client_files import buffers
 
 STOPPED_HERE = "[The user stopped this answer here.]"

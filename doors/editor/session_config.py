@@ -24,8 +24,8 @@ from doors.editor.store import Record, Sessions
 from doors.editor.updates import SessionUpdates
 from graph.configuration.cache import AgentCache, CachedAgent
 from graph.threads.mailbox import REVISION, Mailbox
+from modes.chart import Phase
 from modes.errors import InvalidInputError
-from modes.machine import Phase
 from tools.mcp.server import Server
 from tools.workspace.client_files import buffers
 

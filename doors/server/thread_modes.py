@@ -21,8 +21,8 @@ from graph.deps import AgentDeps
 from graph.entry.checks import SETTINGS, build_settings_check
 from graph.state import State
 from graph.threads.mailbox import REVISION, Mailbox
+from modes.chart import PHASE_EDGES, Phase
 from modes.errors import InvalidInputError, UserError
-from modes.machine import PHASE_EDGES, Phase
 
 _settings = load_settings()
 

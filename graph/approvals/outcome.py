@@ -14,8 +14,8 @@ from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from graph.messages.repair import BEHIND, REJECTED, VOID, build_not_run_result, get_call_id
 from graph.state import Approved, Asked, NewTask, Switch, Todo, list_switches
+from modes.chart import Configuration, Event
 from modes.effects import Effect
-from modes.machine import Configuration, Event
 from modes.plain_text import to_one_line
 
 MAX_REASON = 200

@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 from graph.messages.from_client import accept_messages, check_history, check_kept
 from graph.state import ModeChange, State
 from modes.catalog import Catalog
+from modes.chart import Phase
 from modes.errors import InvalidInputError, describe_misfit
 from modes.limit import find_unheld, is_offered
-from modes.machine import Phase
 from modes.policy import Approvals
 from modes.toolspec import ToolSpec
 

@@ -11,7 +11,7 @@ from graph.messages.repair import get_call_id
 from graph.models.usage import NO_FILL
 from graph.routing import change_mode
 from graph.state import NewTask, Parent, State, Subtask, Switch, get_depth, list_switches
-from modes.machine import Configuration, Phase
+from modes.chart import Configuration, Phase
 from modes.mode import Mode
 from modes.toolspec import ToolSpec
 

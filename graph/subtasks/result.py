@@ -19,7 +19,7 @@ from graph.messages.untrusted import mark_as_data, truncate
 from graph.models.usage import Usage
 from graph.routing import change_mode, reconcile_mode
 from graph.state import EndedSubtask, ModeChange, Parent, State, Subtask
-from modes.machine import Event
+from modes.chart import Event
 from modes.plain_text import to_one_line
 
 STOPPED = "the user stopped it"

@@ -36,7 +36,7 @@ def _groups(mode: Mode) -> str:
 
 def diagram(catalog: Catalog) -> str:
     """The state machine, as a Mermaid code block."""
-    return f"```mermaid\n{Machine(catalog, []).mermaid()}\n```"
+    return f"```mermaid\n{Machine(catalog, []).chart.mermaid()}\n```"
 
 
 def approvals_table(catalog: Catalog) -> str:

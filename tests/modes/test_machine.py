@@ -8,9 +8,10 @@ import pytest
 from statemachine.exceptions import TransitionNotAllowed
 
 from modes.catalog import Catalog
+from modes.chart import Configuration, Event, Phase
 from modes.effects import EFFECTS
 from modes.errors import UnknownModeError
-from modes.machine import Configuration, Event, Machine, Phase
+from modes.machine import Machine
 from modes.mode import Mode
 from modes.toolspec import ToolSpec
 from tests.harness.modes import load_test_catalog

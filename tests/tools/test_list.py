@@ -1,9 +1,10 @@
 """The list of tools: what does not fit is refused, with the file's name and what to do."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field, ValidationError
 
 from modes.errors import ConfigurationError, InvalidCallError
 from tests.harness.modes import load_test_catalog
@@ -23,6 +24,21 @@ def fetch_url(url: str, depth: int = 1) -> str:
 
 def my_tools(_: ToolDeps) -> list[Tool]:
     return [Tool.of(fetch_url, "network", url="url")]
+
+
+def test_a_function_that_is_defined_again_is_a_tool_of_its_own_types() -> None:
+    def make(least: int) -> Tool:
+        def count(number: Annotated[int, Field(ge=least)]) -> str:
+            """Count."""
+            return f"{number}, at least {least}"
+
+        return Tool.of(count, "read")
+
+    first, second = make(1).runnable, make(5).runnable
+    assert first.invoke({"number": 3}) == "3, at least 1"
+    assert second.invoke({"number": 7}) == "7, at least 5"
+    with pytest.raises(ValidationError):
+        second.invoke({"number": 3})
 
 
 @pytest.mark.parametrize(
