@@ -49,7 +49,6 @@ def act_node(deps: AgentDeps) -> Node:
         if approved is not None and approved["edited"]:
             message.content = EDITED.format(args=approved["args"]) + message.text
             if message.artifact is None or isinstance(message.artifact, dict):
-                # For clients, which show it in words of their own.
                 message.artifact = {**(message.artifact or {}), "changed_to": approved["args"]}
         update["messages"] = [message]
         if message.status != "success":

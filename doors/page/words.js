@@ -2,8 +2,6 @@
 import { textOf } from "/app/state.js";
 
 const MARKS = /<data-([0-9a-f]{12}) source=[^\n]*>\n([^]*?)\n<\/data-\1>/g;
-const CHANGED = /^\[The user changed the arguments to [^]*? before it ran; do not repeat your own call\.\]\n/;
-const REJECTED = /^Not run: the user rejected this call(?: and said: ([^]*)|; do not repeat it unless asked to)$/;
 const MOST = 160;
 
 const oneLine = (text) => (text.length > MOST ? `${text.slice(0, MOST)}...` : text).replace(/\s+/g, " ").trim();
@@ -21,12 +19,10 @@ export function titleOf({ name, args }, modes) {
   return oneLine([words[0].toUpperCase() + words.slice(1), ...given.map(([, value]) => value)].join(" "));
 }
 
-// How a call ended: { kind, text }, and what the person changed.
+// How a call ended: { kind, text }, and what the person changed; as graph/messages/for_people.py.
 export function resultOf(message) {
-  const whole = textOf(message), changed = message.artifact?.changed_to ?? null;
-  const text = whole.replace(CHANGED, "").replace(MARKS, "$2");
-  const rejected = REJECTED.exec(text);
-  if (rejected) return { kind: "rejected", changed, text: rejected[1] ? `You said no: ${rejected[1]}` : "You said no." };
-  if (message.status === "error") return { kind: "failed", changed, text: text.replace(/^(Not run|\w+Error): /, "").replace(/ (Call again if|Find out before) [^.]*\.$/, "") };
-  return { kind: "done", changed, text };
+  const whole = textOf(message), { shown, changed_to: changed = null, is_rejected } = message.artifact ?? {};
+  const text = (shown ?? (changed ? whole.slice(whole.indexOf("\n") + 1) : whole)).replace(MARKS, "$2");
+  const ended = message.status === "error" ? "failed" : "done";
+  return { kind: is_rejected ? "rejected" : ended, changed, text };
 }

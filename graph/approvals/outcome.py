@@ -12,7 +12,13 @@ from graph.approvals.contents import digest_contents
 from graph.approvals.judging import CallContext, Judged, judge
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
-from graph.messages.repair import BEHIND, REJECTED, VOID, build_not_run_result, get_call_id
+from graph.messages.repair import (
+    BEHIND,
+    VOID,
+    build_not_run_result,
+    build_rejection,
+    get_call_id,
+)
 from graph.state import Approved, Asked, NewTask, Switch, Todo, list_switches
 from modes.chart import Configuration, Event
 from modes.effects import Effect
@@ -80,8 +86,7 @@ class Outcome:
         if message or not self._is_void(one):
             if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
                 self._refused.append(one.args["mode_slug"])
-            why = f" and said: {message}" if message else "; do not repeat it unless asked to"
-            self._results.append(build_not_run_result(one.call, f"{REJECTED}{why}"))
+            self._results.append(build_rejection(one.call, message))
         self._rejected[get_call_id(one.call)] = one.effect
 
     def respond(self, one: Judged, message: str) -> None:

@@ -3,6 +3,7 @@
 The result has to follow directly on the message that made the call.
 """
 
+import re
 from collections.abc import Collection, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
@@ -22,6 +23,13 @@ UNKNOWN = (
     "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "
     "Find out before you do it again."
 )
+WORDS = {
+    VOID: "Not run: the mode, its rules or the files have changed since you were asked.",
+    BEHIND: "Not run: you said no to a call before it in the same message.",
+    UNKNOWN: "Stopped while it ran: it may have taken effect, in whole, in part or not at all.",
+}
+"""What a person reads instead."""
+_CLASS = re.compile(r"^\w+Error: ")
 
 BROKE_OFF = (
     "the model's answer broke off, and nothing of it is kept; send a message, such as 'go on', "
@@ -30,8 +38,21 @@ BROKE_OFF = (
 
 
 def build_not_run_result(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:
-    """The result of a call that did not run."""
-    return ToolMessage(text, tool_call_id=get_call_id(call), name=call["name"], status="error")
+    """The result of a call that did not run; ``shown`` in its artifact is for a person."""
+    id, shown = get_call_id(call), WORDS.get(text) or _CLASS.sub("", text, count=1)
+    facts = {} if shown == text else {"artifact": {"shown": shown}}
+    return ToolMessage(text, tool_call_id=id, name=call["name"], status="error", **facts)
+
+
+def build_rejection(call: ToolCall, why: str) -> ToolMessage:
+    """The result of a call that a person has refused."""
+    result = build_not_run_result(
+        call,
+        f"{REJECTED} and said: {why}" if why else f"{REJECTED}; do not repeat it unless asked to",
+    )
+    shown = f"You said no: {why}" if why else "You said no."
+    result.artifact = {"shown": shown, "is_rejected": True}
+    return result
 
 
 def get_call_id(call: ToolCall) -> str:

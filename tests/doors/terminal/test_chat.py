@@ -52,7 +52,7 @@ def test_enter_and_a_paste_reject(chat: Terminal, clone: Server) -> None:
     chat.press(f"\x1b[200~a\x1b[201~x{ENTER}")
     chat.until("why (or nothing)>")
     seen = chat.say("not now", "\n\ncode>")
-    assert "reject\n  why (or nothing)> not now\n  Rejected: not now\n" in seen
+    assert "reject\n  why (or nothing)> not now\n  You said no: not now\n" in seen
     assert not (clone.workspace / "a.txt").exists()
 
 
