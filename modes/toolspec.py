@@ -14,6 +14,8 @@ class ServerTool:
     name: str
     is_read_only: bool = False
     """Its ``readOnlyHint``: it decides in which modes the tool is, never that a call runs."""
+    host: str | None = None
+    """Where it is reached; None for a program."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,8 @@ def preview_call(
     shown = Preview(id=call["id"], arguments=_find_schema(tool))
     if tool.spec.served is not None:
         shown["server"] = to_one_line(tool.spec.served.server)
+        if tool.spec.served.host is not None:
+            shown["host"] = to_one_line(tool.spec.served.host)
     if effect.switches_mode:
         shown["switch"] = _preview_switch(
             deps, mode, args["mode_slug"], written, is_subtask=effect.starts_subtask

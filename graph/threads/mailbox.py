@@ -33,11 +33,6 @@ _BEGUN = "SELECT tool, pid, process_id FROM begun_calls WHERE thread_id = ?"
 _END = "DELETE FROM begun_calls WHERE thread_id = ? AND call_id = ?"
 _PROCESS_ID = uuid4().hex
 """The system gives a killed process's number to another one."""
-_READING: dict[tuple[str, str], str] = {}
-"""By thread and call, the tools of the calls in this process that change nothing.
-
-Not a mailbox's: the server loads ``graph/configuration/cache.py`` twice.
-"""
 REVISION = "host_revision"
 """The state's key for the newest revision that it has taken in."""
 
@@ -52,6 +47,8 @@ class Mailbox:
         """Grows with each setting: to see that there is none takes no query, and so no thread."""
         self._newest = dict[str, tuple[int, int]]()
         """By thread, its newest revision when the signal had this size."""
+        self._reading = dict[tuple[str, str], str]()
+        """By thread and call, the tools of the calls in this process that change nothing."""
         self._database: sqlite3.Connection | None = None
         self._lock = Lock()
 
@@ -83,15 +80,15 @@ class Mailbox:
         if not is_read:
             return await asyncio.to_thread(self._begin, thread, call, tool, taken)
         # Recorded first: if ``put`` does not find it, it finds what was put.
-        _READING[thread, call] = tool
+        self._reading[thread, call] = tool
         if await self.find_news(thread, taken):
-            del _READING[thread, call]
+            del self._reading[thread, call]
             return False
         return True
 
     async def end(self, thread: str, call: str) -> None:
         """Record that a call has ended."""
-        if _READING.pop((thread, call), None) is None:
+        if self._reading.pop((thread, call), None) is None:
             await asyncio.to_thread(self._end, thread, call)
 
     def _has_none(self, thread: str, taken: int) -> bool:
@@ -119,7 +116,7 @@ class Mailbox:
             database.executemany(statement, rows)
             begun = database.execute(_BEGUN, (thread,)).fetchall()
         self._give_signal()
-        reading = [tool for (other, _), tool in [*_READING.items()] if other == thread]
+        reading = [tool for (other, _), tool in [*self._reading.items()] if other == thread]
         return [tool for tool, *process in begun if _is_alive(*process)] + reading
 
     def _find_news(self, thread: str, taken: int) -> dict[str, Any]:

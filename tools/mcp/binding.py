@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from langchain_core.tools import BaseTool
 from typing_extensions import override
@@ -100,6 +101,7 @@ def _make_tool(server: ManagedServer, described: ToolDescription) -> Tool:
         served_by=server,
         described=described,
     )
-    served = ServerTool(server.server.name, described.name, described.is_read_only)
+    host = urlsplit(server.server.url or "").netloc.rpartition("@")[2] or None
+    served = ServerTool(server.server.name, described.name, described.is_read_only, host)
     spec = ToolSpec(name, EFFECTS["mcp"], "mcp", served=served)
     return Tool(spec, runnable, f"the MCP server {server.server.name!r}")

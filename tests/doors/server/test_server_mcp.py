@@ -36,6 +36,10 @@ async def test_calls_ask_run_and_are_remembered(server: Server, client: LangGrap
         await thread.say(f'call {name} {{"zone": "Rome"}}')
         (asked,) = await thread.waiting()
         assert asked["name"] == name
+        question = await client.http.get(f"/threads/{thread.id}/question")
+        preview = question["previews"][0]
+        assert preview["server"] == name.split("__")[1]
+        assert ("host" in preview) == (name == "mcp__there__get_time")
         await thread.decide({**APPROVE, "remember": True})
         assert "noon in Rome" in str((await thread.values())["messages"][-1])
         await thread.say(f'call {name} {{"zone": "Oslo"}}')

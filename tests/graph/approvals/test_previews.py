@@ -60,17 +60,28 @@ def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path
     assert preview_call(deps, {"id": "1", "name": "no_tool", "args": {}}, "ask") is None
 
 
-def test_a_call_of_an_mcp_server_names_it(workspace: Path) -> None:
-    """Its arguments are a JSON schema, and not a model of ours."""
+def test_a_call_that_leaves_the_machine_names_server_and_host(workspace: Path) -> None:
+    """An MCP server's arguments are a JSON schema, and not a model of ours."""
     deps = make_deps(workspace)
     given = {"type": "object", "properties": {"a": {"type": "string"}}}
     runnable = StructuredTool.from_function(
         func=lambda **_: "", name="mcp__docs__look", description="Looks.", args_schema=given
     )
-    spec = ToolSpec(runnable.name, EFFECTS["mcp"], "mcp", served=ServerTool("docs", "look", False))
-    toolbox = Toolbox(deps.toolbox.workspace, [Tool(spec, runnable, "here")])
-    shown = preview(replace(deps, toolbox=toolbox), runnable.name, a="x")
-    assert (shown["server"], shown["arguments"]) == ("docs", given)
+    served = ServerTool("docs", "look", host="x")
+    spec = ToolSpec(runnable.name, EFFECTS["mcp"], "mcp", served=served)
+    fetch = StructuredTool.from_function(func=fetch_page)
+    page = ToolSpec("fetch_page", EFFECTS["network"], url="url")
+    tools = [Tool(spec, runnable, "here"), Tool(page, fetch, "here")]
+    deps = replace(deps, toolbox=Toolbox(deps.toolbox.workspace, tools))
+    shown = preview(deps, runnable.name, a="x")
+    assert (shown["server"], shown["host"], shown["arguments"]) == ("docs", "x", given)
+    shown = preview(deps, "fetch_page", url="https://EXAMPLE.org:8443/a?b=//evil.example")
+    assert (shown["host"], "server" in shown) == ("example.org:8443", False)
+
+
+def fetch_page(url: str) -> str:
+    """Fetch a page."""
+    return url
 
 
 def done(id: str, name: str, args: dict[str, Any], artifact: Any) -> list[dict[str, Any]]:

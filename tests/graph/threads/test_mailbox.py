@@ -131,8 +131,9 @@ async def test_of_several_the_last_one_wins_key_by_key(tmp_path: Path) -> None:
 async def test_what_has_begun_is_named_and_what_comes_later_does_not_begin(
     tmp_path: Path, *, is_read: bool
 ) -> None:
-    """The server has two mailboxes: it loads the module of the graph twice."""
-    first, second = (Mailbox(tmp_path / "mail.sqlite") for _ in range(2))
+    """In two processes, or, if it is a read, in one."""
+    first = Mailbox(tmp_path / "mail.sqlite")
+    second = first if is_read else Mailbox(tmp_path / "mail.sqlite")
     assert await second.begin("thread", "call", "a_tool", 0, is_read=is_read)
     assert await first.put("another", {"limit": None}) == []
     assert await first.put("thread", {"limit": None}) == ["a_tool"]
