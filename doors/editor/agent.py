@@ -1,96 +1,91 @@
 """``EditorAgent``: the methods of the Agent Client Protocol."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.metadata import version
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
-from acp import PROTOCOL_VERSION, RequestError, schema
+from acp import RequestError, schema
 from acp.interfaces import Client
 
 from doors.editor.content import PromptBlock
 from doors.editor.mcp_servers import McpServer, take_servers
 from doors.editor.session import Session
 from doors.editor.store import Record, Sessions
-from doors.editor.transport import INVALID_PARAMS, PipeTransport
+from doors.editor.transport import PipeTransport
 from graph.configuration.cache import AgentCache
 from graph.configuration.environment import load_settings
+from graph.configuration.user_files import make_private
+from graph.configuration.whole_writes import WholeWrites
 from graph.models.loading import load_model
-from modes.errors import InvalidInputError, MissingKeyError, UserError
+from graph.threads.mailbox import Mailbox
+from modes.errors import ConfigurationError, InvalidInputError
 
-AUTH_REQUIRED, NOT_FOUND = -32000, -32002
-AUTH_METHOD = schema.AuthMethodAgent(
-    id="key",
-    name="The provider's key",
-    description="Set the key that MODEL needs in .env in Modeshift's folder, or in the editor's "
-    "settings for this agent.",
-)
+NOT_FOUND = -32002
 Servers = Sequence[McpServer] | None
 """The MCP servers that the editor has for a session."""
 
 
+@asynccontextmanager
+async def open_agent(
+    client: Client, offered: schema.ClientCapabilities, transport: PipeTransport
+) -> AsyncIterator["EditorAgent"]:
+    """The agent with the settings as they are now, until the client is gone.
+
+    Raises ``UserError``.
+    """
+    settings = await asyncio.to_thread(load_settings)
+    async with AsyncExitStack() as stack:
+        try:
+            make_private(settings.sessions)
+            saver = await stack.enter_async_context(
+                WholeWrites.from_conn_string(str(settings.sessions))
+            )
+            store = await stack.enter_async_context(Sessions.open(settings.sessions))
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigurationError(f"SESSIONS={str(settings.sessions)!r}: {error}") from error
+        agents = AgentCache(settings, saver, Mailbox(settings.sessions))
+        agent = EditorAgent(cast(Client, _Asking(client, transport)), offered, agents, store)
+        try:
+            yield agent
+        finally:
+            await agent.leave()
+
+
 class EditorAgent:
-    """One per connection. The SDK finds the methods by their names."""
+    """One per connection; its methods have the SDK's names. They raise ``UserError``."""
 
     def __init__(
-        self, agents: AgentCache, store: Sessions, transport: PipeTransport | None = None
+        self,
+        client: Client,
+        offered: schema.ClientCapabilities,
+        agents: AgentCache,
+        store: Sessions,
     ) -> None:
-        """``transport`` is what takes questions back on the wire."""
+        """``offered`` is what the client can do."""
+        self._client = client
+        self._files = offered.fs or schema.FileSystemCapabilities()
         self._agents = agents
-        self._transport = transport
         self._store = store
         self._sessions: dict[str, Session] = {}
         """All that were ever open: a closed one may still be ending its turn."""
-        self._files = schema.FileSystemCapabilities()
-        self._client: Client
-
-    def on_connect(self, client: Client) -> None:
-        """Take the client, which gets updates and questions."""
-        transport = self._transport
-        self._client = client if transport is None else cast(Client, _Asking(client, transport))
-
-    async def initialize(
-        self, client_capabilities: schema.ClientCapabilities | None = None, **_: Any
-    ) -> schema.InitializeResponse:
-        """Offer version 1 of the protocol, whatever the client asks for."""
-        if client_capabilities is not None and client_capabilities.fs is not None:
-            self._files = client_capabilities.fs
-        return schema.InitializeResponse(
-            protocol_version=PROTOCOL_VERSION,
-            agent_info=schema.Implementation(
-                name="modeshift", title="Modeshift", version=version("modeshift")
-            ),
-            agent_capabilities=schema.AgentCapabilities(
-                load_session=True,
-                mcp_capabilities=schema.McpCapabilities(http=True),
-                prompt_capabilities=schema.PromptCapabilities(image=True, embedded_context=True),
-                session_capabilities=schema.SessionCapabilities(
-                    list=schema.SessionListCapabilities(),
-                    resume=schema.SessionResumeCapabilities(),
-                    close=schema.SessionCloseCapabilities(),
-                ),
-            ),
-            auth_methods=[AUTH_METHOD],
-        )
 
     async def authenticate(self, **_: Any) -> schema.AuthenticateResponse:
         """Look for the key again, in ``.env`` too; an error where it is missing still."""
-        with _refuse_user_errors():
-            settings = await asyncio.to_thread(load_settings)
-            await asyncio.to_thread(load_model, settings.model)
+        settings = await asyncio.to_thread(load_settings)
+        await asyncio.to_thread(load_model, settings.model)
         return schema.AuthenticateResponse()
 
     async def new_session(
         self, cwd: str, mcp_servers: Servers = None, **_: Any
     ) -> schema.NewSessionResponse:
         """Begin a session in the folder ``cwd``."""
-        with _refuse_user_errors():
-            session = self._create(Record(str(uuid4()), str(_resolve_folder(cwd))))
-            await session.open(Path(cwd), take_servers(mcp_servers or ()))
-            await session.store()
+        session = self._create(Record(str(uuid4()), str(_resolve_folder(cwd))))
+        await session.open(Path(cwd), take_servers(mcp_servers or ()))
+        await session.store()
         self._sessions[session.id] = session
         return schema.NewSessionResponse(session_id=session.id, **session.describe())
 
@@ -113,9 +108,8 @@ class EditorAgent:
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
     ) -> schema.ListSessionsResponse:
         """List the sessions, latest first, one page at a time."""
-        with _refuse_user_errors():
-            folder = None if cwd is None else str(_resolve_folder(cwd))
-            records, next_cursor = await self._store.list_page(folder, cursor)
+        folder = None if cwd is None else str(_resolve_folder(cwd))
+        records, next_cursor = await self._store.list_page(folder, cursor)
         return schema.ListSessionsResponse(
             sessions=[
                 schema.SessionInfo(
@@ -143,8 +137,7 @@ class EditorAgent:
     ) -> schema.SetSessionConfigOptionResponse:
         """Take the user's choice of a mode, a model or the approvals."""
         session = self._find(session_id)
-        with _refuse_user_errors():
-            options = await session.choose(config_id, value)
+        options = await session.choose(config_id, value)
         return schema.SetSessionConfigOptionResponse(config_options=options.config_options())
 
     async def prompt(
@@ -152,8 +145,7 @@ class EditorAgent:
     ) -> schema.PromptResponse:
         """Run a turn to its end."""
         session = self._find(session_id)
-        with _refuse_user_errors():
-            return schema.PromptResponse(stop_reason=await session.prompt(prompt))
+        return schema.PromptResponse(stop_reason=await session.prompt(prompt))
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the turn that is going on, and those behind it."""
@@ -168,20 +160,19 @@ class EditorAgent:
         return Session(self._client, record, self._agents, self._store, self._files)
 
     async def _reopen(self, cwd: str, session_id: str, mcp_servers: Servers) -> Session:
-        with _refuse_user_errors():
-            folder = _resolve_folder(cwd)
-            session = self._sessions.get(session_id)
-            if session is None:
-                record = await self._store.find(session_id)
-                if record is None:
-                    raise RequestError(NOT_FOUND, f"there is no session {session_id[:100]!r}")
-                session = self._create(record)
-            if session.cwd != folder:
-                raise InvalidInputError(
-                    f"the session belongs to the folder {str(session.cwd)!r}, not to {cwd!r}"
-                )
-            session = self._sessions.setdefault(session_id, session)
-            await session.open(Path(cwd), take_servers(mcp_servers or ()))
+        folder = _resolve_folder(cwd)
+        session = self._sessions.get(session_id)
+        if session is None:
+            record = await self._store.find(session_id)
+            if record is None:
+                raise RequestError(NOT_FOUND, f"there is no session {session_id[:100]!r}")
+            session = self._create(record)
+        if session.cwd != folder:
+            raise InvalidInputError(
+                f"the session belongs to the folder {str(session.cwd)!r}, not to {cwd!r}"
+            )
+        session = self._sessions.setdefault(session_id, session)
+        await session.open(Path(cwd), take_servers(mcp_servers or ()))
         return session
 
     def _find(self, session_id: str) -> Session:
@@ -209,18 +200,6 @@ class _Asking:
         except asyncio.CancelledError:
             await self._transport.withdraw(given["tool_call"].tool_call_id)
             raise
-
-
-@contextmanager
-def _refuse_user_errors() -> Iterator[None]:
-    """Answer the request with what is wrong with it, in words."""
-    try:
-        yield
-    except MissingKeyError as error:
-        methods = [AUTH_METHOD.model_dump(by_alias=True, exclude_none=True)]
-        raise RequestError(AUTH_REQUIRED, str(error), {"authMethods": methods}) from error
-    except UserError as error:
-        raise RequestError(INVALID_PARAMS, str(error)) from error
 
 
 def _resolve_folder(cwd: str) -> Path:

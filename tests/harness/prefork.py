@@ -23,12 +23,17 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).parents[2]
 MODULES = [
     name
-    for name in ("doors.editor.main", "doors.commands.dev", "doors.commands.__main__")
+    for name in (
+        "doors.editor.main",
+        "doors.editor.print_settings",
+        "doors.commands.dev",
+        "doors.commands.__main__",
+    )
     if (ROOT / name.replace(".", "/")).with_suffix(".py").exists()  # the editor can be removed
 ]
 """Imported with all that they import; they themselves run as ``__main__``."""
 LIBRARIES = (
-    "pytest", "pytest_asyncio", "hypothesis", "vcr.cassette", "langgraph_sdk",
+    "pytest", "pytest_asyncio", "hypothesis", "doors.editor.agent", "vcr.cassette", "langgraph_sdk",
     "langchain_anthropic", "langchain_openai", "langgraph.checkpoint.sqlite.aio",
     # What langgraph_api imports; it itself reads the environment when it is imported.
     "langgraph_cli.cli", "cloudpickle", "croniter", "grpc_health.v1.health_pb2_grpc",

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from acp import RequestError, schema
@@ -183,8 +183,8 @@ async def test_a_session_that_is_closed_at_once_asks_nothing(place: UserFolders)
         Sessions.open(settings.sessions) as sessions,
     ):
         editor, tasks_before = Editor(never), asyncio.all_tasks()
-        agent: Any = EditorAgent(AgentCache(settings, saver, Mailbox(settings.sessions)), sessions)
-        agent.on_connect(editor)
+        agents = AgentCache(settings, saver, Mailbox(settings.sessions))
+        agent: Any = EditorAgent(cast("Any", editor), schema.ClientCapabilities(), agents, sessions)
         editor.agent = agent
         talk = await editor.talk(place.workspace, "code")
         turn = await talk.begin_asking("write a.txt: a")

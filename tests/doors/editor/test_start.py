@@ -14,6 +14,8 @@ from tests.doors.editor.test_wire import INITIALIZE
 from tests.harness import prefork
 
 COMMAND = Path(sys.executable).with_name("modeshift-acp")
+LATER = dict.fromkeys(("graph", "tools", "langchain_core", "langgraph", "pydantic_settings"))
+"""What cannot be imported in a process that has None for it."""
 
 
 def test_without_an_editor_it_says_what_it_is(tmp_path: Path) -> None:
@@ -26,18 +28,23 @@ def test_without_an_editor_it_says_what_it_is(tmp_path: Path) -> None:
 
 
 def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
-    """In a project, which may hold anything. The other tests fork what has its imports."""
+    """In a project, which may hold anything; and it answers before it imports the agent.
+
+    The other tests fork what has its imports.
+    """
     for name in ("modes", "doors", "acp", "graph"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('of the project')")
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none/sitecustomize.py").write_text(f"import sys; sys.modules |= {LATER}")
     done = subprocess.run(
-        [COMMAND], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n",
-        capture_output=True, text=True, check=True, env=environment(tmp_path, {}),
+        [COMMAND], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n", capture_output=True,
+        text=True, check=True, env=environment(tmp_path, {"PYTHONPATH": str(tmp_path / "none")}),
     )  # fmt: skip
     assert json.loads(done.stdout)["result"]["agentInfo"]["name"] == "modeshift"
 
 
 def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
-    done = prefork.run("doors.editor.main", "--print-settings", env=environment(tmp_path, {}))
+    done = prefork.run("doors.editor.print_settings", env=environment(tmp_path, {}))
     assert f"command    {COMMAND}\n" in done.stdout
     snippets = done.stdout.split("\n{")[1:]
     assert len(snippets) == 2
@@ -47,7 +54,7 @@ def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
     keys = {"use_idea_mcp": True, "use_custom_mcp": True}
     assert snippet["default_mcp_settings"] == keys, "off by default at JetBrains"
     wrong = environment(tmp_path, {"MODEL": "openai:gpt-5.5"})
-    done = prefork.run("doors.editor.main", "--print-settings", env=wrong)
+    done = prefork.run("doors.editor.print_settings", env=wrong)
     assert "OPENAI_API_KEY" in done.stderr
 
 

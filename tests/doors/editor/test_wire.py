@@ -28,7 +28,7 @@ def print_later():
     subprocess.run(["echo", "stray"])
 
 threading.Thread(target=print_later, daemon=True).start()
-editor.main([])
+editor.main()
 """
 
 

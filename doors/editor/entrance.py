@@ -1,0 +1,100 @@
+"""``Entrance``: answers an editor at once; the first request after that imports the agent.
+
+Imports no ``graph``: it, LangChain and LangGraph take most of the start.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+from acp import PROTOCOL_VERSION, RequestError, schema
+from acp.interfaces import Client
+
+from doors.editor.transport import INVALID_PARAMS
+from modes.errors import MissingKeyError, UserError
+
+AUTH_REQUIRED = -32000
+AUTH_METHOD = schema.AuthMethodAgent(
+    id="key",
+    name="The provider's key",
+    description="Set the key that MODEL needs in .env in Modeshift's folder, or in the editor's "
+    "settings for this agent.",
+)
+METHODS = frozenset(
+    {
+        "authenticate", "new_session", "load_session", "resume_session", "list_sessions",
+        "close_session", "set_session_mode", "set_config_option", "prompt",
+    }
+)  # fmt: skip
+"""Those that the agent answers."""
+Opening = Callable[[Client, schema.ClientCapabilities], Awaitable[Any]]
+
+
+class Entrance:
+    """One per connection. The SDK finds the methods by their names."""
+
+    def __init__(self, open_agent: Opening) -> None:
+        """``open_agent`` gives the ``EditorAgent``; once it has raised, it is called again."""
+        self._open_agent = open_agent
+        self._lock = asyncio.Lock()
+        self._agent: Any = None
+        self._offered = schema.ClientCapabilities()
+        self._client: Client
+
+    def on_connect(self, client: Client) -> None:
+        """Take the client, which gets updates and questions."""
+        self._client = client
+
+    async def initialize(
+        self, client_capabilities: schema.ClientCapabilities | None = None, **_: Any
+    ) -> schema.InitializeResponse:
+        """Offer version 1 of the protocol, whatever the client asks for."""
+        self._offered = client_capabilities or schema.ClientCapabilities()
+        return schema.InitializeResponse(
+            protocol_version=PROTOCOL_VERSION,
+            agent_info=schema.Implementation(
+                name="modeshift", title="Modeshift", version=version("modeshift")
+            ),
+            agent_capabilities=schema.AgentCapabilities(
+                load_session=True,
+                mcp_capabilities=schema.McpCapabilities(http=True),
+                prompt_capabilities=schema.PromptCapabilities(image=True, embedded_context=True),
+                session_capabilities=schema.SessionCapabilities(
+                    list=schema.SessionListCapabilities(),
+                    resume=schema.SessionResumeCapabilities(),
+                    close=schema.SessionCloseCapabilities(),
+                ),
+            ),
+            auth_methods=[AUTH_METHOD],
+        )
+
+    async def cancel(self, **given: Any) -> None:
+        """Cancel the turn that is going on in a session, and those behind it."""
+        if self._agent is not None:
+            await self._agent.cancel(**given)
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        """A method of the agent's, which says in words what is wrong with the request."""
+        if name not in METHODS:
+            raise AttributeError(name)
+
+        async def call(**given: Any) -> Any:
+            with _refuse_user_errors():
+                async with self._lock:
+                    self._agent = self._agent or await self._open_agent(self._client, self._offered)
+                return await getattr(self._agent, name)(**given)
+
+        return call
+
+
+@contextmanager
+def _refuse_user_errors() -> Iterator[None]:
+    try:
+        yield
+    except MissingKeyError as error:
+        methods = [AUTH_METHOD.model_dump(by_alias=True, exclude_none=True)]
+        raise RequestError(AUTH_REQUIRED, str(error), {"authMethods": methods}) from error
+    except UserError as error:
+        raise RequestError(INVALID_PARAMS, str(error)) from error
