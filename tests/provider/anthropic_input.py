@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.provider import binding, compaction, tool_changes
+from tests.provider import binding, tool_changes
 from tests.provider.digests import MARK
 from tests.provider.tool_changes import blocks_of
 
@@ -17,9 +17,8 @@ MARKS = 4
 BODY_KEYS = {
     *("model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream", "temperature"),
     *("top_p", "top_k", "stop_sequences", "metadata", "thinking", "service_tier", "output_config"),
-    *("compaction", MARK),
+    MARK,
 }
-"""Without ``context_management``: this service compacts on demand only."""
 TOOL_KEYS = {
     *("name", "description", "input_schema", "type", "strict", "defer_loading", "input_examples"),
     *("eager_input_streaming", MARK),
@@ -32,7 +31,6 @@ BLOCK_KEYS = {
     "tool_result": {"type", "tool_use_id", "content", "is_error", "cache_control"},
     "image": {"type", "source", "cache_control"},
     "document": {"type", "source", "title", "context", "citations", "cache_control"},
-    "compaction": {"type", "content", "signature", MARK, "encrypted_content", "tool_changes"},
     **{name: {"type", "tool", "cache_control"} for name in tool_changes.CHANGES},
 }
 
@@ -50,9 +48,8 @@ def problem(headers: Mapping[str, str], body: Json) -> str | None:
         *_tool_problems(body.get("tools", [])),
         *_choice_problems(body),
         *_mark_problems(body),
-        *compaction.problems(headers, body),
         *tool_changes.problems(headers, body),
-        *_history_problems(body["messages"], may_end_with_answer="compaction" in body),
+        *_history_problems(body["messages"]),
     ]
     return found[0] if found else binding.problem(headers, body)
 
@@ -100,10 +97,10 @@ def marks_of(value: Any) -> Iterator[Json]:
                 yield from marks_of(one)
 
 
-def _history_problems(messages: list[Json], *, may_end_with_answer: bool) -> Iterator[str]:
-    if messages[0]["role"] == "assistant" and not compaction.block_of(messages[0]):
+def _history_problems(messages: list[Json]) -> Iterator[str]:
+    if messages[0]["role"] == "assistant":
         yield "messages: first message must use the user role"
-    if messages[-1]["role"] == "assistant" and not may_end_with_answer:
+    if messages[-1]["role"] == "assistant":
         yield "This model does not support assistant message prefill."
     due: list[str] = []
     seen: set[str] = set()

@@ -12,7 +12,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from tests.provider import binding, compaction
+from tests.provider import binding
 from tests.provider.anthropic_input import problem
 from tests.provider.binding import dropped, unexpected_beta
 from tests.provider.prompt_cache import Input, PromptCache, count_anthropic
@@ -22,10 +22,7 @@ from tests.provider.tool_changes import blocks_of, offered
 __all__ = ["dropped", "offered", "problem"]
 
 PATH = "/v1/messages"
-CODES = {
-    "has no corresponding tool definition": "tool_reference_unresolved",
-    compaction.MISPLACED: "compaction_block_misplaced",
-}
+CODES = {"has no corresponding tool definition": "tool_reference_unresolved"}
 """What an error says beside its text."""
 count, take = count_anthropic, PromptCache.anthropic
 
@@ -92,9 +89,9 @@ def as_json(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> dic
     return {
         **_message(body, ids),
         "content": [*_content(answer, body, ids)],
-        "stop_reason": _stop_reason(answer, body),
+        "stop_reason": _stop_reason(answer),
         "stop_sequence": None,
-        "usage": _usage(given, tokens_of(answer), body),
+        "usage": _usage(given, tokens_of(answer)),
     }
 
 
@@ -112,9 +109,6 @@ def _message(body: dict[str, Any], ids: Ids) -> dict[str, Any]:
 
 
 def _content(answer: Answer, body: dict[str, Any], ids: Ids) -> Iterator[dict[str, Any]]:
-    if "compaction" in body:
-        yield compaction.summarize(answer.text, body, binding.prefixes(body), ids)
-        return
     if answer.thinking:
         signature = binding.signature(body, ids)
         yield {"type": "thinking", "thinking": answer.thinking, "signature": signature}
@@ -127,9 +121,7 @@ def _content(answer: Answer, body: dict[str, Any], ids: Ids) -> Iterator[dict[st
         yield {"type": "tool_use", "id": id, "name": one.name, "input": args, "caller": caller}
 
 
-def _stop_reason(answer: Answer, body: dict[str, Any]) -> str:
-    if "compaction" in body:
-        return "compaction"
+def _stop_reason(answer: Answer) -> str:
     if answer.reason is not None:
         return answer.reason
     if answer.is_truncated:
@@ -139,12 +131,7 @@ def _stop_reason(answer: Answer, body: dict[str, Any]) -> str:
     return "tool_use" if answer.calls else "end_turn"
 
 
-def _usage(given: Input, made: int, body: dict[str, Any]) -> dict[str, Any]:
-    if "compaction" in body:
-        done = {**_usage(given, made, {}), "type": "compaction"}
-        for name in ("service_tier", "inference_geo"):
-            del done[name]
-        return {**_usage(Input(), 0, {}), "iterations": [done]}
+def _usage(given: Input, made: int) -> dict[str, Any]:
     return {
         "input_tokens": given.plain,
         "cache_creation_input_tokens": given.written,
@@ -161,7 +148,7 @@ def _usage(given: Input, made: int, body: dict[str, Any]) -> dict[str, Any]:
 
 def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> list[str]:
     """The answer as server-sent events."""
-    message = {**_message(body, ids), "usage": _usage(given, 1, body)}
+    message = {**_message(body, ids), "usage": _usage(given, 1)}
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     calls = iter(answer.calls)
     for index, block in enumerate(_content(answer, body, ids)):
@@ -174,10 +161,10 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> l
             {"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas
         ]
         events.append({"type": "content_block_stop", "index": index})
-    usage = _usage(given, tokens_of(answer), body)
+    usage = _usage(given, tokens_of(answer))
     for name in ("cache_creation", "service_tier", "inference_geo"):
         del usage[name]
-    stop = {"stop_reason": _stop_reason(answer, body), "stop_sequence": None}
+    stop = {"stop_reason": _stop_reason(answer), "stop_sequence": None}
     events.append({"type": "message_delta", "delta": stop, "usage": usage})
     events.append({"type": "message_stop"})
     return [_event(event) for event in events]
@@ -197,8 +184,6 @@ def _begun(
             ]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
             return {**block, "thinking": "", "signature": ""}, deltas
-        case "compaction":
-            return block, []
         case _:
             text = raw if isinstance(raw, str) else json.dumps(raw) if raw else ""
             return {**block, "input": {}}, [

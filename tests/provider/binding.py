@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.provider import compaction
 from tests.provider.digests import SIZE, digest, unmarked
 from tests.provider.script import Ids
 from tests.provider.tool_changes import blocks_of, plain_tools, with_definitions
@@ -117,9 +116,5 @@ def prefixes(body: dict[str, Any]) -> list[str]:
     for message, blocks in zip(body["messages"], with_definitions(body), strict=True):
         said = [block for block in blocks if block["type"] not in THINKING]
         before = found[-1]
-        if block := compaction.block_of(message):
-            said = said[1:]
-            following = [message] if said else body["messages"][1:]
-            before = compaction.go_on(block, before, following)
         found.append(digest(before, message["role"], unmarked(said)) if said else before)
     return found
