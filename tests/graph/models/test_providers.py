@@ -20,7 +20,7 @@ from modes.policy import Approvals
 from tests.graph.models.model_thread import ModelThread, bind, starting, use
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.recording import KEYS, MODELS
-from tests.provider.script import Answer, Call, Failure, Raw, call, say
+from tests.provider.script import Answer, Call, Failure, Raw, Step, call, say
 from tests.provider.server import KEY, serving
 from tools.arguments import BROKEN
 
@@ -89,43 +89,42 @@ async def test_text_and_calls_arrive_piece_by_piece_in_a_conversation(
         assert json.loads("".join(part or "" for part in parts)) == message.tool_calls[0]["args"]
 
 
+FAILURES: list[tuple[list[Step], list[str] | None, int]] = [
+    ([WAIT, WAIT, HERE], None, 3),
+    ([Failure("rate"), Failure("overloaded"), HERE], None, 3),
+    ([Failure("rate", retry_after="nan"), Failure("rate", retry_after="-1"), HERE], None, 3),
+    ([Failure("rate", retry_after="soon"), Failure("rate", retry_after=DATE), HERE], None, 3),
+    ([WAIT] * 3, ["too many requests", "tried 3 times", f"wait {AT_ONCE} s", "per min"], 3),
+    ([Failure("rate", retry_after="61")], ["too many requests", "it asks to wait 61 s"], 1),
+    ([DOWN, HERE], None, 2),
+    ([DOWN] * 3, ["the provider failed", "tried 3 times"], 3),
+    ([Failure("overloaded", retry_after=AT_ONCE)] * 3, ["the provider failed"], 3),
+    ([Failure("context")], ["longer than it can read", "start a new thread", "reads more"], 1),
+    ([Failure("permission")], ["does not let", "_API_KEY use it"], 1),
+    ([Failure("model")], ["check that MODEL is right"], 1),
+    ([Failure("request", "tools.0.name: too odd")], ["tools.0.name: too odd (400)"], 1),
+    *(
+        ([Failure("request", text)], ["longer than it can read", text[:30]], 1)
+        for text in (
+            "Requested token count exceeds the model's maximum context length of 4096",
+            "Request exceeds the maximum size",
+        )
+    ),
+]
+"""What comes, what the error says, and after how many requests; None if an answer comes."""
+
+
 @each_client
-@pytest.mark.parametrize(
-    ("script", "texts", "requests"),
-    [
-        ([WAIT, WAIT, HERE], None, 3),
-        ([Failure("rate"), Failure("overloaded"), HERE], None, 3),
-        ([Failure("rate", retry_after="nan"), Failure("rate", retry_after="-1"), HERE], None, 3),
-        ([Failure("rate", retry_after="soon"), Failure("rate", retry_after=DATE), HERE], None, 3),
-        ([WAIT] * 3, ["too many requests", "tried 3 times", f"wait {AT_ONCE} s", "per min"], 3),
-        ([Failure("rate", retry_after="61")], ["too many requests", "it asks to wait 61 s"], 1),
-        ([DOWN, HERE], None, 2),
-        ([DOWN] * 3, ["the provider failed", "tried 3 times"], 3),
-        ([Failure("overloaded", retry_after=AT_ONCE)] * 3, ["the provider failed"], 3),
-        ([Failure("context")], ["longer than it can read", "start a new thread", "reads more"], 1),
-        ([Failure("permission")], ["does not let", "_API_KEY use it"], 1),
-        ([Failure("model")], ["check that MODEL is right"], 1),
-        ([Failure("request", "tools.0.name: too odd")], ["tools.0.name: too odd (400)"], 1),
-        *(
-            ([Failure("request", text)], ["longer than it can read", text[:30]], 1)
-            for text in (
-                "Requested token count exceeds the model's maximum context length of 4096",
-                "Request exceeds the maximum size",
-            )
-        ),
-    ],
-)
-async def test_a_failure_is_tried_again_or_explained(
-    start: Start, script: Any, texts: list[str] | None, requests: int
-) -> None:
-    """``texts`` is what the error says; None if the answer came in the end."""
-    thread = start(script)
-    if texts is None:
-        assert (await thread.say()).text == "Here I am."
-    else:
-        said = await thread.fail(*texts)
-        assert ("tried" in said) is (requests > 1)
-    assert len(thread.provider.requests) == requests
+async def test_a_failure_is_tried_again_or_explained(start: Start) -> None:
+    thread = start([step for steps, *_ in FAILURES for step in steps])
+    for steps, texts, requests in FAILURES:
+        before = len(thread.provider.requests)
+        if texts is None:
+            assert (await thread.say()).text == "Here I am.", steps
+        else:
+            said = await thread.fail(*texts)
+            assert ("tried" in said) is (requests > 1), steps
+        assert len(thread.provider.requests) == before + requests, steps
 
 
 @each_client
@@ -165,27 +164,25 @@ TALE = "Once upon a time there was"
 WRITE = (Call("write_file", {"path": "a", "content": "x" * 90}),)
 
 
+MID_STREAM: list[tuple[Step, str]] = [
+    *(
+        (Answer(TALE, ending=ending, events=events), "nothing of it is kept")  # type: ignore[arg-type]  # one of two
+        for ending, events in product(("broken", "silent"), (1, 4))
+    ),
+    (Answer("", WRITE, ending="broken", events=8), "broke off"),
+    (Answer("", WRITE, ending="silent", events=8), "broke off"),
+    (Failure("overloaded", mid_stream=True), "broke off"),
+    (Failure("context", mid_stream=True), "longer than it can read"),
+]
+
+
 @streamed
-@pytest.mark.parametrize(
-    ("step", "text"),
-    [
-        *(
-            (Answer(TALE, ending=ending, events=events), "nothing of it is kept")  # type: ignore[arg-type]  # one of two
-            for ending, events in product(("broken", "silent"), (1, 4))
-        ),
-        (Answer("", WRITE, ending="broken", events=8), "broke off"),
-        (Answer("", WRITE, ending="silent", events=8), "broke off"),
-        (Failure("overloaded", mid_stream=True), "broke off"),
-        (Failure("context", mid_stream=True), "longer than it can read"),
-    ],
-)
-async def test_what_fails_in_the_middle_of_a_stream_is_not_asked_for_again(
-    start: Start, step: Any, text: str
-) -> None:
+async def test_what_fails_in_the_middle_of_a_stream_is_not_asked_for_again(start: Start) -> None:
     """Some of the words have been shown."""
-    thread = start([step, HERE])
-    await thread.fail(text)
-    assert len(thread.provider.requests) == 1
+    thread = start([*(step for step, _ in MID_STREAM), HERE])
+    for number, (_, text) in enumerate(MID_STREAM, 1):
+        await thread.fail(text)
+        assert len(thread.provider.requests) == number
     assert (await thread.say()).text == "Here I am."
 
 
@@ -197,66 +194,59 @@ async def test_a_connection_that_ends_before_a_word_is_tried_again(start: Start)
     assert "broke off" not in await thread.fail("cannot be reached", "tried 3 times")
 
 
+INCOMPLETE: list[tuple[Answer, list[bool]]] = [
+    (Answer("", (Call("write_file", HALF), Call("read_file", {"path": "b"}))), [True, False]),
+    (Answer("", (Call("x", {}), Call("write_file", HALF)), is_truncated=True), [True, True]),
+    *(
+        (Answer("", (Call("write_file", HALF, id), Call("read_file", {}, id))), [True, False])
+        for id in ("same", None)
+    ),
+    *(
+        (Answer("", (Call("read_file", {}, id), Call("write_file", HALF, id))), [False, True])
+        for id in ("same", None)
+    ),
+    *((Answer("", WRITE, reason=reason), [True]) for reason in ("pause_turn", "lengthlength")),
+    (Answer("", (Call("read_file", '{"path": "a", "offset": NaN}'),)), [True]),
+    (Answer("", (Call("read_file", '{"path": "a", "offset": 1e999}'),)), [True]),
+]
+
+
 @pytest.mark.parametrize(
     # A whole answer of Anthropic's holds the arguments as JSON.
     ("name", "is_streamed"),
     [("openai", False), ("chat", False), *((name, True) for name in MODELS)],
 )
-@pytest.mark.parametrize(
-    ("answer", "marks"),
-    [
-        (Answer("", (Call("write_file", HALF), Call("read_file", {"path": "b"}))), [True, False]),
-        (Answer("", (Call("x", {}), Call("write_file", HALF)), is_truncated=True), [True, True]),
-        *(
-            (Answer("", (Call("write_file", HALF, id), Call("read_file", {}, id))), [True, False])
-            for id in ("same", None)
-        ),
-        *(
-            (Answer("", (Call("read_file", {}, id), Call("write_file", HALF, id))), [False, True])
-            for id in ("same", None)
-        ),
-        *((Answer("", WRITE, reason=reason), [True]) for reason in ("pause_turn", "lengthlength")),
-        (Answer("", (Call("read_file", '{"path": "a", "offset": NaN}'),)), [True]),
-        (Answer("", (Call("read_file", '{"path": "a", "offset": 1e999}'),)), [True]),
-    ],
-)
-async def test_calls_that_did_not_come_complete_are_broken(
-    start: Start, answer: Answer, marks: list[bool]
-) -> None:
+async def test_calls_that_did_not_come_complete_are_broken(start: Start) -> None:
     """LangChain completes what is streamed: half a command would look complete."""
-    thread = start([answer, HERE])
-    # LangChain puts calls that are not JSON last.
-    assert sorted(broken(await thread.say())) == sorted(marks)
-    assert (await thread.proceed()).text == "Here I am.", "the provider takes the history"
+    thread = start([step for answer, _ in INCOMPLETE for step in (answer, HERE)])
+    for answer, marks in INCOMPLETE:
+        # LangChain puts calls that are not JSON last.
+        assert sorted(broken(await thread.say())) == sorted(marks), answer
+        assert (await thread.proceed()).text == "Here I am.", "the provider takes the history"
+
+
+WORDS: list[tuple[Answer, str | None]] = [
+    (Answer("Once upon a", is_truncated=True), f"Once upon a\n\n{CUT_OFF}"),
+    (Answer("\n\n", (Call("list_files"),)), ""),
+    (say("  Here I am.  "), "Here I am."),
+    (Answer(""), None),
+    (Answer(thinking="Hm, let me see", is_truncated=True), None),
+]
 
 
 @everywhere
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        (Answer("Once upon a", is_truncated=True), f"Once upon a\n\n{CUT_OFF}"),
-        (Answer("\n\n", (Call("list_files"),)), ""),
-        (say("  Here I am.  "), "Here I am."),
-        (Answer(""), None),
-        (Answer(thinking="Hm, let me see", is_truncated=True), None),
-    ],
-)
-async def test_the_words_of_an_answer(start: Start, answer: Answer, text: str | None) -> None:
-    """None for an answer with nothing in it."""
-    thread = start([answer, HERE])
-    if text is None:
-        said = await thread.fail("answered with nothing")
-        assert (CUT_OFF in said) is answer.is_truncated
-    else:
-        assert (await thread.say()).text.strip() == text
-    assert (await thread.proceed() if text == "" else await thread.say()).text == "Here I am."
-
-
-@everywhere
-async def test_a_refusal(start: Start, name: str) -> None:
-    thread = start([Answer(refusal="I cannot help with that."), HERE])
-    said = REFUSED if name == "anthropic" else "I cannot help with that."
-    assert (await thread.say()).content == said
+async def test_the_words_of_an_answer(start: Start, name: str) -> None:
+    """None for an answer with nothing in it; the last one is a refusal."""
+    refusal = Answer(refusal="I cannot help with that.")
+    thread = start([*(step for answer, _ in WORDS for step in (answer, HERE)), refusal, HERE])
+    for answer, text in WORDS:
+        if text is None:
+            said = await thread.fail("answered with nothing")
+            assert (CUT_OFF in said) is answer.is_truncated
+        else:
+            assert (await thread.say()).text.strip() == text
+        assert (await thread.proceed() if text == "" else await thread.say()).text == "Here I am."
+    assert (await thread.say()).content == (REFUSED if name == "anthropic" else refusal.refusal)
     assert (await thread.say()).text == "Here I am."
 
 
@@ -343,40 +333,38 @@ A_FILE, B_FILE = (json.dumps({"path": name, "content": "x"}) for name in "ab")
 NEW: dict[str, Any] = {"name": "write_file"}
 
 
+PIECES = [
+    ([piece(0, A_FILE, id="1", **NEW), piece(1, B_FILE, id="2", **NEW)], "ab"),
+    ([piece(0, A_FILE, id="1", **NEW), piece(0, B_FILE, id="2", **NEW)], "ab"),
+    ([piece(0, A_FILE, **NEW), piece(1, B_FILE, **NEW)], "ab"),
+    ([piece(0, A_FILE, id="1", **NEW), piece(1, B_FILE[:-4], id="2", **NEW)], "a"),
+    ([piece(0, A_FILE[:-4], id="1", **NEW), piece(0, B_FILE, id="2", **NEW)], "b"),
+    ([piece(0, A_FILE[:-4], **NEW), piece(1, B_FILE, **NEW)], "b"),
+    (
+        [
+            piece(0, A_FILE[:9], id="1", **NEW),
+            piece(1, B_FILE[:9], id="2", **NEW),
+            piece(0, A_FILE[9:]),
+            piece(1, B_FILE[9:-1]),
+        ],
+        "a",
+    ),
+    ([piece(0, A_FILE, id="1", **NEW), piece(0, A_FILE)], ""),
+    ([piece(0, '[{"path": "a"}]', id="1", **NEW)], ""),
+    ([piece(0, A_FILE[:9], id="1", **NEW), piece(2, "-i "), piece(0, A_FILE[9:])], ""),
+    ([piece(0, A_FILE + "]", id="1", **NEW)], ""),
+    ([piece(0, A_FILE[:-1] + ', "content": NaN}', id="1", **NEW)], ""),
+]
+
+
 @pytest.mark.parametrize(("name", "is_streamed"), [("chat", True)])
-@pytest.mark.parametrize(
-    ("pieces", "complete"),
-    [
-        ([piece(0, A_FILE, id="1", **NEW), piece(1, B_FILE, id="2", **NEW)], "ab"),
-        ([piece(0, A_FILE, id="1", **NEW), piece(0, B_FILE, id="2", **NEW)], "ab"),
-        ([piece(0, A_FILE, **NEW), piece(1, B_FILE, **NEW)], "ab"),
-        ([piece(0, A_FILE, id="1", **NEW), piece(1, B_FILE[:-4], id="2", **NEW)], "a"),
-        ([piece(0, A_FILE[:-4], id="1", **NEW), piece(0, B_FILE, id="2", **NEW)], "b"),
-        ([piece(0, A_FILE[:-4], **NEW), piece(1, B_FILE, **NEW)], "b"),
-        (
-            [
-                piece(0, A_FILE[:9], id="1", **NEW),
-                piece(1, B_FILE[:9], id="2", **NEW),
-                piece(0, A_FILE[9:]),
-                piece(1, B_FILE[9:-1]),
-            ],
-            "a",
-        ),
-        ([piece(0, A_FILE, id="1", **NEW), piece(0, A_FILE)], ""),
-        ([piece(0, '[{"path": "a"}]', id="1", **NEW)], ""),
-        ([piece(0, A_FILE[:9], id="1", **NEW), piece(2, "-i "), piece(0, A_FILE[9:])], ""),
-        ([piece(0, A_FILE + "]", id="1", **NEW)], ""),
-        ([piece(0, A_FILE[:-1] + ', "content": NaN}', id="1", **NEW)], ""),
-    ],
-)
-async def test_calls_as_other_servers_send_them(
-    start: Start, pieces: list[Any], complete: str
-) -> None:
+async def test_calls_as_other_servers_send_them(start: Start) -> None:
     """What is complete runs, and nothing else, however the pieces come."""
-    thread = start([Raw((*pieces, END)), HERE])
-    calls = (await thread.say()).tool_calls
-    assert "".join(str(one["args"].get("path", "")) for one in calls) == complete
-    assert (await thread.proceed()).text == "Here I am."
+    thread = start([step for pieces, _ in PIECES for step in (Raw((*pieces, END)), HERE)])
+    for pieces, complete in PIECES:
+        calls = (await thread.say()).tool_calls
+        assert "".join(str(one["args"].get("path", "")) for one in calls) == complete, pieces
+        assert (await thread.proceed()).text == "Here I am."
 
 
 @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
