@@ -192,7 +192,8 @@ async def write_unchecked(talk: Conversation, values: dict[str, Any], *, by_comm
             await CompiledStateGraph.abulk_update_state(talk.agent, talk.config, update)
 
 
-EACH_ALONE = [(False, {key: values[0]}) for key, values in MALFORMED.items()]
+ALONE = ("approvals", "remembered", "instructions", "plan", "mode", "messages")
+EACH_ALONE = [(False, {key: MALFORMED[key][0]}) for key in ALONE]
 ALL_AT_ONCE = [
     (number % 4 == 1, {key: values[number % len(values)] for key, values in MALFORMED.items()})
     for number in range(8)

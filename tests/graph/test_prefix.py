@@ -172,6 +172,7 @@ async def run(model: _Recorder, turns: Any, workspace: Path) -> None:
             await talk.decide(*answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [anthropic, openai])
 @settings(max_examples=10, deadline=None, phases=UNSHRUNK)
 @given(turns=TURNS)

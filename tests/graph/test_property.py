@@ -13,6 +13,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -308,4 +309,4 @@ Promises.TestCase.settings = settings(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,
 )
-TestPromises = Promises.TestCase
+TestPromises = pytest.mark.slow(Promises.TestCase)

@@ -20,9 +20,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graph.agent import build_agent
 from graph.deps import AgentDeps
-from graph.messages.instructions import Instruction
 from graph.models.loading import Models
-from graph.models.mode_changes import add_instructions
 from modes.catalog import Catalog
 from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_thoughts
 from tests.graph.models.model_thread import use
@@ -173,7 +171,9 @@ MEDDLING: list[tuple[Callable[[Thread], Awaitable[None]], str]] = [
 """What is done to a thread, and what the next turn's notice says."""
 
 
-@pytest.mark.parametrize("name", [CLAUDE, GPT, *OLDER])
+@pytest.mark.parametrize(
+    "name", [CLAUDE, GPT, *(pytest.param(name, marks=pytest.mark.slow) for name in OLDER)]
+)
 async def test_a_thread_that_is_meddled_with_goes_on(
     provider: ScriptedProvider, project: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -252,60 +252,6 @@ async def test_a_service_that_refuses_all_there_is(
     assert list_thoughts(last) == ["Hm."]
     assert not {"thinking", "cache_control"} & set(last.body)
     assert "anthropic-beta" not in last.headers
-
-
-WAYS = {
-    # By MODE_CHANGES: auto, tool_changes, allowed_tools, rewrite.
-    CLAUDE: "tool_changes tool_changes rewrite rewrite",
-    f"{CLAUDE}-20260928": "tool_changes tool_changes rewrite rewrite",
-    "anthropic:claude-sonnet-5": "rewrite tool_changes rewrite rewrite",
-    "anthropic:claude-fable-9": "rewrite tool_changes rewrite rewrite",
-    "anthropic:anthropic/claude-opus-4-8": "rewrite tool_changes rewrite rewrite",
-    GPT: "allowed_tools rewrite allowed_tools rewrite",
-    "openai:gpt-9-new-20300101": "allowed_tools rewrite allowed_tools rewrite",
-    "local openai:qwen3": "rewrite rewrite allowed_tools rewrite",
-    "ollama:qwen3": "rewrite rewrite rewrite rewrite",
-    "google_genai:gemini-3-pro": "rewrite rewrite rewrite rewrite",
-    "offline": "rewrite rewrite rewrite rewrite",
-}
-
-
-@pytest.mark.parametrize("name", WAYS)
-def test_which_way_each_model_is_told(
-    monkeypatch: pytest.MonkeyPatch, workspace: Path, name: str
-) -> None:
-    """What the model's client is given, it makes a request of."""
-    for key in ("ANTHROPIC", "OPENAI", "GOOGLE"):
-        monkeypatch.setenv(f"{key}_API_KEY", "none")
-    where, _, model = name.rpartition(" ")
-    if where:
-        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")
-    settings = ("auto", "tool_changes", "allowed_tools", "rewrite")
-    for setting, way in zip(settings, WAYS[name].split(), strict=True):
-        catalog = load_test_catalog()
-        models = Models(model, mode_changes=setting)
-        deps = AgentDeps(catalog, build_toolbox(Workspace(workspace), catalog), models)
-        bound = deps.bound_model("code")
-        assert bound.service.fields.way == way, setting
-        told = [
-            Instruction(
-                after=after,
-                text=f"You are in {mode} mode.",
-                mode=mode,
-                tools=[*deps.bound_model(mode).names],
-                words=mode,
-                environment="",
-            )
-            for after, mode in (("1", "ask"), ("3", "code"))
-        ]
-        said: list[Any] = [
-            HumanMessage("Hi", id="1"),
-            AIMessage("So.", id="2"),
-            HumanMessage("Go", id="3"),
-        ]
-        sent = add_instructions(bound.service.fields.way, said, told, bound.tools)
-        build: Any = getattr(bound.model, "_get_request_payload", lambda given: given)
-        assert "You are in code mode." in str(build([bound.prompt, *sent]))
 
 
 async def test_a_thread_of_an_older_version(

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from graph.models.loading import Models, load_model
-from graph.models.mode_changes import TOOL_CHANGES_BETA, WAYS, Way, choose_way
+from graph.models.mode_changes import WAYS, Way, choose_way
 from graph.settings import ROOT
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import APPROVE, Conversation, make_agent
@@ -59,7 +59,6 @@ def test_no_way_is_taken_that_the_client_has_not(
 @pytest.mark.parametrize(
     ("model", "wanted", "unknown"),
     [
-        ("anthropic:claude-sonnet-5-5", "auto", TOOL_CHANGES_BETA),
         ("openai:qwen3", "allowed_tools", None),
         ("openai:deepseek-chat", "allowed_tools", "allowed_tools"),
     ],

@@ -194,6 +194,7 @@ def test_what_a_request_may_not_differ_in(
         assert replay.refused[0].count("\n") < 130
 
 
+@pytest.mark.slow
 def test_what_fails_a_test_and_says_why(samples: Path, tmp_path: Path) -> None:
     (request, *_), (response, *_) = load_cassette(cassette(samples, "test_short-openai-whole"))
     long = load_cassette(cassette(samples, "test_long-openai-whole"))
@@ -230,6 +231,7 @@ def test_what_fails_a_test_and_says_why(samples: Path, tmp_path: Path) -> None:
         assert not re.search("CannotOverwrite|Traceback|httpx", said)
 
 
+@pytest.mark.slow
 def test_recording_again_gives_the_same(samples: Path, tmp_path: Path) -> None:
     """In each format, the same bytes; and a broken file is written anew."""
     names = [f"test_long-{name}-{manner}" for name in MODELS for manner in MANNERS]
@@ -245,6 +247,7 @@ def test_recording_again_gives_the_same(samples: Path, tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("*"))) == 7, "nothing else is left"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "is_longer"), [("once", False), ("new_episodes", True)])
 def test_what_a_record_mode_means(
     samples: Path, tmp_path: Path, mode: str, *, is_longer: bool
@@ -265,6 +268,7 @@ def test_what_a_record_mode_means(
     assert (code, len(load_cassette(file)[0])) == (0, 3), text
 
 
+@pytest.mark.slow
 def test_what_a_mark_means(samples: Path, tmp_path: Path) -> None:
     only = "test_loose[anthropic-whole"
     code, text = run(samples, RECORD, into=tmp_path, only=only)
@@ -276,6 +280,7 @@ def test_what_a_mark_means(samples: Path, tmp_path: Path) -> None:
     assert code == 0, text
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_while_recording_writes_nothing(samples: Path, tmp_path: Path) -> None:
     only = "(short_script or long_script or fails or never_begins) and openai and whole"
     kept = cassette(tmp_path, "test_that_fails-openai-whole")
@@ -288,6 +293,7 @@ def test_what_goes_wrong_while_recording_writes_nothing(samples: Path, tmp_path:
     assert "never began its conversation" in text
 
 
+@pytest.mark.slow
 def test_nothing_secret_is_written(samples: Path, tmp_path: Path) -> None:
     """Not in a request, not in an answer, and not cut into pieces in a stream."""
     only = "(test_folder[ and whole) or test_answer["
@@ -309,6 +315,7 @@ def test_nothing_secret_is_written(samples: Path, tmp_path: Path) -> None:
     assert code == 0, text
 
 
+@pytest.mark.slow
 def test_the_real_service_is_recorded_as_that(samples: Path, tmp_path: Path) -> None:
     """Through the very address of the service; the key is the user's, and is not kept."""
     options = (RECORD, "--real=openai", "--real=anthropic")
@@ -329,6 +336,7 @@ def test_the_real_service_is_recorded_as_that(samples: Path, tmp_path: Path) -> 
     assert len(list(tmp_path.rglob("*.yaml"))) == 5
 
 
+@pytest.mark.slow
 def test_none_is_orphaned() -> None:
     """A test without one fails by itself."""
     folders = {path.parent.name for path in FILES}
@@ -482,6 +490,7 @@ def test_nothing_is_spent_unasked(
     assert [text for text in texts if text not in said] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["test_make_record_runs_pytest", "no" + "_such_test"])
 def test_make_record_runs_pytest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
