@@ -72,7 +72,7 @@ def start(model: str, workspace: Path, window: int | None = WINDOW, **more: Any)
 
 @pytest.mark.parametrize(
     ("name", "is_streamed"),
-    [("anthropic", False), ("anthropic", True), ("openai", True), ("chat", False), ("chat", True)],
+    [("anthropic", False), ("openai", True), ("chat", True)],
 )
 async def test_in_the_middle_of_a_long_turn(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, is_streamed: bool

@@ -48,10 +48,8 @@ def find_files(pattern: str) -> list[Path]:
 
 
 def _read(path: Path) -> str:
-    """The text of a file of tests, its path, and the tables beside it."""
-    tables = (table.read_text(encoding="utf-8") for table in sorted(path.parent.glob("*.yaml")))
-    text = path.read_text(encoding="utf-8")
-    return "\n".join([path.relative_to(ROOT).as_posix(), text, *tables]).lower()
+    """The text of a file of tests, and its path."""
+    return f"{path.relative_to(ROOT).as_posix()}\n{path.read_text(encoding='utf-8')}".lower()
 
 
 def _find(word: str, texts: dict[Path, str], names: set[str]) -> set[Path]:

@@ -21,6 +21,7 @@ from tests.provider.script import call, say
 from tests.provider.server import KEY, serving
 
 CASSETTES = ROOT / "cassettes" / "test_conversations"
+MATCH_ON = ["method", "uri", "body"]
 
 
 @pytest.fixture(params=MODELS)
@@ -41,11 +42,11 @@ def send(format: str, body: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("manner", ["whole", "streamed"])
-@pytest.mark.parametrize("match_on", [["method", "uri"], ["method", "uri", "body"]])
-def test_a_cassette_of_the_project(format: str, manner: str, match_on: list[str]) -> None:
+def test_a_cassette_of_the_project(format: str, manner: str) -> None:
+    """Found by the body too, as a client's own library writes it."""
     path = CASSETTES / f"test_parallel_reads-{format}-{manner}.yaml"
     recorded = yaml.safe_load(path.read_text())["interactions"]
-    with vcr.use_cassette(str(path), record_mode="none", match_on=match_on) as cassette:
+    with vcr.use_cassette(str(path), record_mode="none", match_on=MATCH_ON) as cassette:
         for one in recorded:
             answer = send(format, json.loads(one["request"]["body"]))
             if manner == "streamed":
@@ -91,12 +92,10 @@ def recorded(
     "recorded",
     [
         ("yaml", False, False),
-        ("yaml", True, False),
         ("json", True, False),
         ("yaml", False, True),
-        ("json", False, True),
     ],
-    ids=["yaml-gzip-base64", "yaml-whole", "json-whole", "yaml-streamed", "json-streamed"],
+    ids=["yaml-gzip-base64", "json-whole", "yaml-streamed"],
     indirect=True,
 )
 async def test_a_cassette_of_plain_vcrpy(

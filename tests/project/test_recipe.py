@@ -67,11 +67,13 @@ def test_it_takes_three_files_and_forty_lines() -> None:
     assert sum(len(text.splitlines()) for _, text in RECIPE) <= 40
 
 
+@pytest.mark.slow
 def test_the_recipe_works(copy: Path) -> None:
     done = run(copy, "pytest", "-q", "-p", "no:cacheprovider", "tests/project/research.py")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "says"),
     [

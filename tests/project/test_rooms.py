@@ -21,26 +21,34 @@ def find_problems(root: Path) -> Iterator[str]:
         for tree in TREES
         for file in sorted((root / tree).rglob("*.py"))
     }
+    imports = {
+        file: [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        for file, tree in files.items()
+    }
     packages = [file.parent for file in files if file.name == "__init__.py"]
     for package in packages:
         if package.parent != root:
-            yield from _problems_of_package(root, package, files)
+            yield from _problems_of_package(root, package, files[package / "__init__.py"], imports)
     yield from _same_names(root, [file for file in files if file.name != "__init__.py"])
 
 
-def _problems_of_package(root: Path, package: Path, files: dict[Path, ast.Module]) -> Iterator[str]:
-    start = package / "__init__.py"
-    shown = start.relative_to(root)
-    if not ast.get_docstring(files[start]):
+Imports = list[ast.Import | ast.ImportFrom]
+
+
+def _problems_of_package(
+    root: Path, package: Path, start: ast.Module, imports: dict[Path, Imports]
+) -> Iterator[str]:
+    shown = (package / "__init__.py").relative_to(root)
+    if not ast.get_docstring(start):
         yield f"{shown}: say in a docstring what it guarantees, and who may import it"
-    public = _public(files[start])
+    public = _public(start)
     there = {file.stem for file in package.glob("*.py")}
     for name in sorted(public - there):
         yield f"{shown}: __all__ names {name!r}, and there is no such module; remove it"
-    for file, tree in files.items():
+    for file, nodes in imports.items():
         if file.is_relative_to(package):
             continue
-        for name in sorted(_imported(tree, ".".join(package.relative_to(root).parts)) - public):
+        for name in sorted(_imported(nodes, ".".join(package.relative_to(root).parts)) - public):
             yield (
                 f"{file.relative_to(root)} imports {name!r}, which is not public: use a module "
                 f"that is, or name it in __all__ of {shown}"
@@ -54,10 +62,10 @@ def _public(tree: ast.Module) -> set[str]:
     return set()
 
 
-def _imported(tree: ast.Module, package: str) -> set[str]:
+def _imported(nodes: Imports, package: str) -> set[str]:
     """What a file imports of a package: names of its modules."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module == package:

@@ -22,7 +22,7 @@ VERDICTS = TESTS / "modes/test_verdict.py"
         ("test_parallel_reads and not whole", CONVERSATIONS, 5),
         ("(test_parallel_reads or test_a_wrong_name) and not (a or b)", HERE, 5),
         ("conversations", CONVERSATIONS, ALL // 2),
-        ("test_row and denies", VERDICTS, ALL // 2),
+        ("test_row and not slow", VERDICTS, 5),
         ("anthropic-streamed", CONVERSATIONS, ALL),
         ("not slow", CONVERSATIONS, ALL),
     ],
