@@ -4,7 +4,7 @@ The text may be hostile: it is bounded, and what a server cannot have costs that
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -100,10 +100,12 @@ class ServerEntry(BaseModel):
         environment: Mapping[str, str],
     ) -> Server:
         """The server that can be started; raises ``ValueError`` with why it cannot."""
-        values = {**environment, _FOLDER: str(workspace)}
+
+        def get(variable: str) -> str | None:
+            return str(workspace) if variable == _FOLDER else environment.get(variable)
 
         def fill(text: str) -> str:
-            return _REFERENCE.sub(lambda found: _look_up(found, values), text)
+            return _REFERENCE.sub(lambda found: _look_up(found, get), text)
 
         url = None if self.url is None else _check_url(fill(self.url))
         return Server(
@@ -122,12 +124,12 @@ class ServerEntry(BaseModel):
         )
 
 
-def _look_up(found: re.Match[str], values: Mapping[str, str]) -> str:
+def _look_up(found: re.Match[str], get: Callable[[str], str | None]) -> str:
     variable = _VARIABLE.fullmatch(found[1])
     if variable is None or not found[0].endswith("}") or "${" in (variable["default"] or ""):
         raise ValueError(f"{to_one_line(found[0], 100)!r} is no ${{VAR}}")
     default = variable["default"]
-    value = values.get(variable[1])
+    value = get(variable[1])
     if value is None and default is None:
         raise ValueError(f"the variable {variable[1]} is not set")
     return value or default or ""

@@ -1,6 +1,7 @@
 """Where MCP servers come from, and which of them may be started; none is, here."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from graph.configuration.cache import AgentCache
 from graph.configuration.mcp_servers import ServerSources, read_project_servers
 from graph.configuration.trust import TrustedServer, TrustFile
-from tests.harness.place import UserFolders
+from tests.doors.commands.test_reports import environment
+from tests.harness import prefork
+from tests.harness.place import UserFolders, modes_file
 from tools.mcp.described import ToolDescription
 from tools.mcp.server import Server
 from tools.workspace.workspace import Workspace
@@ -266,3 +269,13 @@ def test_a_change_holds_from_the_next_run_on(place: UserFolders) -> None:
     assert names() == ["one"]
     trust_all(place)
     assert names() == ["one", "two"]
+
+
+def test_servers_cost_nothing_until_a_mode_needs_them(place: UserFolders) -> None:
+    """Not the import of the SDK, no thread and no process: a mode without the group runs."""
+    own(place, **{f"server-{number}": STDIO for number in range(10)})
+    (place.home / "custom_modes.yaml").write_text(modes_file("reader"))
+    done = prefork.run("tests.tools.mcp.idle", env={**os.environ, **environment(place)})
+    assert not done.returncode, done.stderr
+    found = json.loads(done.stdout)
+    assert found == {"servers": 10, "modules": [], "threads": [], "processes": 0}
