@@ -5,7 +5,7 @@ what only that one can read is left out.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -31,6 +31,7 @@ _IDS = {
 
 _TAKE_IMAGES = ("anthropic",)
 """The APIs that take images in the result of a tool, through their clients in LangChain."""
+_IMAGES = ("image", "image_url")
 
 
 def get_model_api(model: BaseChatModel, provider: str) -> str:
@@ -42,8 +43,10 @@ def get_model_api(model: BaseChatModel, provider: str) -> str:
     return RESPONSES if getattr(model, "include", None) else RESPONSES_UNREASONED
 
 
-def prepare_for_provider(messages: Sequence[AnyMessage], api: str) -> list[AnyMessage]:
-    """The history for a model behind ``api``.
+def prepare_for_provider(
+    messages: Sequence[AnyMessage], api: str, unshown: Collection[str] = ()
+) -> list[AnyMessage]:
+    """The history for a model behind ``api``, with words for the images of messages ``unshown``.
 
     What is not text in an answer, such as thinking, goes back to its own API only; so do call
     ids that are not taken everywhere. The user comes first, as Anthropic wants it.
@@ -56,8 +59,10 @@ def prepare_for_provider(messages: Sequence[AnyMessage], api: str) -> list[AnyMe
             has_more = type(message.content) is list or message.additional_kwargs
             if (has_more or taken is not None) and get_api(message) != api:
                 sent[index] = _translate(message, taken, renamed)
-        elif isinstance(message, ToolMessage) and isinstance(message.content, list):
-            sent[index] = _show_images(message, api)
+        elif _count_images(message):
+            takes = isinstance(message, HumanMessage) or api in _TAKE_IMAGES
+            if not takes or message.id in unshown:
+                sent[index] = _replace_images(message)
         if renamed and isinstance(message, ToolMessage) and message.tool_call_id in renamed:
             id = renamed[message.tool_call_id]
             sent[index] = sent[index].model_copy(update={"tool_call_id": id})
@@ -66,13 +71,20 @@ def prepare_for_provider(messages: Sequence[AnyMessage], api: str) -> list[AnyMe
     return sent
 
 
-def _show_images(message: ToolMessage, api: str) -> ToolMessage:
-    """A result with images; a model that is shown none from a tool is told so."""
-    if api in _TAKE_IMAGES:
-        return message
-    count = sum(isinstance(one, dict) and one.get("type") == "image" for one in message.content)
-    text = f"{message.text}\n[images that you cannot be shown: {count}]"
-    return message.model_copy(update={"content": text})
+def list_pictured(messages: Iterable[AnyMessage]) -> set[str]:
+    """The ids of the messages that have images."""
+    return {message.id for message in messages if message.id and _count_images(message)}
+
+
+def _count_images(message: AnyMessage) -> int:
+    blocks = message.content if isinstance(message.content, list) else []
+    return sum(isinstance(one, dict) and one.get("type") in _IMAGES for one in blocks)
+
+
+def _replace_images(message: AnyMessage) -> AnyMessage:
+    """A model that is shown no image is told so."""
+    text = f"{message.text}\n[images that you cannot be shown: {_count_images(message)}]"
+    return message.model_copy(update={"content": text.strip()})
 
 
 def get_api(message: AIMessage) -> str | None:

@@ -21,6 +21,7 @@ from graph.messages.provider_form import (
     RESPONSES,
     RESPONSES_UNREASONED,
     get_model_api,
+    list_pictured,
     prepare_for_provider,
 )
 from graph.messages.thinking import record_prefix, select_thinking
@@ -28,6 +29,7 @@ from graph.models.mode_changes import Way, add_instructions, choose_tools, defer
 from graph.models.provider_errors import (
     LONGEST_WAIT,
     TRIES,
+    is_refused,
     is_worth_another_try,
     provider_error,
     read_refused_call,
@@ -113,10 +115,11 @@ async def call_model(
         ProviderError: Without the client's own error behind it, which may hold a key.
     """
     fields = bound.service.fields
+    unshown = set[str]()
     tries = 1
     while True:
         listener = _Listener(bound.time_limit)
-        model, prefix, sent = _prepare(bound, messages, instructions, fields)
+        model, prefix, sent = _prepare(bound, messages, instructions, fields, unshown)
         arguments = {
             **fields.arguments,
             **choose_tools(fields.way, bound.names, is_responses=bound.is_responses),
@@ -131,6 +134,11 @@ async def call_model(
             if less is not None and not listener.has_begun:
                 fields = less
                 continue
+            pictured = list_pictured(sent)
+            if pictured and is_refused(error) and not listener.has_begun:
+                # An image that a service cannot read would be in each request from now on.
+                unshown |= pictured
+                continue
             wait = bound.first_wait * tries if (said := read_retry_after(error)) is None else said
             may_help = is_worth_another_try(error) and not listener.has_begun
             if tries == TRIES or not may_help or wait > LONGEST_WAIT:
@@ -144,6 +152,7 @@ async def call_model(
                 raise ProviderError(
                     f"the model {bound.name!r} answered with a {answer.type} message"
                 )
+            bound.service.hide_images(unshown)
             checked = check_answer(answer, listener.chunks, messages)
             return record_prefix(checked, prefix, messages)
 
@@ -153,11 +162,12 @@ def _prepare(
     messages: Sequence[AnyMessage],
     instructions: Sequence[Instruction],
     fields: OptionalFields,
+    unshown: set[str],
 ) -> tuple[Runnable[LanguageModelInput, AIMessage], str, list[AnyMessage]]:
     """The model, a digest of its prompt and tools, and what to send: prompt, then history."""
     model, prefix = bound.declare(fields.way, instructions)
     history = add_instructions(fields.way, messages, instructions, bound.tools)
-    history = prepare_for_provider(history, bound.api)
+    history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
     return model, prefix, [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
 
 

@@ -65,6 +65,11 @@ _BY_STATUS: dict[str, type[ModelError]] = {
 """The same by HTTP status, for Groq's and Mistral's."""
 
 
+def is_refused(error: Exception) -> bool:
+    """Whether the request itself was refused: it would be again."""
+    return getattr(error, "status_code", None) in (400, 413, 422)
+
+
 def is_worth_another_try(error: Exception) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(error, ModelError):

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from graph.messages.thinking import Thinking
 from graph.models.mode_changes import TOOL_CHANGES_BETA, Way
+from graph.models.provider_errors import is_refused
 
 log = logging.getLogger("modeshift")
 
@@ -96,7 +97,7 @@ class OptionalFields:
 
     def without(self, error: Exception) -> "OptionalFields | None":
         """The fields without what ``error`` refuses; None if it is about something else."""
-        if getattr(error, "status_code", None) not in (400, 422):
+        if not is_refused(error):
             return None
         text = str(error)
         # First, because its text also names the field and the header.
@@ -120,7 +121,15 @@ class Service:
         """``name`` is the model's, as the user wrote it."""
         self.fields = OptionalFields.of(name, ttl, way)
         """For the next request."""
+        self.unshown = frozenset[str]()
+        """The messages whose images are not sent: with them it refused a request."""
         self._name = name
+
+    def hide_images(self, messages: set[str]) -> None:
+        """Send the images of these messages no more, by their ids."""
+        if messages:
+            self.unshown |= messages
+            log.warning("the provider of %r refuses images: not sent from now on", self._name)
 
     def without(self, error: Exception, sent: OptionalFields) -> OptionalFields | None:
         """What to send in the place of ``sent`` if ``error`` refuses a part of it, else None.

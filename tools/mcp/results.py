@@ -50,7 +50,7 @@ def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[Block]:
 
 
 def _read_image(data: str, kind: str, name: str) -> Block:
-    """A provider would refuse a broken image, and with it the whole conversation."""
+    """What is plainly no image is left out; what only a provider finds, ``call_model`` replaces."""
     try:
         found = base64.b64decode(data, validate=True)
     except binascii.Error:

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 
 from graph.models.service import OptionalFields
 from modes.errors import ProviderError
 from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.provider.binding import BETA
-from tests.provider.script import Answer, Call, Failure, call, say
+from tests.provider.script import Answer, Call, Failure, Step, call, say
 from tests.provider.server import ScriptedProvider, serving
 
 SONNET = "anthropic:claude-sonnet-5-5"
@@ -177,3 +177,42 @@ async def test_a_service_that_refuses_the_cache(monkeypatch: pytest.MonkeyPatch)
     assert ["cache_control" in one.body for one in provider.requests] == [True, *[False] * 3]
     assert all(one.body["thinking"] == DROP for one in provider.requests)
     assert thinking_sent(provider)[-1] == ["code"]
+
+
+async def test_an_image_that_is_refused_blocks_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a tool's nor the user's: words are sent in its place, and later ones are sent."""
+
+    def picture(kind: str, id: str) -> Any:
+        data = {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
+        content: Any = [{"type": "text", "text": "A dot:"}, data]
+        if kind == "tool":
+            return ToolMessage(content, tool_call_id=thread.messages[-1].tool_call_id, id=id)
+        return HumanMessage(content, id=id)
+
+    unread = Failure("request", "messages.2.content.0.image.source: Could not process image")
+    script: list[Step] = [
+        call("list_files"),
+        unread,
+        say("1"),
+        unread,
+        say("2"),
+        say("3"),
+        unread,
+        unread,
+    ]
+    with serving(script) as provider:
+        use(provider, monkeypatch, "anthropic")
+        thread: Any = ModelThread(provider, bind("anthropic:claude-sonnet-5"))
+        await thread.say()
+        thread.messages[-1] = picture("tool", "a")
+        await thread.proceed()
+        thread.messages.append(picture("user", "b"))
+        await thread.proceed()
+        await thread.say("and now?")
+        thread.messages.append(picture("user", "c"))
+        with pytest.raises(ProviderError, match="Could not process image"):
+            await thread.proceed()
+        assert "c" not in thread.bound.service.unshown, "it was not what was refused"
+    sent = [str(request.body["messages"]) for request in provider.requests]
+    assert [text.count("'type': 'image'") for text in sent] == [0, 1, 0, 1, 0, 0, 1, 0]
+    assert "[images that you cannot be shown: 1]" in sent[2]

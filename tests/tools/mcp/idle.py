@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import threading
+from typing import Any
 from uuid import uuid4
 
 import psutil
@@ -15,7 +16,7 @@ from graph.configuration.environment import load_settings
 async def main() -> None:
     settings = load_settings()
     found = AgentCache(settings).get(settings.workspace, settings.model)
-    given = {"messages": [("user", "hello")], "mode": "reader"}
+    given: Any = {"messages": [("user", "hello")], "mode": "reader"}
     await found.agent.ainvoke(given, {"configurable": {"thread_id": str(uuid4())}})
     has = {
         "servers": len(found.deps.servers),
