@@ -26,36 +26,28 @@ function askForToken() {
 }
 
 async function request(method, path, body, { signal, headers } = {}) {
-  const token = sessionStorage.getItem(KEY);
-  let answer;
-  try {
-    answer = await fetch(path, {
-      method,
-      signal,
-      headers: {
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-        ...(token ? { authorization: `Bearer ${token}` } : {}),
-        ...headers,
-      },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new Unreachable("the server does not answer");
-  }
+  const token = sessionStorage.getItem(KEY), given = { ...headers };
+  if (body !== undefined) given["content-type"] = "application/json";
+  if (token) given.authorization = `Bearer ${token}`;
+  const answer = await fetch(path, { method, signal, headers: given, body: JSON.stringify(body) }).catch((error) => {
+    throw signal?.aborted ? error : new Unreachable("the server does not answer");
+  });
   if (answer.status === 401) {
     await askForToken();
     return request(method, path, body, { signal, headers });
   }
-  if (!answer.ok) {
-    const text = await answer.text();
-    let detail = text;
-    try {
-      detail = JSON.parse(text).detail ?? text;
-    } catch { /* no JSON: as it is */ }
-    throw new Refused(answer.status, typeof detail === "string" ? detail : JSON.stringify(detail));
-  }
+  if (!answer.ok) throw new Refused(answer.status, explain(await answer.text()));
   return answer;
+}
+
+// What a refusal says: the "detail" of its JSON, or all of it.
+function explain(text) {
+  try {
+    const { detail = text } = JSON.parse(text);
+    return typeof detail === "string" ? detail : JSON.stringify(detail);
+  } catch {
+    return text;
+  }
 }
 
 export async function call(method, path, body, options) {
@@ -79,20 +71,16 @@ export async function* stream(method, path, body, options) {
   const answer = await request(method, path, body, options);
   options?.onopen?.();
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "", name = "", data = [];
+  let rest = "";
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
-      rest = lines.pop();
-      for (const line of lines) {
-        if (line.startsWith("event:")) name = line.slice(6).trim();
-        else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-        else if (line === "" && name) {
-          yield [name, data.length ? JSON.parse(data.join("\n")) : null];
-          [name, data] = ["", []];
-        }
+      const events = (rest + value).split(/\r?\n\r?\n/);
+      rest = events.pop();
+      for (const event of events) {
+        const name = readField(event, "event"), data = readField(event, "data");
+        if (name) yield [name, data ? JSON.parse(data) : null];
       }
     }
   } catch (error) {
@@ -101,4 +89,9 @@ export async function* stream(method, path, body, options) {
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+function readField(event, name) {
+  const lines = event.split(/\r?\n/).filter((line) => line.startsWith(`${name}:`));
+  return lines.map((line) => line.slice(name.length + 1).trim()).join("\n");
 }

@@ -22,7 +22,6 @@ export class Details {
     const { values } = this.thread;
     this.machine.draw(settings.mode, this.thread.interrupt ? "reviewing" : this.thread.isRunning ? values.phase ?? "thinking" : "idle", values.mode_changes ?? []);
     this.limit.value = settings.limit ?? "";
-    this.limit.disabled = !this.thread.id;
     this.put("Todo", values.todos ?? [], (todos) => h("ul", { class: "todos" }, todos.map((one) => {
       const [mark, word] = TODO[one.status] ?? TODO.pending;
       return h("li", { class: one.status }, h("span", { "aria-hidden": "true" }, mark), h("span", { class: "unseen" }, `${word}: `), " ", h("bdi", {}, one.content));
@@ -32,7 +31,7 @@ export class Details {
     this.put("Files", files, (names) => h("div", { class: "files" }, names.map((name) => this.file(name))));
     this.put("History", changes, (list) => h("ol", { class: "history" }, list.map((one) => h("li", {},
       h("b", {}, this.name(one.source), " → ", this.name(one.target)), h("small", {}, ` ${WHO[one.decided_by] ?? one.decided_by}, ${new Date(one.when).toLocaleTimeString()}`),
-      h("p", {}, one.reason)))));
+      one.decided_by === "host" ? null : h("p", {}, one.reason)))));
     this.put("Notices", values.notices ?? [], (list) => h("ul", {}, list.map((one) => h("li", {}, one))));
   }
 

@@ -7,7 +7,7 @@ const MOST = 3000; // lines at once
 export function changeView({ path, before, after, lines, problem }, name = "Diff") {
   const added = lines.filter(([sign]) => sign === "+").length;
   const removed = lines.filter(([sign]) => sign === "-").length;
-  const counts = h("span", { class: "counts" }, h("b", { class: "plus" }, `+${added}`), " ", h("b", { class: "minus" }, `-${removed}`));
+  const counts = h("span", {}, h("b", { class: "plus" }, `+${added}`), " ", h("b", { class: "minus" }, `-${removed}`));
   const body = h("div", { class: "diff", tabindex: 0, role: "region", "aria-label": `${name} of ${path}` });
   const whole = button("Whole file", () => show(whole.textContent === "Whole file"), { class: "quiet" });
   function show(isWhole) {
@@ -16,8 +16,8 @@ export function changeView({ path, before, after, lines, problem }, name = "Diff
   }
   show(lines.length === 0);
   return h("div", { class: "change" },
-    h("div", { class: "bar" }, h("bdi", { class: "path" }, path), before === null ? h("span", { class: "tag" }, "new file") : null,
-      lines.length ? counts : null, lines.length ? whole : null),
+    h("div", { class: "row bar" }, h("bdi", { class: "path" }, path), before === null ? h("span", { class: "tag" }, "new file") : null,
+      lines.length ? counts : null, lines.length && after !== undefined ? whole : null),
     problem ? h("p", { class: "warning" }, problem) : null,
     !lines.length && !problem && before === after ? h("p", { class: "faint" }, "The text stays as it is.") : null,
     body);

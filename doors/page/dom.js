@@ -30,6 +30,16 @@ export const svg = (tag, properties, ...children) =>
 
 export const button = (text, onclick, properties) => h("button", { type: "button", onclick, ...properties }, text);
 
+// Enter acts; with Shift it is a line break.
+export function onEnter(field, act) {
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    act();
+  });
+  return field;
+}
+
 export const get = (id) => document.getElementById(id);
 
 // For screen readers: what has happened, in a sentence; not what streams.

@@ -1,31 +1,22 @@
 // A form for a call's arguments, by the tool's JSON schema; the raw JSON beside it.
+// A field has a node and reads its value: undefined where there is none.
+import { attempt } from "/app/api.js";
 import { button, h } from "/app/dom.js";
 
 let count = 0;
 
 export function argumentsForm(schema, args) {
-  const form = objectField({ ...schema, isRoot: true }, args, schema.$defs ?? {});
-  const raw = h("textarea", { rows: 12, "aria-label": "Arguments as JSON", spellcheck: "false", value: JSON.stringify(args, null, 2) });
-  const fields = h("div", {}, form.node), json = h("div", { hidden: true }, raw);
-  let isRaw = false;
-  const tabs = [button("Form", () => choose(false)), button("Raw JSON", () => choose(true))];
-  function choose(wantsRaw) {
-    if (wantsRaw && !isRaw) raw.value = JSON.stringify(form.read(), null, 2);
-    if (!wantsRaw && isRaw) {
-      const again = objectField({ ...schema, isRoot: true }, JSON.parse(raw.value), schema.$defs ?? {});
-      form.read = again.read;
-      fields.replaceChildren(again.node);
-    }
-    isRaw = wantsRaw;
-    fields.hidden = isRaw;
-    json.hidden = !isRaw;
+  const place = h("div", {}), tabs = [button("Form", () => choose(false)), button("Raw JSON", () => choose(true))];
+  let shown = { read: () => args };
+  const choose = (isRaw) => attempt(() => {
+    const now = shown.read();
+    shown = isRaw ? jsonField(now, 4) : objectField(schema, now, schema.$defs ?? {});
+    if (isRaw) shown.node.ariaLabel = "Arguments as JSON";
+    place.replaceChildren(shown.node);
     tabs.forEach((tab, n) => tab.setAttribute("aria-pressed", String((n === 1) === isRaw)));
-  }
+  });
   choose(false);
-  return {
-    node: h("div", { class: "form" }, h("div", { class: "row" }, tabs), fields, json),
-    read: () => (isRaw ? JSON.parse(raw.value) : form.read()),
-  };
+  return { node: h("div", { class: "form" }, h("div", { class: "row" }, tabs), place), read: () => shown.read() };
 }
 
 function resolve(schema, defs) {
@@ -34,69 +25,73 @@ function resolve(schema, defs) {
   return some?.length === 1 ? { ...schema, ...resolve(some[0], defs), isOptional: true } : schema;
 }
 
-function field(given, value, defs) {
+function makeField(given, value, defs) {
   const schema = resolve(given, defs);
-  if (schema.enum) return choice(schema.enum, value, schema);
-  if (schema.type === "boolean") return checkbox(value);
-  if (schema.type === "integer" || schema.type === "number") return number(value);
-  if (schema.type === "string") return text(value, schema);
+  if (schema.enum) return choiceField(schema, value);
+  if (schema.type === "boolean") return checkField(value);
+  if (schema.type === "integer" || schema.type === "number") return numberField(value);
+  if (schema.type === "string") return textField(schema, value);
   if (schema.type === "object" && schema.properties) return objectField(schema, value ?? {}, defs);
   if (schema.type === "array" && schema.items) return listField(schema, value, defs);
-  return json(value);
+  return jsonField(value, 3);
 }
 
-function text(value, schema) {
-  const node = h("textarea", { rows: Math.min(14, Math.max(1, String(value ?? "").split("\n").length)), spellcheck: "false", value: value ?? "" });
+const textArea = (rows, value) => h("textarea", { rows, spellcheck: "false", value });
+
+function textField(schema, value) {
+  const node = textArea(Math.min(14, String(value ?? "").split("\n").length), value ?? "");
   return { node, read: () => (node.value === "" && value == null && schema.isOptional ? undefined : node.value) };
 }
 
-function choice(names, value, schema) {
-  const node = h("select", {}, schema.isOptional ? h("option", { value: "" }, "(none)") : null, names.map((one) => h("option", { selected: one === value }, one)));
-  return { node, read: () => node.value || undefined };
+function jsonField(value, rows) {
+  const node = textArea(rows, value === undefined ? "" : JSON.stringify(value, null, 2));
+  return { node, read: () => (node.value.trim() ? JSON.parse(node.value) : undefined) };
 }
 
-function checkbox(value) {
-  const node = h("input", { type: "checkbox" });
-  node.checked = Boolean(value);
+function choiceField(schema, value) {
+  const none = schema.isOptional ? h("option", { value: "" }, "(none)") : null;
+  const node = h("select", {}, none, schema.enum.map((one) => h("option", { selected: one === value }, one)));
+  return { node, read: () => schema.enum[node.selectedIndex - (none ? 1 : 0)] };
+}
+
+function checkField(value) {
+  const node = h("input", { type: "checkbox", checked: Boolean(value) });
   return { node, read: () => node.checked };
 }
 
-function number(value) {
+function numberField(value) {
   const node = h("input", { type: "number", step: "any", value: value ?? "" });
   return { node, read: () => (node.value === "" ? undefined : Number(node.value)) };
 }
 
-function json(value) {
-  const node = h("textarea", { rows: 3, spellcheck: "false", value: value === undefined ? "" : JSON.stringify(value, null, 1) });
-  return { node, read: () => (node.value.trim() === "" ? undefined : JSON.parse(node.value)) };
-}
-
+// With what is given beside the schema: nothing of a call is left out.
 function objectField(schema, values, defs) {
-  const fields = Object.entries(schema.properties ?? {}).map(([name, one]) => [name, field(one, values[name], defs), one]);
-  const rows = fields.map(([name, { node }, { description }]) => {
-    const id = `field-${++count}`;
-    const target = node.matches("input, textarea, select") ? node : null;
-    if (target) target.id = id;
-    return h("div", { class: "field" }, target ? h("label", { for: id }, name) : h("div", { class: "label" }, name),
-      description ? h("p", { class: "faint" }, description) : null, node);
+  const others = Object.keys(values).map((name) => [name, {}]);
+  const fields = Object.entries({ ...Object.fromEntries(others), ...schema.properties }).map(([name, one]) => {
+    const field = makeField(one, values[name], defs), id = `field-${++count}`;
+    const isOne = field.node.matches("input, textarea, select");
+    if (isOne) field.node.id = id;
+    const label = h(isOne ? "label" : "div", { class: "label", for: isOne ? id : null }, name);
+    const about = one.description ? h("p", { class: "faint" }, one.description) : null;
+    return { name, read: field.read, row: h("div", { class: "field" }, label, about, field.node) };
   });
-  const read = () => Object.fromEntries(fields.map(([name, one]) => [name, one.read()]).filter(([, value]) => value !== undefined));
-  return { node: h("div", { class: schema.isRoot ? "" : "inner" }, rows), read };
+  const read = () => Object.fromEntries(fields.map((one) => [one.name, one.read()]).filter(([, value]) => value !== undefined));
+  return { node: h("div", { class: "inner" }, fields.map((one) => one.row)), read };
 }
 
 function listField(schema, values, defs) {
-  let items = [];
-  const list = h("div", {});
+  const items = new Set(), list = h("div", {});
   const add = (value) => {
-    const one = field(schema.items, value, defs);
-    const row = h("div", { class: "item" }, one.node, button("Remove", () => {
-      items = items.filter((other) => other !== one);
+    const field = makeField(schema.items, value, defs);
+    const remove = () => {
+      items.delete(field);
       row.remove();
-    }, { class: "quiet" }));
-    items.push(one);
+    };
+    const row = h("div", { class: "item" }, field.node, button("Remove", remove, { class: "quiet" }));
+    items.add(field);
     list.append(row);
   };
   (values ?? []).forEach(add);
   const node = h("div", {}, list, button("Add", () => add(undefined), { class: "quiet" }));
-  return { node, read: () => (items.length || values != null ? items.map((one) => one.read()) : undefined) };
+  return { node, read: () => (items.size || values != null ? [...items].map((one) => one.read()) : undefined) };
 }

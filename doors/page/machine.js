@@ -1,21 +1,23 @@
 // The state machine as it is now: our own drawing of the chart, the current mode and phase lit.
 import { h, svg } from "/app/dom.js";
 
-const [WIDTH, HEIGHT, LEFT, TOP] = [300, 220, 150, 110];
+const [WIDTH, HEIGHT, HALF] = [300, 226, 11]; // HALF of a box's height
 
 export class Machine {
   constructor(modes, { phases, edges }) {
-    this.modes = modes;
     this.chips = new Map([...modes.values()].map((one) => [one.slug, h("li", {}, h("bdi", {}, one.name))]));
-    this.places = layOut(phases, edges);
-    this.boxes = new Map(phases.map((phase) => [phase, drawPhase(phase, this.places.get(phase))]));
-    this.lines = edges.map((edge) => [edge, drawEdge(edge, this.places)]);
+    const boxes = layOut(phases, edges);
+    this.phases = new Map(phases.map((phase) => [phase, drawPhase(phase, boxes.get(phase))]));
+    this.edges = edges.map(([source, event, target]) => {
+      const title = svg("title", {}, `${source}, ${event}: ${target}`), d = drawPath(boxes.get(source), boxes.get(target));
+      return { source, target, path: svg("path", { d, "marker-end": "url(#arrow)" }, title) };
+    });
     this.now = h("p", { class: "unseen" });
     const arrow = svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, svg("path", { d: "M0 0 8 4 0 8z" }));
     this.node = h("div", { class: "machine" },
-      h("ul", { class: "modes", "aria-label": "Modes" }, [...this.chips.values()]), this.now,
+      h("ul", { class: "row modes", "aria-label": "Modes" }, [...this.chips.values()]), this.now,
       svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Phases of a turn" },
-        svg("defs", {}, arrow), this.lines.map(([, line]) => line), [...this.boxes.values()]));
+        svg("defs", {}, arrow), this.edges.map((one) => one.path), [...this.phases.values()]));
   }
 
   draw(mode, phase, changes) {
@@ -25,39 +27,39 @@ export class Machine {
       chip.toggleAttribute("aria-current", slug === mode);
     }
     if (phase === this.phase) return;
-    for (const [name, box] of this.boxes) box.classList.toggle("lit", name === phase);
-    for (const [[source, , target], line] of this.lines) line.classList.toggle("lit", source === this.phase && target === phase);
+    for (const [name, box] of this.phases) box.classList.toggle("lit", name === phase);
+    for (const { source, target, path } of this.edges) path.classList.toggle("lit", source === this.phase && target === phase);
     this.phase = phase;
     this.now.textContent = `Phase: ${phase}`;
   }
 }
 
-// The phase with the most edges in the middle, the others around it.
+// The phase with the most edges in the middle, the others around it, neighbours side by side.
 function layOut(phases, edges) {
-  const degree = (phase) => edges.filter(([source, , target]) => source === phase || target === phase).length;
-  const [hub, ...rest] = [...phases].sort((a, b) => degree(b) - degree(a));
-  const around = phases.filter((phase) => rest.includes(phase));
-  const places = new Map([[hub, [LEFT, TOP]]]);
-  around.forEach((phase, n) => {
-    const angle = (n / around.length) * 2 * Math.PI - Math.PI / 2;
-    places.set(phase, [LEFT + 105 * Math.cos(angle), TOP + 88 * Math.sin(angle)]);
-  });
-  return places;
+  const linked = (one, other) => edges.some(([source, , target]) => (source === one && target === other) || (source === other && target === one));
+  const count = (phase) => phases.filter((one) => linked(one, phase)).length;
+  const [hub, ...rest] = [...phases].sort((one, other) => count(other) - count(one));
+  const left = phases.filter((phase) => rest.includes(phase)), boxes = new Map();
+  const put = (phase, x, y) => boxes.set(phase, { x, y, width: phase.length * 3.1 + 9 });
+  put(hub, WIDTH / 2, HEIGHT / 2);
+  for (let last = hub, n = 0; left.length; n++) {
+    const [next] = left.splice(Math.max(0, left.findIndex((one) => linked(one, last))), 1);
+    const angle = (n / rest.length) * 2 * Math.PI - Math.PI / 2;
+    put((last = next), (WIDTH / 2) * (1 + 0.7 * Math.cos(angle)), (HEIGHT / 2) * (1 + 0.84 * Math.sin(angle)));
+  }
+  return boxes;
 }
 
-function drawPhase(phase, [x, y]) {
-  const width = phase.length * 6.4 + 16;
-  return svg("g", { class: "phase" },
-    svg("rect", { x: x - width / 2, y: y - 12, width, height: 24, rx: 12 }), svg("text", { x, y: y + 4, "text-anchor": "middle" }, phase));
+function drawPhase(phase, { x, y, width }) {
+  return svg("g", { class: "phase" }, svg("rect", { x: x - width, y: y - HALF, width: 2 * width, height: 2 * HALF, rx: HALF }),
+    svg("text", { x, y: y + 3.5, "text-anchor": "middle" }, phase.replaceAll("_", " ")));
 }
 
-function drawEdge([source, event, target], places) {
-  const [x1, y1] = places.get(source), [x2, y2] = places.get(target);
-  if (source === target) return svg("path", { class: "edge", d: `M${x1 - 8} ${y1 + 12}c-8 22 24 22 16 0`, "marker-end": "url(#arrow)" }, svg("title", {}, event));
-  const length = Math.hypot(x2 - x1, y2 - y1), [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
-  const cut = (along) => Math.min(along ? 30 : 14, length / 3);
-  const off = Math.abs(dx) > 0.6;
-  const [sx, sy, ex, ey] = [x1 + dx * cut(off), y1 + dy * cut(off), x2 - dx * cut(off), y2 - dy * cut(off)];
-  const [mx, my] = [(sx + ex) / 2 - dy * 10, (sy + ey) / 2 + dx * 10];
-  return svg("path", { class: "edge", d: `M${sx} ${sy}Q${mx} ${my} ${ex} ${ey}`, "marker-end": "url(#arrow)" }, svg("title", {}, `${source}, ${event}: ${target}`));
+// From border to border, a little to the right of the one that leads back.
+function drawPath(from, to) {
+  if (from === to) return `M${from.x - 8} ${from.y + HALF}c-8 22 24 22 16 0`;
+  const long = Math.hypot(to.x - from.x, to.y - from.y), dx = (to.x - from.x) / long, dy = (to.y - from.y) / long;
+  const cut = ({ width }) => Math.min(width / Math.abs(dx || 1e-9), HALF / Math.abs(dy || 1e-9)) + 2;
+  const at = (box, along) => `${box.x + dx * along - dy * 3} ${box.y + dy * along + dx * 3}`;
+  return `M${at(from, cut(from))}L${at(to, -cut(to))}`;
 }

@@ -1,6 +1,6 @@
 // Puts the page together: one thread, and the views of it.
 import { attempt, call } from "/app/api.js";
-import { announce, button, get, h, toast } from "/app/dom.js";
+import { announce, button, get, h, onEnter, toast } from "/app/dom.js";
 import { Details } from "/app/details.js";
 import { Header } from "/app/header.js";
 import { Messages } from "/app/messages.js";
@@ -11,8 +11,8 @@ import { Threads } from "/app/threads.js";
 const PHASES = { thinking: "Thinking", reviewing: "Thinking", acting: "Runs tools", switching: "Switches the mode", compacting: "Summarizes", returning: "Ends the sub-task", looking_ahead: "Sub-tasks read" };
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
 const modes = new Map(listed.map((one) => [one.slug, one]));
-const thread = new Thread();
-let draft = {};
+const first = listed.find((one) => one.is_default) ?? listed[0];
+const thread = new Thread({ mode: first?.slug, approvals: chart.approvals, limit: null });
 
 const threads = new Threads(get("threads"), { onopen: (id) => (location.hash = id ?? ""), onchange: healThread });
 const header = new Header(get("header"), { modes, thread, onset: set });
@@ -29,16 +29,6 @@ const end = button("Stop the sub-task", () => thread.start({ input: { end_subtas
 const latest = button("↓ Latest", () => scrollDown(true), { class: "latest", hidden: true });
 get("composer").append(h("div", { class: "row statusline" }, status, end, latest), h("div", { class: "row box" }, say, send, stop));
 
-function settings() {
-  const { values, next } = thread;
-  const first = listed.find((one) => one.is_default) ?? listed[0];
-  const now = { mode: first?.slug, approvals: chart.approvals, limit: null };
-  for (const from of [thread.id ? {} : draft, values, next]) {
-    for (const key of Object.keys(now)) if (from[key] !== undefined) now[key] = from[key];
-  }
-  return now;
-}
-
 let setting = null; // a message waits for it: it is for the mode that was chosen before
 
 function set(given) {
@@ -46,14 +36,11 @@ function set(given) {
 }
 
 async function apply(given) {
-  if (!thread.id) draft = { ...draft, ...given };
-  else {
-    const wasWaiting = thread.interrupt !== null;
-    const answer = await attempt(() => thread.set(given));
-    if (answer?.begun.length) toast(`Holds from the next step on; ${answer.begun.join(", ")} had begun and goes on.`);
-    else if (answer && wasWaiting && !answer.is_pending) toast("The question was taken back.");
-  }
-  draw();
+  const wasWaiting = thread.interrupt !== null;
+  const answer = await attempt(() => thread.set(given));
+  if (answer?.begun.length) toast(`Holds from the next step on; ${answer.begun.join(", ")} had begun and goes on.`);
+  else if (answer && wasWaiting && !answer.is_pending) toast("The question was taken back.");
+  draw(); // what was refused is not what it is set to
 }
 
 get("composer").addEventListener("submit", async (event) => {
@@ -62,12 +49,10 @@ get("composer").addEventListener("submit", async (event) => {
   const text = say.value.trim();
   if (!text || thread.isRunning) return;
   say.value = "";
-  fit();
   if (!thread.id) {
     const title = text.split("\n")[0].slice(0, 80);
-    const created = await attempt(() => call("POST", "/modeshift/threads", { ...draft, metadata: { title } }));
+    const created = await attempt(() => call("POST", "/modeshift/threads", { ...thread.chosen, metadata: { title } }));
     if (!created) return void (say.value = text);
-    draft = {};
     thread.open(created.thread_id);
     history.pushState(null, "", `#${created.thread_id}`);
     threads.current = thread.id;
@@ -77,17 +62,7 @@ get("composer").addEventListener("submit", async (event) => {
   threads.refresh();
 });
 
-say.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  get("composer").requestSubmit();
-});
-say.addEventListener("input", fit);
-
-function fit() {
-  say.style.height = "auto";
-  say.style.height = `${Math.min(say.scrollHeight, 240)}px`;
-}
+onEnter(say, () => get("composer").requestSubmit());
 
 const isAtEnd = () => main.scrollHeight - main.scrollTop - main.clientHeight < 80;
 let follows = true;
@@ -100,7 +75,7 @@ function scrollDown(force) {
 
 let before = {};
 function draw() {
-  const now = settings();
+  const now = thread.settings;
   header.draw(threads.titleOf(thread.id), now);
   details.draw(now);
   messages.draw(thread);
@@ -135,7 +110,7 @@ function trouble() {
 function healThread(found) {
   const listed = found.find((one) => one.thread_id === thread.id);
   if (listed && thread.isLoaded && !thread.isRunning && !thread.isLost && markOf(listed) !== thread.mark) thread.follow();
-  header.draw(threads.titleOf(thread.id), settings());
+  header.draw(threads.titleOf(thread.id), thread.settings);
 }
 
 function route() {

@@ -5,42 +5,31 @@ import { copyButton, h } from "/app/dom.js";
 const TAGS = new Set("p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s hr br a table thead tbody tr th td span".split(" "));
 const MOST = 60_000; // characters: longer answers stay plain text
 const AT_ONCE = 40;
-const done = new Map(); // trees by text
-const waiting = new Map(); // texts by node
-let timer = null;
+const parsed = new Map(); // trees by text
+const texts = new WeakMap(); // by node
 
 const seen = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) {
-    if (!isIntersecting) continue;
-    seen.unobserve(target);
-    timer ??= setTimeout(render, 20);
-    ready.push(target);
-  }
+  const nodes = entries.filter((one) => one.isIntersecting).map((one) => one.target);
+  nodes.forEach((node) => seen.unobserve(node));
+  for (let at = 0; at < nodes.length; at += AT_ONCE) render(nodes.slice(at, at + AT_ONCE));
 }, { root: document.getElementById("main"), rootMargin: "800px" });
-let ready = [];
 
 // A node with the text, plain until it is seen and parsed.
 export function markdown(text) {
   const node = h("div", { class: "markdown plain" }, text);
-  if (done.has(text)) show(node, done.get(text));
-  else if (text.length <= MOST) {
-    waiting.set(node, text);
-    seen.observe(node);
-  }
+  texts.set(node, text);
+  if (parsed.has(text)) show(node, parsed.get(text));
+  else if (text.length <= MOST) seen.observe(node);
   return node;
 }
 
-async function render() {
-  timer = null;
-  const nodes = ready.splice(0, AT_ONCE);
-  if (ready.length) timer = setTimeout(render, 20);
-  const texts = nodes.map((node) => waiting.get(node));
-  nodes.forEach((node) => waiting.delete(node));
+async function render(nodes) {
+  const given = nodes.map((node) => texts.get(node));
   try {
-    const { trees } = await call("POST", "/modeshift/markdown", { texts });
+    const { trees } = await call("POST", "/modeshift/markdown", { texts: given });
+    if (parsed.size > 500) parsed.clear();
     trees.forEach((tree, n) => {
-      if (done.size > 500) done.clear();
-      done.set(texts[n], tree);
+      parsed.set(given[n], tree);
       show(nodes[n], tree);
     });
   } catch { /* it stays plain text */ }
@@ -61,5 +50,5 @@ function build(node) {
   if (name !== "pre") return made;
   made.tabIndex = 0;
   const label = children[0]?.[1]?.language;
-  return h("div", { class: "code" }, h("div", { class: "bar" }, h("span", {}, label || "text"), copyButton(() => made.textContent)), made);
+  return h("div", { class: "code" }, h("div", { class: "row bar" }, h("span", {}, label || "text"), copyButton(() => made.textContent)), made);
 }

@@ -1,5 +1,5 @@
 // The conversation: what was said and done, drawn anew only where it has changed.
-import { button, copyButton, h } from "/app/dom.js";
+import { button, copyButton, h, readable } from "/app/dom.js";
 import { changeView } from "/app/diff.js";
 import { markdown } from "/app/markdown.js";
 import { textOf } from "/app/state.js";
@@ -18,88 +18,67 @@ export class Messages {
   }
 
   draw(thread) {
-    const wanted = [...this.list(thread)];
-    const keys = new Set(wanted.map((one) => one.key));
+    const wanted = new Map(this.list(thread));
     for (const [key, { node }] of this.drawn) {
-      if (keys.has(key)) continue;
+      if (wanted.has(key)) continue;
       node.remove();
       this.drawn.delete(key);
     }
     let place = this.root.firstChild;
-    for (const { key, depends, make, refresh } of wanted) {
+    for (const [key, { depends, make }] of wanted) {
       let known = this.drawn.get(key);
-      if (!known || known.depends.some((one, n) => one !== depends[n])) {
-        const isUpdated = known && refresh?.(known.node);
-        const node = isUpdated ? known.node : make();
-        if (known && !isUpdated) {
-          if (place === known.node) place = node;
-          known.node.replaceWith(node);
-        }
-        known = { node, depends };
-        this.drawn.set(key, known);
+      if (known?.depends.some((one, n) => one !== depends[n]) ?? true) {
+        const node = make();
+        if (place === known?.node) place = node;
+        known?.node.replaceWith(node);
+        this.drawn.set(key, (known = { node, depends }));
       }
       if (known.node === place) place = place.nextSibling;
       else this.root.insertBefore(known.node, place);
     }
-  }
-
-  // Those that wait for a sub-task first, each with what it waits for below it.
-  *list({ values, live, output }) {
-    const parents = values.parents ?? [];
-    const ended = new Map((values.subtasks ?? []).map((one) => [one.id, one]));
-    for (const [depth, parent] of parents.entries()) yield* this.conversation(parent.messages, { depth, ended, output });
-    const messages = [...(values.messages ?? []), ...live.values()];
-    yield* this.conversation(messages, { depth: parents.length, ended, output });
-  }
-
-  *conversation(messages, { depth, ended, output }) {
-    const results = new Map(messages.filter((one) => one.type === "tool").map((one) => [one.tool_call_id, one]));
-    for (const [n, message] of messages.entries()) {
-      const text = textOf(message);
-      if (message.type === "human") {
-        const who = depth && n === 0 ? "Task" : "You";
-        yield { key: message.id, depends: [text], make: () => said("human", who, depth, h("div", { class: "plain" }, text)) };
-      } else if (message.type === "ai") {
-        if (text.trim()) yield this.answer(message, text, depth);
-        const calls = message.isLive ? Object.values(message.calls) : message.tool_calls ?? [];
-        for (const [m, call] of calls.entries()) yield this.call(call, message, m, depth, results.get(call.id), ended.get(call.id), output.get(call.id));
-      }
+    for (const [id, text] of thread.output) {
+      this.root.querySelector(`[data-call="${CSS.escape(id)}"] .live`)?.replaceChildren(readable(text));
     }
   }
 
-  answer(message, text, depth) {
-    return {
-      key: message.id,
-      depends: [text, message.isLive ?? false],
-      make: () => said("ai", "Agent", depth, message.isLive ? h("div", { class: "markdown plain" }, text) : markdown(text)),
-      refresh: (node) => {
-        if (!message.isLive) return false;
-        node.lastChild.replaceChildren(h("i", {}, text).firstChild);
-        return true;
-      },
-    };
+  // Those that wait for a sub-task first, each with what it waits for below it.
+  *list({ values, live, output, interrupt }) {
+    const parents = values.parents ?? [], messages = [...(values.messages ?? []), ...live.values()];
+    const ended = new Map((values.subtasks ?? []).map((one) => [one.id, one]));
+    const asked = new Set(interrupt?.value.action_requests.map((one) => one.id)); // they have their cards
+    for (const [depth, one] of [...parents, { messages }].entries()) {
+      yield* this.conversation(one.messages, { depth, ended, output, asked });
+    }
   }
 
-  call(call, message, number, depth, result, subtask, output) {
-    const shown = message.isLive ? { ...call, args: {} } : call;
-    return {
-      key: `call ${message.id} ${number}`,
-      depends: [message.isLive ?? false, call.name, result, subtask, result ? null : output],
-      make: () => this.card(shown, depth, result, subtask, output),
-      refresh: (node) => {
-        const place = node.querySelector(".live");
-        if (result || message.isLive || !output || !place) return false;
-        place.replaceChildren(h("i", {}, output).firstChild);
-        return true;
-      },
-    };
+  // Of each message and call its key, what it depends on, and how to make its node.
+  *conversation(messages, { depth = 1, ended = new Map(), output = new Map(), asked = new Set() }) {
+    const results = new Map(messages.filter((one) => one.type === "tool").map((one) => [one.tool_call_id, one]));
+    for (const [n, message] of messages.entries()) {
+      const { id, type, isLive = false } = message, text = textOf(message);
+      if (type === "human") {
+        const who = depth && n === 0 ? "Task" : "You";
+        yield [id, { depends: [text], make: () => said("human", who, depth, h("div", { class: "plain" }, text)) }];
+      }
+      if (type !== "ai") continue;
+      if (text.trim()) {
+        const make = () => said("ai", "Agent", depth, isLive ? h("div", { class: "markdown plain" }, text) : markdown(text));
+        yield [id, { depends: [text, isLive], make }];
+      }
+      const calls = isLive ? Object.values(message.calls).map((one) => ({ ...one, args: {} })) : message.tool_calls ?? [];
+      for (const [m, call] of calls.entries()) {
+        if (asked.has(call.id)) continue;
+        const result = results.get(call.id), subtask = ended.get(call.id), printed = output.get(call.id);
+        const make = () => this.card(call, depth, result, subtask, printed);
+        yield [`call ${id} ${m}`, { depends: [isLive, call.name, result, subtask, Boolean(printed)], make }];
+      }
+    }
   }
 
   card(call, depth, message, subtask, output) {
     const result = message ? resultOf(message) : { kind: "running" };
     const body = h("div", { class: "body" });
-    const isWrite = typeof call.args.content === "string" && message?.artifact && "replaced" in message.artifact;
-    const card = h("details", { class: `call ${result.kind} depth${Math.min(depth, 3)}`, open: Boolean(output) && !message },
+    const card = h("details", { class: `call ${result.kind} depth${Math.min(depth, 3)}`, "data-call": call.id, open: Boolean(output) && !message },
       h("summary", {}, h("span", { class: "mark", "aria-hidden": "true" }, MARKS[result.kind]),
         h("span", { class: "unseen" }, `${SAID[result.kind]}: `), h("bdi", {}, titleOf(call, this.modes)),
         result.changed ? h("span", { class: "tag" }, "changed by you") : null,
@@ -107,12 +86,12 @@ export class Messages {
       body);
     const fill = () => {
       if (!card.open || body.firstChild) return;
-      body.append(...argumentsView(result.changed ?? call.args, isWrite));
-      if (result.changed) body.append(h("p", { class: "faint" }, "You changed the arguments; the agent had written:"), ...argumentsView(call.args, false));
-      if (isWrite) body.append(writtenView(call, message));
+      const args = result.changed ?? call.args, change = result.kind === "done" ? findChange(args, message.artifact) : null;
+      body.append(change ? changeView(change) : argumentsView(args));
+      if (result.changed) body.append(h("p", { class: "faint" }, "You changed the arguments; the agent had written:"), argumentsView(call.args));
       if (result.text) body.append(longText(result.text));
       if (!message) body.append(h("pre", { class: "live" }, output ?? ""));
-      if (subtask) body.append(h("div", { class: "subtask" }, ...[...this.conversation(subtask.messages, { depth: 1, ended: new Map(), output: new Map() })].map((one) => one.make())));
+      if (subtask) body.append(h("div", { class: "subtask" }, [...this.conversation(subtask.messages, {})].map(([, one]) => one.make())));
     };
     card.addEventListener("toggle", fill);
     fill();
@@ -124,18 +103,22 @@ function said(kind, who, depth, content) {
   return h("article", { class: `${kind} depth${Math.min(depth, 3)}`, "aria-label": who }, h("div", { class: "who" }, who), content);
 }
 
-function argumentsView(args, isWrite) {
-  const given = Object.entries(args).filter(([name]) => !isWrite || name !== "content");
-  if (!given.length) return [];
-  const show = (value) => (typeof value === "string" ? longText(value) : longText(JSON.stringify(value, null, 1)));
-  return [h("dl", { class: "arguments" }, given.map(([name, value]) => [h("dt", {}, name), h("dd", {}, show(value))]))];
+// All arguments but those that are shown in a better way.
+export function argumentsView(args, ...shown) {
+  const rest = Object.entries(args).filter(([name]) => !shown.includes(name));
+  const show = (value) => longText(typeof value === "string" ? value : JSON.stringify(value, null, 1));
+  return h("dl", { class: "arguments" }, rest.map(([name, value]) => [h("dt", {}, name), h("dd", {}, show(value))]));
 }
 
-function writtenView(call, message) {
-  const before = message.artifact.replaced, lines = [];
-  for (const line of (before ?? "").split("\n")) if (before !== null) lines.push(["-", line]);
-  for (const line of call.args.content.split("\n")) lines.push(["+", line]);
-  return changeView({ path: call.args.path, before, after: call.args.content, lines });
+// What a call has done to a file, as far as its arguments and its result say.
+function findChange({ path, content, edits }, artifact) {
+  const isWritten = typeof content === "string" && "replaced" in (artifact ?? {});
+  const isEdited = Array.isArray(edits) && edits.every((one) => typeof one.old === "string" && typeof one.new === "string");
+  if (!isWritten && !isEdited) return null;
+  const before = isWritten ? artifact.replaced : undefined, after = isWritten ? content : undefined;
+  const split = (sign, text) => (text ?? null) === null ? [] : text.replace(/\n$/, "").split("\n").map((line) => [sign, line]);
+  const pairs = isWritten ? [[before, after]] : edits.map((one) => [one.old, one.new]);
+  return { path, before, after, lines: pairs.flatMap(([old, now]) => [...split("-", old), ...split("+", now)]) };
 }
 
 // Text that may be long: its beginning, and the rest a piece at a time.

@@ -1,8 +1,8 @@
 // The cards of what waits for a person: a switch, a call, a question. The safe choice has the focus.
-import { announce, button, get, h, toast } from "/app/dom.js";
+import { announce, button, get, h, onEnter, toast } from "/app/dom.js";
 import { changeView } from "/app/diff.js";
 import { argumentsForm } from "/app/form.js";
-import { longText } from "/app/messages.js";
+import { argumentsView } from "/app/messages.js";
 import { markdown } from "/app/markdown.js";
 import { titleOf } from "/app/words.js";
 
@@ -12,158 +12,147 @@ export class Question {
   }
 
   draw() {
-    const { interrupt, isRunning } = this.thread;
+    const { interrupt, isRunning, previews } = this.thread;
     const id = interrupt && !isRunning ? interrupt.value.question : null;
     if (id === this.shown) return;
     this.shown = id;
     this.root.replaceChildren();
     if (!id) return;
-    const actions = interrupt.value.action_requests;
-    const decisions = actions.map(() => null);
-    const all = h("div", { class: "row all" });
-    const send = button("Send these decisions", () => this.decide(id, decisions), { class: "main", disabled: true });
+    const { action_requests: actions, review_configs: configs } = interrupt.value;
+    const decide = (decisions) => this.decide(id, decisions);
+    const all = actions.length > 1 ? new Several(actions, configs, decide) : null;
     const cards = actions.map((action, n) => {
-      const take = (decision, said) => {
-        if (actions.length === 1) return this.decide(id, [decision]);
-        decisions[n] = decision;
-        cards[n].querySelector(".chosen").textContent = said;
-        send.disabled = decisions.includes(null);
-        if (!send.disabled) send.focus();
-      };
-      const preview = this.thread.previews[n] ?? null;
-      return this.card(action, interrupt.value.review_configs[n].allowed_decisions, preview, take);
+      const take = (decision, said) => (all ? all.take(n, decision, said) : decide([decision]));
+      return this.card(action, configs[n].allowed_decisions, previews[n] ?? null, take);
     });
-    if (actions.length > 1) {
-      const each = (decision) => this.decide(id, actions.map(() => decision));
-      const canApprove = interrupt.value.review_configs.every((one) => one.allowed_decisions.includes("approve"));
-      all.append(button(`Reject all ${actions.length}`, () => each({ type: "reject" })), send,
-        canApprove ? button(`Approve all ${actions.length}`, () => each({ type: "approve" })) : "");
-    }
-    this.root.append(...cards, ...(actions.length > 1 ? [all] : []));
+    this.root.append(...cards, ...(all?.show(cards) ?? []));
     announce(`Waits for you: ${actions.map((one) => titleOf(one, this.modes)).join("; ")}`);
-    const isTyping = get("say").value !== "" || (document.activeElement?.matches("input, textarea, select") && document.activeElement.id !== "say");
+    const isTyping = get("say").value !== "" || document.activeElement?.matches("input, select, textarea:not(#say)");
     if (!isTyping) this.root.querySelector(".safe")?.focus({ preventScroll: true });
   }
 
   decide(question, decisions) {
-    if (this.thread.interrupt?.value.question !== question) {
-      toast("This has been answered already.");
-      return;
-    }
+    if (this.thread.interrupt?.value.question !== question) return toast("This has been answered already.");
     this.thread.decide(decisions);
     get("say").focus({ preventScroll: true });
   }
 
   card(action, allowed, preview, take) {
-    const kind = preview?.switch ? "switch" : preview?.suggestions ? "question" : "";
-    const [ways, content] =
-      kind === "switch" ? [this.switchWays(action, preview, take), this.switchContent(action, preview)]
-      : kind === "question" || allowed.includes("respond") ? [this.answerWays(preview, take), []]
-      : [this.callWays(action, preview, take), this.callContent(action, preview)];
-    const heading = kind === "question" ? "A question" : titleOf(action, this.modes);
-    return h("section", { class: `card ${kind}`, "aria-label": heading },
-      h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says", tabindex: describe(action, preview).length > 400 ? 0 : null }, describe(action, preview)), content, ways, h("p", { class: "chosen", role: "status" }));
+    const isSwitch = Boolean(preview?.switch), isQuestion = !isSwitch && (Boolean(preview?.suggestions) || allowed.includes("respond"));
+    const heading = isQuestion ? "A question" : preview?.command === undefined ? titleOf(action, this.modes) : "Run a command";
+    const says = isSwitch && !preview.switch.is_subtask ? action.args.reason : isQuestion ? action.args.question : action.description;
+    return h("section", { class: `card ${isQuestion ? "question" : ""}`, "aria-label": heading },
+      h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says", tabindex: says.length > 400 ? 0 : null }, says),
+      isSwitch ? this.switchParts(action, preview.switch, take) : isQuestion ? answerParts(preview, take) : callParts(action, preview, take),
+      h("p", { class: "chosen", role: "status" }));
   }
 
-  callContent(action, preview) {
-    if (preview?.change) return changeView(preview.change);
-    const tags = [];
-    if (preview?.is_sandboxed === true) tags.push(h("span", { class: "tag good" }, "in the sandbox"));
-    if (preview?.is_sandboxed === false) tags.push(h("span", { class: "tag bad" }, "not sandboxed: it has all your rights"));
-    if (preview?.server) tags.push(h("span", { class: "tag bad" }, "calls the MCP server ", h("bdi", {}, preview.server)));
-    if (preview?.host) tags.push(h("span", { class: "tag bad" }, "reaches ", h("bdi", {}, preview.host)));
-    const rest = Object.entries(action.args).filter(([, value]) => value !== preview?.command);
-    return [
-      tags.length ? h("p", { class: "row" }, tags) : null,
-      preview?.command !== undefined ? h("pre", { class: "command", tabindex: 0, "aria-label": "Command" }, preview.command) : null,
-      rest.length ? h("dl", { class: "arguments" }, rest.map(([name, value]) => [
-        h("dt", {}, name), h("dd", {}, longText(typeof value === "string" ? value : JSON.stringify(value, null, 1)))])) : null,
-    ];
-  }
-
-  callWays(action, preview, take) {
-    const why = h("input", { "aria-label": "Why not (it is told)", placeholder: "Why not? (optional)" });
-    const no = () => take({ type: "reject", ...(why.value.trim() ? { message: why.value.trim() } : {}) }, "Reject");
-    why.addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), no()));
-    const edit = h("div", {});
-    return [
-      h("div", { class: "row" },
-        button("Reject", no, { class: "safe" }), why,
-        button("Approve", () => take({ type: "approve" }, "Approve"), { class: "main" }),
-        button("Edit", () => this.edit(edit, action, preview, take), { "aria-expanded": "false" })),
-      edit,
-      "remember" in action ? this.alwaysWays(action, take) : null,
-    ];
-  }
-
-  alwaysWays(action, take) {
-    const pattern = h("input", { "aria-label": "Pattern", value: action.remember });
-    return h("details", { class: "always" }, h("summary", {}, "Always in this thread..."),
-      h("p", {}, button("Always exactly this", () => take({ type: "approve", remember: true }, "Approve, always")), " ", h("code", {}, action.remember)),
-      h("p", { class: "row" }, pattern, button("Always what matches", () => take({ type: "approve", remember: pattern.value }, `Approve, always ${pattern.value}`))));
-  }
-
-  edit(place, action, preview, take) {
-    if (place.firstChild) return place.replaceChildren();
-    const form = argumentsForm(preview?.arguments ?? {}, action.args);
-    const problem = h("p", { class: "warning", role: "alert" });
-    const run = button("Run it like this", () => {
-      try {
-        take({ type: "edit", edited_action: { name: action.name, args: form.read() } }, "Approve, edited");
-      } catch (error) {
-        problem.textContent = `This is no JSON: ${error.message}`;
-      }
-    }, { class: "main" });
-    place.append(form.node, problem, h("div", { class: "row" }, run, button("Leave it", () => place.replaceChildren())));
-    place.querySelector("input, textarea, select")?.focus();
-  }
-
-  switchContent(action, preview) {
-    const { gained, lost, plans, says } = preview.switch;
+  switchParts(action, { source, target, gained, lost, plans, says, is_subtask: isTask }, take) {
+    const name = (slug) => this.modes.get(slug)?.name ?? slug;
     const more = says.replace(/^Tools gained: .*?\. Tools lost: .*?(\. |\.$)/, "");
     const list = (title, names, kind) => h("div", {}, h("h3", {}, title),
-      names.length ? h("ul", { class: `tools ${kind}` }, names.map((name) => h("li", {}, h("code", {}, name)))) : h("p", { class: "faint" }, "none"));
+      names.length ? h("ul", { class: "row" }, names.map((one) => h("li", { class: kind }, h("code", {}, one)))) : h("p", { class: "faint" }, "none"));
+    const others = [...this.modes.keys()].filter((slug) => slug !== target && (isTask || slug !== source));
+    const other = h("select", { "aria-label": "Another mode" }, others.map((slug) => h("option", { value: slug }, name(slug))));
+    const choose = () => {
+      const args = { ...action.args, mode_slug: other.value };
+      take({ type: "edit", edited_action: { name: action.name, args } }, `${name(other.value)} instead`);
+    };
     return [
       h("div", { class: "columns" }, list("Tools gained", gained, "plus"), list("Tools lost", lost, "minus")),
       more ? h("p", { class: "faint" }, more) : null,
       plans.map((plan) => h("details", { class: "plan", open: true }, h("summary", {}, "Handed over: ", h("bdi", {}, plan.path)),
         plan.problem ? h("p", { class: "warning" }, plan.problem) : markdown(plan.after))),
-    ];
-  }
-
-  switchWays(action, preview, take) {
-    const { source, target } = preview.switch;
-    const name = (slug) => this.modes.get(slug)?.name ?? slug;
-    const isTask = preview.switch.is_subtask;
-    const why = h("input", { "aria-label": "Why not (it is told)", placeholder: "Why not? (optional)" });
-    const no = () => take({ type: "reject", ...(why.value.trim() ? { message: why.value.trim() } : {}) }, "No");
-    why.addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), no()));
-    const others = [...this.modes.keys()].filter((slug) => slug !== target && (isTask || slug !== source));
-    const other = h("select", { "aria-label": "Another mode" }, others.map((slug) => h("option", { value: slug }, name(slug))));
-    const choose = () => take({ type: "edit", edited_action: { name: action.name, args: { ...action.args, mode_slug: other.value } } }, `${name(other.value)} instead`);
-    return [
-      h("div", { class: "row" },
-        button(isTask ? "No" : `No, stay in ${name(source)}`, no, { class: "safe" }), why,
+      h("div", { class: "row" }, rejectParts(isTask ? "No" : `No, stay in ${name(source)}`, take),
         button(isTask ? "Start it" : `Switch to ${name(target)}`, () => take({ type: "approve" }, "Yes"), { class: "main" })),
       h("div", { class: "row" }, other, button("Take this mode instead", choose),
         button("Yes, and auto-accept", () => take({ type: "approve", approvals: "auto" }, "Yes, and auto-accept"))),
     ];
   }
+}
 
-  answerWays(preview, take) {
-    const answer = h("textarea", { class: "safe", rows: 2, "aria-label": "Your answer", placeholder: "Your answer" });
-    const respond = (text) => text.trim() && take({ type: "respond", message: text }, `Answer: ${text}`);
-    answer.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && (event.preventDefault(), respond(answer.value)));
-    return [
-      h("div", { class: "suggestions" }, (preview?.suggestions ?? []).map(({ label }) => button(label, () => respond(label)))),
-      h("div", { class: "row" }, answer, button("Answer", () => respond(answer.value), { class: "main" }), button("Do not answer", () => take({ type: "reject" }, "No answer"))),
-    ];
+// Several calls of one message: each has its own decision, and there is one for all.
+class Several {
+  constructor(actions, configs, decide) {
+    const each = (type) => () => decide(actions.map(() => ({ type })));
+    this.decisions = actions.map(() => null);
+    this.send = button("Send these decisions", () => decide(this.decisions), { class: "main", disabled: true });
+    this.buttons = [button(`Reject all ${actions.length}`, each("reject")), this.send];
+    if (configs.every((one) => one.allowed_decisions.includes("approve"))) {
+      this.buttons.push(button(`Approve all ${actions.length}`, each("approve")));
+    }
+  }
+
+  show(cards) {
+    this.said = cards.map((card) => card.querySelector(".chosen"));
+    return [h("div", { class: "row" }, this.buttons)];
+  }
+
+  take(n, decision, said) {
+    this.decisions[n] = decision;
+    this.said[n].textContent = said;
+    this.send.disabled = this.decisions.includes(null);
+    if (!this.send.disabled) this.send.focus();
   }
 }
 
-// The server's own words; without what the card shows in a better way.
-function describe(action, preview) {
-  if (preview?.switch && !preview.switch.is_subtask) return action.args.reason;
-  if (preview?.suggestions) return action.args.question;
-  return action.description;
+function rejectParts(text, take) {
+  const why = h("input", { "aria-label": "Why not (it is told)", placeholder: "Why not? (optional)" });
+  const no = () => take({ type: "reject", ...(why.value.trim() ? { message: why.value.trim() } : {}) }, text);
+  return [button(text, no, { class: "safe" }), onEnter(why, no)];
+}
+
+function callParts(action, preview, take) {
+  const { change, command, is_sandboxed: isSandboxed, server, host } = preview ?? {};
+  const tag = (kind, ...text) => h("span", { class: `tag ${kind}` }, text);
+  const tags = [
+    isSandboxed === true ? tag("good", "in the sandbox") : null,
+    isSandboxed === false ? tag("bad", "not sandboxed: it has all your rights") : null,
+    server ? tag("bad", "calls the MCP server ", h("bdi", {}, server)) : null,
+    host ? tag("bad", "reaches ", h("bdi", {}, host)) : null,
+  ].filter(Boolean);
+  const shown = Object.keys(action.args).filter((name) => action.args[name] === command);
+  const edit = h("div", {});
+  return [
+    tags.length ? h("p", { class: "row" }, tags) : null,
+    command === undefined ? null : h("pre", { class: "command", tabindex: 0, "aria-label": "Command" }, command),
+    change ? changeView(change) : argumentsView(action.args, ...shown),
+    h("div", { class: "row" }, rejectParts("Reject", take),
+      button("Approve", () => take({ type: "approve" }, "Approve"), { class: "main" }),
+      button("Edit", () => editCall(edit, action, preview, take))),
+    edit,
+    "remember" in action ? alwaysParts(action, take) : null,
+  ];
+}
+
+function alwaysParts(action, take) {
+  const pattern = h("input", { "aria-label": "Pattern", value: action.remember });
+  return h("details", { class: "always" }, h("summary", {}, "Always in this thread..."),
+    h("p", {}, button("Always exactly this", () => take({ type: "approve", remember: true }, "Approve, always")), " ", h("code", {}, action.remember)),
+    h("p", { class: "row" }, pattern, button("Always what matches", () => take({ type: "approve", remember: pattern.value }, `Approve, always ${pattern.value}`))));
+}
+
+function editCall(place, action, preview, take) {
+  if (place.firstChild) return place.replaceChildren();
+  const form = argumentsForm(preview?.arguments ?? {}, action.args);
+  const problem = h("p", { class: "warning", role: "alert" });
+  const run = button("Run it like this", () => {
+    try {
+      take({ type: "edit", edited_action: { name: action.name, args: form.read() } }, "Approve, edited");
+    } catch (error) {
+      problem.textContent = `This is no JSON: ${error.message}`;
+    }
+  }, { class: "main" });
+  place.append(form.node, problem, h("div", { class: "row" }, run, button("Leave it", () => place.replaceChildren())));
+  place.querySelector("input, textarea, select")?.focus();
+}
+
+function answerParts(preview, take) {
+  const respond = (text) => text.trim() && take({ type: "respond", message: text }, `Answer: ${text}`);
+  const answer = h("textarea", { class: "safe", rows: 2, "aria-label": "Your answer", placeholder: "Your answer" });
+  onEnter(answer, () => respond(answer.value));
+  return [
+    h("div", { class: "row suggestions" }, (preview?.suggestions ?? []).map(({ label }) => button(label, () => respond(label)))),
+    h("div", { class: "row" }, answer, button("Answer", () => respond(answer.value), { class: "main" }), button("Do not answer", () => take({ type: "reject" }, "No answer"))),
+  ];
 }

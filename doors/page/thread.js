@@ -8,8 +8,10 @@ export const markOf = ({ updated_at: when, status }) => `${when} ${status}`;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Thread extends EventTarget {
-  constructor() {
+  // With what holds where nothing is set: mode, limit, approvals.
+  constructor(defaults) {
     super();
+    this.defaults = defaults;
     this.id = null;
     this.clear();
   }
@@ -22,13 +24,14 @@ export class Thread extends EventTarget {
     this.isSending = false;
     this.live = new Map(); // messages as they stream, by id
     this.output = new Map(); // what a tool prints while it runs, by call id
-    this.isLost = false;
+    this.isLost = false; // the server does not answer
     this.isLoaded = false;
     this.problem = null;
     this.isCut = false; // the last run has not come to its end
     this.sent = null; // a message, until the server has it
     this.unsent = null;
-    this.next = {}; // what the host has set, and the run has not taken in yet
+    this.chosen = {}; // for a thread that is not there yet
+    this.settings = { ...this.defaults }; // is_pending: the run has not taken them in yet
   }
 
   get isRunning() {
@@ -57,7 +60,7 @@ export class Thread extends EventTarget {
     this.stop?.abort();
     const { signal } = (this.stop = new AbortController());
     let events = first;
-    for (;;) {
+    while (!signal.aborted) {
       try {
         if (events) await this.take(events(signal));
         this.mark = await this.findMark(signal);
@@ -68,54 +71,52 @@ export class Thread extends EventTarget {
       } catch (error) {
         if (signal.aborted) return;
         events = null;
-        [this.unsent, this.sent] = [this.sent ?? this.unsent, null];
-        if (error instanceof Unreachable) {
-          this.isLost = true;
-          this.run = null;
-          this.isSending = false;
-          this.changed();
-          await pause(1000);
-        } else {
-          if (error.status === 404 && (await this.find(signal))) continue;
-          this.fail(error);
-          if (error.status === 404) return;
-          if (error.status !== 409) await pause(1000);
-        }
-        if (signal.aborted) return;
+        if (!(await this.recover(error, signal))) return;
       }
     }
   }
 
-  fail(error) {
-    this.problem = error.message;
-    this.isSending = false;
+  // Whether there is something left to follow.
+  async recover(error, signal) {
+    [this.unsent, this.sent] = [this.sent ?? this.unsent, null];
+    if (error.status === 404 && (await this.find(signal))) return true;
+    this.isLost = error instanceof Unreachable;
+    if (!this.isLost) this.problem = error.message;
+    this.stopped();
+    if (error.status !== 409) await pause(1000);
+    return error.status !== 404;
+  }
+
+  stopped() {
     this.run = null;
+    this.isSending = false;
     this.changed();
   }
 
+  get(what, signal) {
+    return call("GET", `/threads/${this.id}/${what}`, undefined, { signal });
+  }
+
   async load(signal) {
-    const state = await call("GET", `/threads/${this.id}/state`, undefined, { signal });
+    const [state, host] = await Promise.all([this.get("state", signal), this.get("mode", signal)]);
     const interrupt = state.interrupts[0] ?? null;
     if (interrupt && interrupt.value.question !== this.interrupt?.value.question) {
-      const found = await call("GET", `/threads/${this.id}/question`, undefined, { signal }).catch((error) => {
+      const found = await this.get("question", signal).catch((error) => {
         if (!(error.status >= 500)) throw error;
         return {}; // the card then shows the arguments as they are
       });
       this.previews = found.question === interrupt.value.question ? found.previews : [];
     }
-    const host = await call("GET", `/threads/${this.id}/mode`, undefined, { signal });
     if (signal.aborted) return;
     this.values = keepEqual(this.values, Array.isArray(state.values) ? {} : state.values);
-    this.next = host.is_pending || !this.values.mode ? host : {};
+    this.settings = host;
     this.interrupt = interrupt;
     this.isCut = state.next.length > 0 && !interrupt;
-    this.run = null;
-    this.isSending = false;
     this.isLost = false;
     this.isLoaded = true;
     this.live.clear();
     this.output.clear();
-    this.changed();
+    this.stopped();
   }
 
   // Changes with whatever is done in the thread.
@@ -129,7 +130,7 @@ export class Thread extends EventTarget {
   async find(signal) {
     try {
       await call("POST", "/threads", { thread_id: this.id, if_exists: "do_nothing" }, { signal });
-      const state = await call("GET", `/threads/${this.id}/state`, undefined, { signal });
+      const state = await this.get("state", signal);
       if (state.values?.messages?.length) return true;
       await call("DELETE", `/threads/${this.id}`, undefined, { signal });
     } catch { /* another's, or gone again */ }
@@ -138,7 +139,7 @@ export class Thread extends EventTarget {
 
   async findRuns(signal) {
     for (const status of ["pending", "running"]) {
-      const runs = await call("GET", `/threads/${this.id}/runs?status=${status}&limit=1`, undefined, { signal });
+      const runs = await this.get(`runs?status=${status}&limit=1`, signal);
       if (runs.length) return runs;
     }
     return [];
@@ -153,20 +154,18 @@ export class Thread extends EventTarget {
 
   // Until somebody else does something: another tab, a program.
   async wait(signal) {
-    const both = new AbortController();
-    const end = () => both.abort();
-    signal.addEventListener("abort", end);
-    document.addEventListener("visibilitychange", end);
+    const bell = new AbortController(), end = () => bell.abort();
+    const both = AbortSignal.any([signal, bell.signal]);
+    document.addEventListener("visibilitychange", end, { signal: both });
     // What was done before the server listened for this page rings no bell.
-    const onopen = () => this.findMark(both.signal).then((mark) => mark === this.mark || end(), end);
+    const onopen = () => this.findMark(both).then((mark) => mark === this.mark || end(), end);
     try {
       const path = `/threads/${this.id}/stream?stream_modes=run_modes,state_update`;
-      for await (const _ of stream("GET", path, undefined, { signal: both.signal, onopen })) break;
+      for await (const _ of stream("GET", path, undefined, { signal: both, onopen })) break;
     } catch (error) {
-      if (signal.aborted || !both.signal.aborted) throw error;
+      if (!bell.signal.aborted) throw error;
     } finally {
-      signal.removeEventListener("abort", end);
-      document.removeEventListener("visibilitychange", end);
+      end();
     }
     // A browser has six connections for all tabs: one that is not seen holds none.
     while (document.hidden && !signal.aborted) {
@@ -209,11 +208,15 @@ export class Thread extends EventTarget {
 
   // Mode, limit or approvals; a run that goes on takes them in at its next step.
   async set(settings) {
+    if (!this.id) {
+      Object.assign(this.chosen, settings);
+      Object.assign(this.settings, settings);
+      return null;
+    }
     const answer = await call("PATCH", `/threads/${this.id}/mode`, settings);
-    if (answer.is_pending) {
-      this.next = answer;
-      this.changed();
-    } else if (!this.isRunning) this.follow();
+    this.settings = answer;
+    this.changed();
+    if (!answer.is_pending && !this.isRunning) this.follow();
     return answer;
   }
 
@@ -224,7 +227,7 @@ export class Thread extends EventTarget {
       if (name === "metadata" && data.run_id) this.run = data.run_id;
       else if (name === "messages") this.takePiece(...data);
       else if (name === "updates") this.takeUpdate(data);
-      else if (name === "values") this.values = keepEqual(this.values, data);
+      else if (name === "values") this.takeValues(keepEqual(this.values, data), data); // of another client's run
       else if (name === "custom" && data?.type === "tool_output") {
         const text = (this.output.get(data.tool_call_id) ?? "") + data.text;
         this.output.set(data.tool_call_id, text.slice(-MOST_OUTPUT));
@@ -238,13 +241,19 @@ export class Thread extends EventTarget {
     this.live.set(piece.id, joinMessage(this.live.get(piece.id), piece));
   }
 
+  takeValues(values, changed) {
+    this.values = values;
+    for (const key of Object.keys(this.defaults)) {
+      if (key in changed) this.settings = { ...this.settings, [key]: changed[key], is_pending: false };
+    }
+  }
+
   takeUpdate(update) {
     for (const [node, change] of Object.entries(update)) {
       if (node === "__interrupt__") continue; // the state has it, with its preview
       for (const one of [change].flat()) {
         if (!one) continue;
-        this.values = applyUpdate(this.values, one);
-        if (one.mode) this.next = {};
+        this.takeValues(applyUpdate(this.values, one), one);
       }
       for (const message of this.values.messages ?? []) this.live.delete(message.id);
     }

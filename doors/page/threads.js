@@ -1,6 +1,6 @@
 // The list of threads: open, new, rename, delete.
 import { attempt, call } from "/app/api.js";
-import { ask, button, get, h, toast } from "/app/dom.js";
+import { ask, button, h } from "/app/dom.js";
 
 const FIELDS = ["thread_id", "metadata", "status", "updated_at"];
 const STATUS = { busy: "works", interrupted: "waits for you", error: "failed" };
@@ -14,7 +14,7 @@ export class Threads {
     root.append(
       h("div", { class: "row brand" }, h("b", {}, "Modeshift"), button("New thread", () => onopen(null), { class: "main", id: "new" })),
       this.list, this.more,
-      h("p", { class: "faint links" }, h("a", { href: "/docs" }, "API"), " · ", button("Use another client", showOthers, { class: "quiet" })));
+      h("p", { class: "faint" }, h("a", { href: "/docs" }, "The server's API")));
     setInterval(() => document.hidden || this.refresh(), 5000);
   }
 
@@ -66,14 +66,4 @@ export class Threads {
     if (id === this.current) this.onopen(null);
     this.refresh();
   }
-}
-
-function showOthers() {
-  const here = location.origin;
-  ask("Other clients", [
-    h("p", {}, h("a", { href: `https://smith.langchain.com/studio/?baseUrl=${here}`, target: "_blank", rel: "noopener noreferrer" }, "LangGraph Studio"), " (LangSmith's page; it wants an account)"),
-    h("p", {}, "An editor: ", h("code", {}, "make acp"), " prints its settings. In the terminal: ", h("code", {}, "make chat"), "."),
-    h("p", {}, "Your own code: ", h("code", {}, here), ", with ", h("code", {}, "langgraph_sdk"), "."),
-  ], [["", "Close"]]);
-  get("new").blur();
 }

@@ -14,9 +14,10 @@ export function titleOf({ name, args }, modes) {
   if (name === "update_todo_list") return "Update the todo list";
   if (name === "attempt_completion") return "Done";
   if (name === "execute_command") return `Run ${oneLine(args.command ?? "")}`;
-  const words = name.replaceAll("_", " ");
+  const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
+  const words = server ? `${server}: ${tool}` : name.replace(/_file$/, "").replaceAll("_", " ");
   const given = Object.entries(args ?? {}).filter(([key, value]) => typeof value === "string" && key !== "content");
-  return oneLine([words[0].toUpperCase() + words.slice(1), ...given.map(([, value]) => value)].join(" "));
+  return oneLine([server ? words : words[0].toUpperCase() + words.slice(1), ...given.map(([, value]) => value)].join(" "));
 }
 
 // How a call ended: { kind, text }, and what the person changed; as graph/messages/for_people.py.
