@@ -3,10 +3,12 @@
 .DEFAULT_GOAL := help
 .PHONY: help dev chat acp doctor modes trust usage clean-data diagram test record snapshots screenshots renew check bench stats lock format clean
 MAKEFLAGS += --no-print-directory
+# Without .pyc files every process that the tests start would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --numprocesses 3 --dist worksteal
 
 # An option that a variable turns on, unless it is 0; one that takes the variable's value.
 flag = $(if $(filter-out 0,$($(2))),--$(1))
