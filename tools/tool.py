@@ -54,8 +54,8 @@ class Tool:
         description. ``rest`` are the other fields of ``ToolSpec``; a tool that changes files
         names in ``paths`` all its arguments that say which.
 
-        Raises ``ConfigurationError`` for an unknown effect, and for an argument that the
-        function does not have.
+        Raises ``ConfigurationError`` for an unknown effect, for an argument that the function
+        does not have, and for a function without docstring or types.
         """
         file = _file_of(function)
         name = function.__name__
@@ -66,7 +66,10 @@ class Tool:
             )
         row = EFFECTS[effect]
         is_pair = has_artifact or row.updates_state
-        runnable = _make_runnable(function, addendum, is_pair=is_pair)
+        try:
+            runnable = _make_runnable(function, addendum, is_pair=is_pair)
+        except ValueError as error:  # no docstring, or one of other arguments
+            raise ConfigurationError(f"{file}: {name}: {error}") from error
         spec = ToolSpec(name, row, **rest)
         _check_arguments(f"{file}: {name}", spec, list(runnable.args))
         return cls(spec, runnable, file)

@@ -4,20 +4,30 @@ import logging
 import re
 from typing import Any
 
-_NOISY = (
-    "langgraph_api._checkpointer._adapter",  # what SQLite cannot do; docs/operations.md says it
-    "langgraph_api.graph",  # that to load ours took a tenth of a second
-)
+from starlette.requests import ClientDisconnect
+
+_NOISY = "langgraph_api._checkpointer._adapter"  # what SQLite cannot do; docs/operations.md says it
+_HARMLESS = ("Slow graph load.", "Thread stream client disconnected")
+"""What ``langgraph_api.graph`` says of the first load, and of each tab that is closed."""
 _WITH_TRACEBACKS = ("langgraph_api.worker", "langgraph_api.errors")
 _USER_ERROR = re.compile(r"^modes\.errors\.\w+: .*", re.MULTILINE)
 
 
 def shorten_log() -> None:
     """Set up the log of this process."""
-    for name in _NOISY:
-        logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger(_NOISY).setLevel(logging.ERROR)
+    for name in ("langgraph_api.graph", "langgraph_runtime_inmem.ops", "uvicorn.error"):
+        logging.getLogger(name).addFilter(_is_news)
     for name in _WITH_TRACEBACKS:
         logging.getLogger(name).addFilter(_drop_traceback)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for what goes wrong in no one's eyes, such as a tab that is closed while it asks."""
+    event: Any = record.msg
+    said = str(event.get("event", "")) if isinstance(event, dict) else str(event)
+    gone = record.exc_info is not None and isinstance(record.exc_info[1], ClientDisconnect)
+    return not gone and not said.startswith(_HARMLESS)
 
 
 def _drop_traceback(record: logging.LogRecord) -> bool:

@@ -88,6 +88,11 @@ class Connection:
             options = {"on_disconnect": "cancel"}
         chunks = graph.astream(given, self._config, stream_mode=STREAMS, **options)
         with _ServerErrors():
+            if self.server is not None and isinstance(given, dict) and "messages" in given:
+                title = given["messages"][0]["content"].split("\n")[0][:80]  # as the page's
+                await self.server.client.threads.create(  # type: ignore[union-attr]  # has one
+                    thread_id=self.thread, metadata={"title": title}, if_exists="do_nothing"
+                )
             async with aclosing(chunks):
                 async for kind, part, *_ in chunks:
                     yield kind, part

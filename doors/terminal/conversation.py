@@ -139,9 +139,7 @@ class Conversation:
 
     def _choose_approvals(self, given: str) -> None:
         if given not in (known := [one.value for one in Approvals]):
-            raise InvalidInputError(
-                f"approvals {given!r} are none; give one of: {', '.join(known)}"
-            )
+            raise InvalidInputError(f"unknown approvals {given!r}; give one of: {', '.join(known)}")
         self._chosen["approvals"] = given
 
     def _show_status(self, state: StateSnapshot | None) -> None:

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from io import StringIO
 from pathlib import Path
 
-from dotenv import dotenv_values, load_dotenv
+from dotenv import load_dotenv
+from dotenv.parser import parse_stream
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -22,7 +24,7 @@ def load_settings(env_file: Path = ENV_FILE) -> Settings:
     The other variables in ``env_file`` (a provider's key, say) go into the
     environment, where the provider's client looks. Raises ``ConfigurationError``.
     """
-    _check_names(dotenv_values(env_file, interpolate=False), str(env_file), cutoff=0.85)
+    _check_names(_read_names(env_file), str(env_file), cutoff=0.8)
     _check_names(os.environ, "the environment", cutoff=0.92)  # full of other programs' names
     load_dotenv(env_file, override=False)
     try:
@@ -36,6 +38,25 @@ def load_settings(env_file: Path = ENV_FILE) -> Settings:
             f"CONFIG_FOLDER={str(folder)!r} is not a folder; make it, or leave CONFIG_FOLDER out"
         )
     return settings
+
+
+def _read_names(env_file: Path) -> list[str]:
+    """Raises for a line that ``load_dotenv`` drops: without its ``AUTH_TOKEN`` a server is open."""
+    if not env_file.is_file():
+        return []
+    try:
+        bindings = list(parse_stream(StringIO(env_file.read_text(encoding="utf-8"))))
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{env_file} is not UTF-8; see .env.example") from error
+    for binding in bindings:
+        if binding.error or (binding.key and binding.value is None):
+            line = binding.original.string.lstrip()  # what is blank before it belongs to it
+            blank = binding.original.string.removesuffix(line).count("\n")
+            raise ConfigurationError(
+                f"line {binding.original.line + blank} of {env_file} is not NAME=value,"
+                " or a quote in it is not closed; see .env.example"
+            )
+    return [binding.key for binding in bindings if binding.key]
 
 
 def _check_names(given: Iterable[str], source: str, cutoff: float) -> None:

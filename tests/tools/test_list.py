@@ -59,6 +59,11 @@ def test_a_tool_that_does_not_fit_its_function(effect: Any, rest: Any, says: str
     assert str(refused.value).startswith(f"{HERE} {says}")
 
 
+def test_a_function_that_does_not_say_what_the_model_reads() -> None:
+    with pytest.raises(ConfigurationError, match=r"test_list\.py: <lambda>: .* have a docstring"):
+        Tool.of(lambda url: url, "read")
+
+
 @pytest.mark.parametrize(
     ("group", "name", "says"),
     [

@@ -111,7 +111,7 @@ def test_another_mode_and_auto_accept(chat: Terminal, clone: Server) -> None:
     chat.until("\n\ncode (auto)>")
     chat.say("write e.txt: e", "\n\ncode (auto)>")
     chat.say("/approvals some", "\n\ncode (auto)>")
-    assert "'some' are none; give one of: manual, auto" in chat.text
+    assert "unknown approvals 'some'; give one of: manual, auto" in chat.text
     chat.say("/approvals manual", "\n\ncode>")
     chat.say("write e.txt: f", CALL)
     assert "approvals: manual" in chat.text.splitlines()[-2]
@@ -174,6 +174,7 @@ def test_commands(chat: Terminal) -> None:
     chat.press("\x1b[A")  # the line before, from the history
     chat.until("ask> /kode")
     chat.press(CTRL_C)
+    chat.until("\n\nask>")
     seen = chat.say("/status", "\n\nask>")
     assert re.search(r"thread     [0-9a-f-]{36}\n  mode       ask\n  approvals  manual\n", seen)
 

@@ -31,6 +31,7 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
     await asyncio.to_thread(chat.say, "write a.txt: a", CALL)
     async with server.get_client(OWNER) as client:
         (found,) = await client.threads.search()
+        assert (found["metadata"] or {})["title"] == "write a.txt: a"
         thread = Thread(client, found["thread_id"])
         assert [one["name"] for one in await thread.waiting()] == ["write_file"]
         chat.press("a")

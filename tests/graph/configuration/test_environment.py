@@ -31,6 +31,10 @@ def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("given", "says"),
     [
         ("WORKSPCE=/a", "WORKSPCE in {} is not a setting; did you mean WORKSPACE?"),
+        ("MODLE=offline", "MODLE in {} is not a setting; did you mean MODEL?"),
+        ('\nAUTH_TOKEN="short', "line 2 of {} is not NAME=value, or a quote in it is not closed"),
+        ("AUTH_TOKEN", "line 1 of {} is not NAME=value"),
+        ("AUTH_TOKEN: short", "line 1 of {} is not NAME=value"),
         ("approval=auto", "approval in {} is not a setting; did you mean APPROVALS?"),
         ("TRUST_WORKSPACE=maybe", "TRUST_WORKSPACE='maybe': give true or false"),
         ("COMMAND_MEMORY=lots", "COMMAND_MEMORY='lots': "),
