@@ -8,7 +8,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from graph.approvals.contents import digest_contents, list_approved_files, renew_approvals
-from graph.approvals.judging import CallContext, Judged, judge
+from graph.approvals.judged import Judged
+from graph.approvals.judging import CallContext, judge
 from graph.deps import AgentDeps
 from graph.messages.for_people import EDITED
 from graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result, get_call_id

@@ -6,7 +6,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.approvals.decisions import Decision, ask_person
-from graph.approvals.judging import Judged
+from graph.approvals.judged import Judged
 from graph.approvals.outcome import Outcome
 from graph.approvals.question import judge_question
 from graph.approvals.requests import build_request

@@ -6,7 +6,8 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StreamWriter
 
-from graph.approvals.judging import CallContext, Judged
+from graph.approvals.judged import Judged
+from graph.approvals.judging import CallContext
 from graph.deps import AgentDeps
 from graph.messages.repair import build_not_run_result, get_call_id
 from graph.messages.untrusted import MAX_RESULT_CHARACTERS, mark_as_data, truncate

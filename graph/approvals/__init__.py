@@ -11,6 +11,7 @@ __all__ = (  # the public modules
     "changed_files",
     "contents",
     "decisions",
+    "judged",
     "judging",
     "outcome",
     "previews",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from graph.approvals.judging import Judged
+from graph.approvals.judged import Judged
 from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
 from graph.state import Approved, Planned

@@ -10,7 +10,7 @@ from langgraph.types import interrupt
 from pydantic import AfterValidator, Discriminator, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from graph.approvals.judging import Judged
+from graph.approvals.judged import Judged
 from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
 from modes.errors import InvalidCallError, InvalidInputError, describe_misfit

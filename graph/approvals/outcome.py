@@ -9,7 +9,8 @@ from langchain_core.messages import ToolCall, ToolMessage
 from graph.approvals.always_allow import remember
 from graph.approvals.batches import plan_batches
 from graph.approvals.contents import digest_contents
-from graph.approvals.judging import CallContext, Judged, judge
+from graph.approvals.judged import Judged
+from graph.approvals.judging import CallContext, judge
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from graph.messages.repair import (

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from graph.approvals.judging import CallContext, Judged, judge_all
+from graph.approvals.judged import Judged
+from graph.approvals.judging import CallContext, judge_all
 from graph.deps import AgentDeps
 from graph.messages.repair import find_last_answer, find_open_calls
 from graph.state import Asked, State

@@ -6,7 +6,8 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from graph.approvals.judging import CallContext, Judged
+from graph.approvals.judged import Judged
+from graph.approvals.judging import CallContext
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps, describe_edit_limit
 from modes.mode import Mode

@@ -1,0 +1,89 @@
+"""``Judged``: a tool call with the verdict on it, and what follows from the two."""
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from langchain_core.messages import ToolCall
+
+from graph.messages.repair import get_call_id
+from modes.effects import NO_EFFECT, Effect
+from modes.policy import Verdict
+from modes.rules.matching import Subject
+from tools.tool import Tool
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A call, and the verdict on it."""
+
+    call: ToolCall
+    verdict: Verdict
+    tool: Tool | None = None
+    args: dict[str, Any] | None = None
+    """The arguments as the tool gets them. Both are None for a call that is invalid."""
+    environment: str = ""
+    """A digest of the mode, the limit and the workspace, and of the mode it would switch to."""
+
+    def digest(self, *scope: str) -> str:
+        """Identifies the call: changes with everything that a person's decision depends on.
+
+        That is the tool, the arguments, the paths they resolve to, the mode and the workspace.
+        ``scope`` is the thread and the message, where the digest must differ between threads:
+        a copy of a thread has the same calls.
+        """
+        call = self.call
+        parts = [*scope, self.environment, get_call_id(call), call["name"], call["args"], self.args]
+        return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
+
+    @property
+    def effect(self) -> Effect:
+        """What the call does to the world; ``NO_EFFECT`` for one that is invalid."""
+        return self.tool.spec.effect if self.tool is not None else NO_EFFECT
+
+    @property
+    def resolved(self) -> dict[str, str | None]:
+        """The arguments that are paths or a URL, as resolved, which is what was judged."""
+        if self.tool is None or self.args is None:
+            return {}
+        return {name: self.args[name] for name in self.tool.spec.resolved}
+
+    @property
+    def edited_paths(self) -> list[str]:
+        """The files that it would change, as resolved paths."""
+        if self.tool is None or self.args is None or not self.effect.changes_files:
+            return []
+        return [path for name in self.tool.spec.paths if (path := self.args[name]) is not None]
+
+    @property
+    def allowed_decisions(self) -> tuple[str, ...]:
+        """The types of decision that a person may give on it."""
+        if self.effect.takes_answer:
+            return ("respond", "reject")
+        return ("approve", "edit", "reject")
+
+    @property
+    def can_be_remembered(self) -> bool:
+        """Whether "always allow" may be offered: never where a person must be asked every time."""
+        return self.effect.can_be_remembered and not self.verdict.always_asks
+
+    @property
+    def exact(self) -> str | None:
+        """Its command or file, normalized to compare with a remembered approval; or None."""
+        return self._subject.exact
+
+    def certainly_matches(self, pattern: str) -> bool:
+        """Whether "always allow" for the pattern includes this call."""
+        return self._subject.certainly_matches(pattern)
+
+    @property
+    def _subject(self) -> Subject:
+        assert self.tool is not None
+        assert self.args is not None
+        return Subject(self.tool.spec, self.args)
+
+    @property
+    def runs_beside_others(self) -> bool:
+        """Whether it may run in parallel with its neighbours: it changes nothing, or is denied."""
+        return self.verdict.kind == "deny" or self.effect.runs_beside_others
