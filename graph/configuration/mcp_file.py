@@ -124,6 +124,9 @@ class ServerEntry(BaseModel):
         )
 
 
+_KEYS = frozenset(map(to_camel, ServerEntry.model_fields))
+
+
 def _look_up(found: re.Match[str], get: Callable[[str], str | None]) -> str:
     variable = _VARIABLE.fullmatch(found[1])
     if variable is None or not found[0].endswith("}") or "${" in (variable["default"] or ""):
@@ -190,9 +193,8 @@ def _parse_entry(value: Any) -> ServerEntry:
     if not isinstance(value, dict):
         raise ValueError("is not a mapping of keys")
     known = {**value, "type": _find_transport(value)}
-    fields = {to_camel(field) for field in ServerEntry.model_fields}
     return ServerEntry.model_validate(
-        {key: one for key, one in known.items() if key in fields and one is not None}
+        {key: one for key, one in known.items() if key in _KEYS and one is not None}
     )
 
 
@@ -207,14 +209,13 @@ def _find_transport(value: Mapping[str, Any]) -> str:
 
 
 def _list_dropped(server: str, value: Mapping[str, Any]) -> Iterator[str]:
-    fields = {"transport", *map(to_camel, ServerEntry.model_fields)}
     for key in value:
         if key in _DROPPED:
             yield (
                 f"{key} of MCP server {_show(server)} is dropped: what runs unasked is yours to "
                 f"say, in permissions.yaml{_suggest_rule(server, value[key])}"
             )
-        elif key not in fields:
+        elif key not in _KEYS and key != "transport":
             yield f"MCP server {_show(server)}: unknown key {_show(key)} is ignored"
 
 

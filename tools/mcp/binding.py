@@ -53,6 +53,9 @@ def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
         name = f"MCP server {one.server.name!r}"
         if one.offer is not None and one.offer.problem:
             notices.append(f"{name} cannot be used: {one.offer.problem}")
+        if one.offer is not None and one.offer.change:
+            change = to_one_line(one.offer.change, SHOWN)
+            notices.append(f"{name} lists other tools than at its start: {change}")
         for described in one.offer.tools if one.offer is not None else ():
             if described.name in one.server.disabled_tools:
                 continue

@@ -1,7 +1,7 @@
 """``ToolDescription``: a tool as its server describes it, which is what the model will read."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -48,6 +48,19 @@ class ToolDescription:
             "schema": _write(self.input_schema),
             "annotations": _write(self.annotations),
         }
+
+
+def describe_changes(before: Iterable[ToolDescription], now: Iterable[ToolDescription]) -> str:
+    """The names of tools that are new, gone or described in another way; empty for none."""
+    old, new = ({tool.name: tool for tool in tools} for tools in (before, now))
+    found = {
+        "new": new.keys() - old.keys(),
+        "gone": old.keys() - new.keys(),
+        "changed": {name for name in old.keys() & new.keys() if old[name] != new[name]},
+    }
+    return "; ".join(
+        f"{word}: {', '.join(sorted(names))}" for word, names in found.items() if names
+    )
 
 
 def _write(value: Mapping[str, Any]) -> str:

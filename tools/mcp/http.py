@@ -15,6 +15,8 @@ from typing_extensions import override
 from tools.mcp.bounds import MAX_BYTES, Failure
 
 CONNECT_SECONDS = 30
+IDLE_SECONDS = 300
+"""After which an open answer that says nothing is closed; calls have their own limit."""
 
 
 @asynccontextmanager
@@ -33,7 +35,7 @@ async def open_http(
     def build_client() -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
             headers=given,
-            timeout=httpx2.Timeout(CONNECT_SECONDS, read=seconds),
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(seconds, IDLE_SECONDS)),
             event_hooks={"response": [bound]},
         )
 

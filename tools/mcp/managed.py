@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modes.errors import ToolFailedError
-from tools.mcp.described import ToolDescription
+from tools.mcp.described import ToolDescription, describe_changes
 from tools.mcp.loop_thread import LoopThread
 from tools.mcp.server import Server
 from tools.processes.sandboxes import Sandbox
@@ -28,6 +28,8 @@ class Offer:
 
     tools: tuple[ToolDescription, ...] = ()
     problem: str = ""
+    change: str = ""
+    """Which tools are not as it first listed them."""
 
 
 class ManagedServer:
@@ -46,6 +48,7 @@ class ManagedServer:
         self._failures = 0
         self._retry_at = self._wait_until = 0.0
         self._is_closed = False
+        self._first_tools: tuple[ToolDescription, ...] | None = None
         self.offer: Offer | None = None
         """None until it has been started once; any thread may read it."""
 
@@ -65,13 +68,17 @@ class ManagedServer:
             await asyncio.shield(self._start())
         except ToolFailedError as error:
             raise ToolFailedError(f"the MCP server {name!r} cannot be used: {error}") from error
+        session = self._session
+        await self._refresh()
+        if session.is_lost:
+            raise ToolFailedError(f"the MCP server {name!r} has failed; it was not called")
         # It may have been started anew since the model was told of the tool.
-        if tool not in self._session.tools:
+        if tool not in session.tools:
             raise ToolFailedError(
                 f"the MCP server {name!r} describes {tool.name!r} in another way now; "
                 "it was not called"
             )
-        content: list[dict[str, Any]] = await self._session.call(tool.name, args)
+        content: list[dict[str, Any]] = await session.call(tool.name, args)
         self._failures = 0
         return content
 
@@ -89,6 +96,18 @@ class ManagedServer:
             self._wait_until = now + SECONDS_TO_START if self.offer is None else 0
         if self._started is not None and now < self._wait_until:
             await asyncio.wait({self._started}, timeout=self._wait_until - now)
+        await self._refresh()
+
+    async def _refresh(self) -> None:
+        """Have the tools that it has now, if it has said that they are others."""
+        if (session := self._session) is not None:
+            await session.refresh()
+            if not session.is_lost:
+                self._set_offer(session.tools)
+
+    def _set_offer(self, tools: tuple[ToolDescription, ...]) -> None:
+        self._first_tools = tools if self._first_tools is None else self._first_tools
+        self.offer = Offer(tools, change=describe_changes(self._first_tools, tools))
 
     async def close(self) -> None:
         """End it for good."""
@@ -121,7 +140,7 @@ class ManagedServer:
         try:
             async with open_session(self.server, self._workspace, self._sandbox) as session:
                 self._session = session
-                self.offer = Offer(session.tools)
+                self._set_offer(session.tools)
                 started.set_result(None)
                 reason = await session.wait_until_lost()
         except Exception as error:  # noqa: BLE001  # it costs its tools, nothing else

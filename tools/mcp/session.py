@@ -5,11 +5,12 @@ Importing this imports the SDK, which takes a while; ``loop_thread`` does so in 
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 from mcp import types
 from mcp.client.client import Client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
 from modes.errors import ToolFailedError
@@ -25,17 +26,45 @@ from tools.processes.sandboxes import Sandbox
 from tools.workspace.workspace import Workspace
 
 UNKNOWN = "whether it did anything is unknown"
+SECONDS_TO_ANSWER = 5
+"""For the question whether a server that left a call unanswered answers at all."""
+SECONDS_TO_LISTEN_AGAIN = 60
 
 
 class Session:
     """What a server offers, and calls of it."""
 
-    def __init__(self, client: Client, server: Server, failure: Failure) -> None:
-        self._client = client
-        client.session.validate_tool_result = _believe  # type: ignore[method-assign,assignment]
+    def __init__(self, transport: Any, server: Server, failure: Failure) -> None:
+        info = types.Implementation(name="modeshift", version="1")
+        self._client = Client(transport, client_info=info, message_handler=self._hear)
         self._server = server
         self._failure = failure
+        self._changes = self._changes_read = 0
+        """How often it said that its list of tools has changed, and how often before ``tools``."""
         self.tools: tuple[ToolDescription, ...] = ()
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Connect until the end of ``stack``, and read ``tools``."""
+        await stack.enter_async_context(self._client)
+        self._client.session.validate_tool_result = _believe  # type: ignore[method-assign,assignment]
+        await self._read_tools()
+        listening = asyncio.create_task(self._listen())
+        stack.callback(listening.cancel)
+
+    async def _hear(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._changes += 1
+
+    async def _listen(self) -> None:
+        """The newest protocol says it to those who ask, and not again what got lost."""
+        with suppress(ListenNotSupportedError, MCPError):
+            while True:
+                with suppress(SubscriptionLost):
+                    async with self._client.listen(tools_list_changed=True) as events:
+                        async for _ in events:
+                            self._changes += 1
+                await asyncio.sleep(SECONDS_TO_LISTEN_AGAIN)
+                self._changes += 1
 
     @property
     def is_lost(self) -> bool:
@@ -47,8 +76,18 @@ class Session:
         await self._failure.happened.wait()
         return self._failure.reason
 
-    async def list_tools(self) -> None:
-        """Read ``tools``."""
+    async def refresh(self) -> None:
+        """Read ``tools`` again if they have changed; one that cannot say them is lost."""
+        if self._changes == self._changes_read or self.is_lost:
+            return
+        try:
+            async with asyncio.timeout(min(self._server.timeout, SECONDS_TO_ANSWER)):
+                await self._read_tools()
+        except Exception as error:  # noqa: BLE001  # whatever it does, and the SDK makes of that
+            self._failure.report(f"its changed tools could not be read: {_describe_error(error)}")
+
+    async def _read_tools(self) -> None:
+        changes = self._changes
         found: list[ToolDescription] = []
         cursor: str | None = None
         while len(found) <= MAX_TOOLS:
@@ -59,7 +98,7 @@ class Session:
                 break
         if len(found) > MAX_TOOLS:
             raise ToolFailedError(f"it has more than {MAX_TOOLS} tools")
-        self.tools = tuple(found)
+        self.tools, self._changes_read = tuple(found), changes
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> list[Block]:
         """The result of a call; raises ``ToolFailedError``, with what the server said as data."""
@@ -68,18 +107,29 @@ class Session:
             async with asyncio.timeout(seconds):
                 result = await self._call_or_lose(tool, args)
         except TimeoutError:
-            self._failure.report(f"it did not answer a call within {seconds:g} s")
+            # The SDK has told it that the call is cancelled.
+            told = "told to stop" if await self._answers() else "ended"
             raise ToolFailedError(
-                f"the MCP server {name!r} did not answer within {seconds:g} s and was ended; "
+                f"the MCP server {name!r} did not answer within {seconds:g} s and was {told}; "
                 f"{UNKNOWN}"
             ) from None
         except MCPError as error:
-            raise ToolFailedError(f"the MCP server {name!r} refused it", str(error)) from error
+            told = f"the MCP server {name!r} refused it{_explain(str(error))}"
+            raise ToolFailedError(told, str(error)) from error
         content = read_content(result)
         if result.is_error:
-            texts = [block["text"] for block in content if block["type"] == "text"]
-            raise ToolFailedError(f"the MCP server {name!r} could not do it", "\n".join(texts))
+            said = "\n".join(block["text"] for block in content if block["type"] == "text")
+            raise ToolFailedError(f"the MCP server {name!r} could not do it{_explain(said)}", said)
         return content
+
+    async def _answers(self) -> bool:
+        """Whether it answers other requests; if not, it is lost. New servers know no ping."""
+        try:
+            async with asyncio.timeout(min(self._server.timeout, SECONDS_TO_ANSWER)):
+                await self._client.list_tools(cache_mode="bypass")
+        except Exception:  # noqa: BLE001  # whatever it does, and the SDK makes of that
+            self._failure.report(f"it did not answer a call within {self._server.timeout:g} s")
+        return not self.is_lost
 
     async def _call_or_lose(self, tool: str, args: Mapping[str, Any]) -> types.CallToolResult:
         calling = asyncio.ensure_future(self._client.call_tool(tool, dict(args)))
@@ -99,6 +149,13 @@ class Session:
             for task in (calling, losing):
                 task.cancel()
             await asyncio.wait({calling, losing})
+
+
+def _explain(said: str) -> str:
+    """What a person should know of an error that names a thing which is refused."""
+    if "elicit" not in said.lower():
+        return ""
+    return "; it wants to ask a person during the call (elicitation), which is not supported"
 
 
 def _describe(tool: types.Tool) -> ToolDescription:
@@ -129,11 +186,9 @@ async def _start(
         else:
             program = await asyncio.to_thread(build_program, server, workspace, sandbox)
             transport = open_stdio(program, failure)
+        session = Session(transport, server, failure)
         async with asyncio.timeout(server.timeout):
-            info = types.Implementation(name="modeshift", version="1")
-            client = await stack.enter_async_context(Client(transport, client_info=info))
-            session = Session(client, server, failure)
-            await session.list_tools()
+            await session.open(stack)
     except TimeoutError:
         raise ToolFailedError(f"it was not ready within {server.timeout:g} s") from None
     except ToolFailedError:

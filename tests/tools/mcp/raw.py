@@ -10,6 +10,9 @@ PICTURES = ("iVBORw0KGgo=", "bm8gcGljdHVyZQ==", "!")
 """The beginning of one, another file, and no base64."""
 BEHAVIOUR, *GIVEN = [*sys.argv[1:], ""]
 NO_SCHEMA = {"type": "object", "properties": {}}
+TOOLS: list[dict[str, Any]] = json.loads(GIVEN[0]) if "[" in GIVEN[0] else [{}]
+CANCELLED: list[Any] = []
+"""The calls that it was told to stop."""
 ASKED: dict[str, dict[str, Any]] = {
     "sampling/createMessage": {"messages": [], "maxTokens": 1},
     "roots/list": {},
@@ -25,16 +28,19 @@ def send(**message: Any) -> None:
     sys.stdout.flush()
 
 
-def ask(method: str) -> Any:
-    """Ask the client for something; gives its answer."""
-    send(id=f"ask-{method}", method=method, params=ASKED[method])
-    return json.loads(sys.stdin.readline())
+def ask_all() -> str:
+    """Ask the client for all that it must not have; gives the errors."""
+    answers = {}
+    for method, params in ASKED.items():
+        send(id=f"ask-{method}", method=method, params=params)
+        answers[method] = json.loads(sys.stdin.readline()).get("error")
+    return json.dumps(answers)
 
 
 def list_tools() -> list[dict[str, Any]]:
     tool: dict[str, Any] = {"name": "do", "description": "Does.", "inputSchema": NO_SCHEMA}
     tool["annotations"] = {"readOnlyHint": True}
-    return [tool | one for one in json.loads(GIVEN[0])] if "[" in GIVEN[0] else [tool]
+    return [tool | one for one in TOOLS]
 
 
 def call(arguments: dict[str, Any]) -> str:
@@ -52,8 +58,11 @@ def call(arguments: dict[str, Any]) -> str:
         case "environment":
             return json.dumps(dict(os.environ))
         case "asks":
-            return json.dumps({method: ask(method).get("error") for method in ASKED})
-    return f"done with {arguments}"
+            return ask_all()
+        case "changes":
+            TOOLS[:] = arguments["to"]
+            send(method="notifications/tools/list_changed")
+    return f"done with {arguments}, told to stop {CANCELLED}"
 
 
 for line in sys.stdin:
@@ -70,13 +79,17 @@ for line in sys.stdin:
         )
     elif method == "tools/list":
         send(id=id, result={"tools": list_tools()})
-    elif method == "tools/call":
-        text = call(message["params"].get("arguments", {}))
+    elif method == "notifications/cancelled":
+        CANCELLED.append(message["params"]["requestId"])
+    elif method == "tools/call" and (arguments := message["params"].get("arguments")) != {
+        "wait": 1
+    }:
+        text = call(arguments or {})
         content = [{"type": "text", "text": text}]
         if BEHAVIOUR == "pictures":
             content += [{"type": "image", "data": one, "mimeType": "image/png"} for one in PICTURES]
         send(id=id, result={"content": content})
-    elif id is not None and BEHAVIOUR != "mute":
+    elif id is not None and BEHAVIOUR != "mute" and method != "tools/call":
         send(id=id, error={"code": -32601, "message": "there is no such method"})
 if BEHAVIOUR == "deaf":
     signal.pause()
