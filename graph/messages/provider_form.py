@@ -59,7 +59,7 @@ def prepare_for_provider(
             has_more = type(message.content) is list or message.additional_kwargs
             if (has_more or taken is not None) and get_api(message) != api:
                 sent[index] = _translate(message, taken, renamed)
-        elif _count_images(message):
+        elif type(message.content) is list and _count_images(message):
             takes = isinstance(message, HumanMessage) or api in _TAKE_IMAGES
             if not takes or message.id in unshown:
                 sent[index] = _replace_images(message)
