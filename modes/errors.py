@@ -13,7 +13,8 @@
         ├── UnknownModeError       a slug that is not in the catalog
         ├── InvalidInputError      a run's input, or a decision, that does not fit
         └── ProviderError          the model's provider failed
-            └── TooLongError         ... because it cannot read that much
+            ├── TooLongError         ... because it cannot read that much
+            └── RefusedKeyError      ... because it does not accept the key
 
 A programmer's mistake stays a plain Python exception. Messages quote values with ``!r`` and say
 what to do.
@@ -107,3 +108,7 @@ class ProviderError(UserError):
 
 class TooLongError(ProviderError):
     """The conversation is longer than the model reads, and nothing of an answer has come."""
+
+
+class RefusedKeyError(ProviderError):
+    """The provider does not accept the key, or does not let it use the model."""

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -67,7 +68,7 @@ class EditorAgent:
     ) -> None:
         """``offered`` is what the client can do."""
         self._client = client
-        self._files = offered.fs or schema.FileSystemCapabilities()
+        self._offered = offered
         self._agents = agents
         self._store = store
         self._sessions: dict[str, Session] = {}
@@ -125,6 +126,28 @@ class EditorAgent:
         await self._find(session_id).close()
         return schema.CloseSessionResponse()
 
+    async def delete_session(self, session_id: str) -> None:
+        """Cancel what a session does, and delete it with its thread, unless it is gone already."""
+        if await self._store.find(session_id) is None:
+            return
+        with self._store.claim(session_id):
+            if session_id in self._sessions:
+                await self._sessions.pop(session_id).close()
+            await self._agents.delete_thread(session_id)
+            await self._store.delete(session_id)
+
+    async def fork_session(
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+    ) -> schema.ForkSessionResponse:
+        """Copy a session as it is stored, for another conversation from here on."""
+        record = await self._find_record(cwd, session_id)
+        session = self._create(replace(record, id=str(uuid4())))
+        await self._agents.copy_thread(session_id, session.id)
+        await session.open(Path(cwd), take_servers(mcp_servers or ()))
+        await session.store()
+        self._sessions[session.id] = session
+        return schema.ForkSessionResponse(session_id=session.id, **session.describe())
+
     async def set_session_mode(
         self, mode_id: str, session_id: str, **_: Any
     ) -> schema.SetSessionModeResponse:
@@ -157,23 +180,25 @@ class EditorAgent:
         await asyncio.gather(*(session.leave() for session in self._sessions.values()))
 
     def _create(self, record: Record) -> Session:
-        return Session(self._client, record, self._agents, self._store, self._files)
+        return Session(self._client, record, self._agents, self._store, self._offered)
 
     async def _reopen(self, cwd: str, session_id: str, mcp_servers: Servers) -> Session:
-        folder = _resolve_folder(cwd)
-        session = self._sessions.get(session_id)
-        if session is None:
-            record = await self._store.find(session_id)
-            if record is None:
-                raise RequestError(NOT_FOUND, f"there is no session {session_id[:100]!r}")
-            session = self._create(record)
-        if session.cwd != folder:
-            raise InvalidInputError(
-                f"the session belongs to the folder {str(session.cwd)!r}, not to {cwd!r}"
-            )
+        record = await self._find_record(cwd, session_id)
+        session = self._sessions.get(session_id) or self._create(record)
         session = self._sessions.setdefault(session_id, session)
         await session.open(Path(cwd), take_servers(mcp_servers or ()))
         return session
+
+    async def _find_record(self, cwd: str, session_id: str) -> Record:
+        folder = _resolve_folder(cwd)
+        record = await self._store.find(session_id)
+        if record is None:
+            raise RequestError(NOT_FOUND, f"there is no session {session_id[:100]!r}")
+        if Path(record.cwd) != folder:
+            raise InvalidInputError(
+                f"the session belongs to the folder {record.cwd!r}, not to {cwd!r}"
+            )
+        return record
 
     def _find(self, session_id: str) -> Session:
         session = self._sessions.get(session_id)
@@ -195,10 +220,19 @@ class _Asking:
         return getattr(self._client, name)
 
     async def request_permission(self, **given: Any) -> schema.RequestPermissionResponse:
-        try:
+        async with self._withdrawing(given["tool_call"].tool_call_id):
             return await self._client.request_permission(**given)
+
+    async def create_elicitation(self, **given: Any) -> schema.CreateElicitationResponse:
+        async with self._withdrawing(given["mode"].tool_call_id):
+            return await self._client.create_elicitation(**given)
+
+    @asynccontextmanager
+    async def _withdrawing(self, call: str) -> AsyncIterator[None]:
+        try:
+            yield
         except asyncio.CancelledError:
-            await self._transport.withdraw(given["tool_call"].tool_call_id)
+            await self._transport.withdraw(call)
             raise
 
 

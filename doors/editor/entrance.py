@@ -6,6 +6,7 @@ Imports no ``graph``: it, LangChain and LangGraph take most of the start.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -13,9 +14,14 @@ from acp import PROTOCOL_VERSION, RequestError, schema
 from acp.interfaces import Client
 
 from doors.editor.transport import INVALID_PARAMS
-from modes.errors import MissingKeyError, UserError
+from modes.errors import (
+    MissingKeyError,
+    ProviderError,
+    RefusedKeyError,
+    UserError,
+)
 
-AUTH_REQUIRED = -32000
+AUTH_REQUIRED, INTERNAL_ERROR = -32000, -32603
 AUTH_METHOD = schema.AuthMethodAgent(
     id="key",
     name="The provider's key",
@@ -25,7 +31,7 @@ AUTH_METHOD = schema.AuthMethodAgent(
 METHODS = frozenset(
     {
         "authenticate", "new_session", "load_session", "resume_session", "list_sessions",
-        "close_session", "set_session_mode", "set_config_option", "prompt",
+        "close_session", "fork_session", "set_session_mode", "set_config_option", "prompt",
     }
 )  # fmt: skip
 """Those that the agent answers."""
@@ -65,10 +71,20 @@ class Entrance:
                     list=schema.SessionListCapabilities(),
                     resume=schema.SessionResumeCapabilities(),
                     close=schema.SessionCloseCapabilities(),
+                    delete=schema.SessionDeleteCapabilities(),
+                    fork=schema.SessionForkCapabilities(),
                 ),
             ),
             auth_methods=[AUTH_METHOD],
         )
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Delete a session: the SDK knows of its own methods and of extensions alone."""
+        if method != "session/delete":
+            raise RequestError.method_not_found(f"_{method}")
+        given = schema.DeleteSessionRequest.model_validate(params)
+        await self._pass_on("delete_session", session_id=given.session_id)
+        return {}
 
     async def cancel(self, **given: Any) -> None:
         """Cancel the turn that is going on in a session, and those behind it."""
@@ -80,21 +96,23 @@ class Entrance:
         if name not in METHODS:
             raise AttributeError(name)
 
-        async def call(**given: Any) -> Any:
-            with _refuse_user_errors():
-                async with self._lock:
-                    self._agent = self._agent or await self._open_agent(self._client, self._offered)
-                return await getattr(self._agent, name)(**given)
+        return partial(self._pass_on, name)
 
-        return call
+    async def _pass_on(self, name: str, **given: Any) -> Any:
+        with _refuse_user_errors():
+            async with self._lock:
+                self._agent = self._agent or await self._open_agent(self._client, self._offered)
+            return await getattr(self._agent, name)(**given)
 
 
 @contextmanager
 def _refuse_user_errors() -> Iterator[None]:
     try:
         yield
-    except MissingKeyError as error:
+    except (MissingKeyError, RefusedKeyError) as error:
         methods = [AUTH_METHOD.model_dump(by_alias=True, exclude_none=True)]
         raise RequestError(AUTH_REQUIRED, str(error), {"authMethods": methods}) from error
+    except ProviderError as error:
+        raise RequestError(INTERNAL_ERROR, str(error)) from error
     except UserError as error:
         raise RequestError(INVALID_PARAMS, str(error)) from error

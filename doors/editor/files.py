@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from acp import RequestError
 from acp.interfaces import Client
-from acp.schema import FileSystemCapabilities
+from acp.schema import ClientCapabilities
 from pydantic import ValidationError
 
 from modes.errors import ToolFailedError
@@ -57,7 +57,7 @@ class EditorFiles:
     """The ``Buffers`` of one turn: once it ends, no request to the editor is waited for."""
 
     def __init__(
-        self, client: Client, session_id: str, offered: FileSystemCapabilities, folder: Folder
+        self, client: Client, session_id: str, offered: ClientCapabilities, folder: Folder
     ) -> None:
         self._client = client
         self._id = session_id
@@ -65,8 +65,8 @@ class EditorFiles:
         self._loop = asyncio.get_running_loop()
         self._requests = set[Future[Any]]()
         self._is_closed = False
-        self.reads = bool(offered.read_text_file)
-        self.writes = bool(offered.write_text_file)
+        self.reads = bool(offered.fs and offered.fs.read_text_file)
+        self.writes = bool(offered.fs and offered.fs.write_text_file)
 
     def read(self, file: Path) -> str:
         """The text as the editor has it. Blocks: call it in a thread."""

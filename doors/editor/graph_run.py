@@ -7,13 +7,14 @@ from typing import Any
 
 from acp import RequestError
 from acp.interfaces import Client
-from acp.schema import StopReason
+from acp.schema import ClientCapabilities, StopReason
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Durability, Interrupt, StreamMode
 from pydantic import ValidationError
 
 from doors.editor.files import describe_error
-from doors.editor.permission_requests import Question, show_plans
+from doors.editor.forms import build_form, read_form
+from doors.editor.permission_requests import Option, Question, show_plans
 from doors.editor.session_config import SessionConfig
 from doors.editor.updates import SessionUpdates
 from graph.approvals.outcome import voids
@@ -47,12 +48,19 @@ class _Paused(Exception):  # noqa: N818  # not an error
 class GraphRun:
     """A run for one message, or for a question that is asked again."""
 
-    def __init__(self, client: Client, config: SessionConfig, updates: SessionUpdates) -> None:
+    def __init__(
+        self,
+        client: Client,
+        config: SessionConfig,
+        updates: SessionUpdates,
+        offered: ClientCapabilities,
+    ) -> None:
         self.is_running = False
         """Whether the graph runs; false while a person is asked."""
         self._client = client
         self._config = config
         self._updates = updates
+        self._has_forms = bool(offered.elicitation and offered.elicitation.form is not None)
         self._id = config.record.id
 
     async def run(self, given: Given = None, interrupt: Interrupt | None = None) -> StopReason:
@@ -143,7 +151,7 @@ class GraphRun:
                 plans,
                 self._config.options.approvals,
             )
-            if question.has_no_choices:
+            if question.has_no_choices and not self._has_forms:
                 await self._updates.say(action["description"])
                 return None
             view = question.view.of_subtask(loaded.deps, self._updates.subtask)
@@ -162,19 +170,13 @@ class GraphRun:
 
     async def _decide(self, question: Question) -> dict[str, Any] | None:
         """The person's decision on one call; None as in ``_ask``."""
-        asking = asyncio.ensure_future(
-            self._client.request_permission(
-                session_id=self._id,
-                tool_call=question.tool_call(),
-                options=question.permission_options(),
-            )
-        )
+        asking = asyncio.ensure_future(self._request(question))
         mode_chosen = asyncio.ensure_future(self._config.mode_is_pending.wait())
         try:
             await asyncio.wait({asking, mode_chosen}, return_when=asyncio.FIRST_COMPLETED)
             if mode_chosen.done():
                 return None
-            chosen = question.find_option(await asking)
+            chosen = await asking
         except ConnectionError:
             raise EditorGone from None
         except (RequestError, ValidationError) as error:
@@ -187,6 +189,20 @@ class GraphRun:
         if chosen is None:
             raise TurnDismissed
         return chosen.decision
+
+    async def _request(self, question: Question) -> Option | None:
+        """Have the editor ask; None if its dialog was closed."""
+        if question.view.effect.takes_answer and self._has_forms:
+            given = await self._client.create_elicitation(
+                message=question.text, mode=build_form(question, self._id)
+            )
+            return read_form(question, given)
+        answer = await self._client.request_permission(
+            session_id=self._id,
+            tool_call=question.tool_call(),
+            options=question.permission_options(),
+        )
+        return question.find_option(answer)
 
 
 def resume_with(interrupt: Interrupt, decisions: list[dict[str, Any]]) -> Command[Any]:

@@ -16,7 +16,7 @@ from graph.approvals.requests import ActionRequest
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
-from modes.plain_text import to_one_line
+from modes.plain_text import make_readable, to_one_line
 from modes.policy import Approvals
 from modes.rules.server_tools import get_server_part
 
@@ -44,6 +44,8 @@ class Question:
     view: ToolCallView
     content: tuple[ShownContent, ...]
     options: tuple[Option, ...]
+    text: str = ""
+    """Of a question to be answered in words."""
 
     @classmethod
     def of(
@@ -65,7 +67,8 @@ class Question:
             options = tuple(_offer_modes(deps, action, mode, is_subtask=is_subtask))
             return cls(view, (description, *plans), options)
         if view.effect.takes_answer:
-            return cls(view, (description,), tuple(_offer_answers(action)))
+            text = make_readable(str(action["args"].get("question", "")))
+            return cls(view, (description,), tuple(_offer_answers(action)), text)
         arguments = view.preview or (_show_arguments(action, view),)
         return cls(view, (*arguments, description), tuple(_offer_approval(action, view)))
 
@@ -88,9 +91,11 @@ class Question:
     def find_option(self, response: schema.RequestPermissionResponse) -> Option | None:
         """The chosen option; None if the dialog was closed, or for one that was not offered."""
         outcome = response.outcome
-        if not isinstance(outcome, schema.AllowedOutcome):
-            return None
-        return next((one for one in self.options if one.id == outcome.option_id), None)
+        return self.get(outcome.option_id) if isinstance(outcome, schema.AllowedOutcome) else None
+
+    def get(self, id: object) -> Option | None:
+        """The option; None for one that was not offered."""
+        return next((one for one in self.options if one.id == id), None)
 
 
 def show_plans(deps: AgentDeps, written: list[str]) -> tuple[ShownContent, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
-from acp import RequestError
 from acp.schema import SessionInfoUpdate, StopReason
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.errors import GraphRecursionError
@@ -17,7 +16,6 @@ from doors.editor.content import Content, Prompt
 from doors.editor.files import EditorFiles
 from doors.editor.graph_run import (
     DURABILITY,
-    INTERNAL_ERROR,
     EditorGone,
     GraphRun,
     TurnDismissed,
@@ -28,7 +26,7 @@ from doors.editor.updates import SessionUpdates
 from graph.approvals.requests import Request
 from graph.state import Input
 from modes.chart import Phase
-from modes.errors import ConfigurationError, InvalidInputError, ProviderError, UserError
+from modes.errors import InvalidInputError, UserError
 from tools.workspace.client_files import buffers
 
 STOPPED_HERE = "[The user stopped this answer here.]"
@@ -80,8 +78,6 @@ class PromptTurn:
             await self._updates.end_open_calls()
             if isinstance(error, GraphRecursionError):
                 return "max_turn_requests"
-            if isinstance(error, ProviderError | ConfigurationError):
-                raise RequestError(INTERNAL_ERROR, str(error)) from error
             raise
         finally:
             self._files.close()

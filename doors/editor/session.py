@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from acp.interfaces import Client
-from acp.schema import FileSystemCapabilities, StopReason
+from acp.schema import ClientCapabilities, StopReason
 
 from doors.editor.content import Prompt, PromptBlock, parse_choice
 from doors.editor.files import EditorFiles, Folder
@@ -34,7 +34,7 @@ class Session:
         record: Record,
         agents: AgentCache,
         store: Sessions,
-        offered: FileSystemCapabilities,
+        offered: ClientCapabilities,
     ) -> None:
         self.id = record.id
         self.cwd = Path(record.cwd)
@@ -42,7 +42,7 @@ class Session:
         self._client = client
         self._store = store
         self._offered = offered
-        self._updates = SessionUpdates(client, record.id, Folder(self.cwd, self.cwd))
+        self._updates = SessionUpdates(client, record.id, Folder(self.cwd, self.cwd), offered)
         self._config = SessionConfig(record, agents, store, self._updates)
         self._lock = asyncio.Lock()
         self._turns: dict[asyncio.Task[StopReason], PromptTurn] = {}
@@ -161,7 +161,7 @@ class Session:
         await self.close()
 
     def _start(self, prompt: Prompt) -> asyncio.Task[StopReason]:
-        graph_run = GraphRun(self._client, self._config, self._updates)
+        graph_run = GraphRun(self._client, self._config, self._updates, self._offered)
         files = EditorFiles(self._client, self.id, self._offered, self._updates.folder)
         turn = PromptTurn(prompt, self._config, self._updates, graph_run, files)
         turn.asks_first, self._holds_question = self._holds_question, False

@@ -70,6 +70,10 @@ class Sessions:
         )
         return record
 
+    async def delete(self, id: str) -> None:
+        """Forget a session; its thread is deleted before."""
+        await self._database.execute("DELETE FROM sessions WHERE id = ?", (id,))
+
     async def find(self, id: str) -> Record | None:
         """The session with this id."""
         query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  # our names

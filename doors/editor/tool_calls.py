@@ -106,10 +106,9 @@ class ToolCallView:
         content = self._show_result(message)
         return update_tool_call(self.id, status=self._get_status(message), content=content)
 
-    def failed(self, why: str, output: str = "") -> schema.ToolCallProgress:
+    def failed(self, why: str) -> schema.ToolCallProgress:
         """The update for a call that does not run, or not to its end."""
-        content = [*([as_output(output)] if output else []), as_text(why)]
-        return update_tool_call(self.id, status="failed", content=content)
+        return update_tool_call(self.id, status="failed", content=[as_text(why)])
 
     def replayed(self, message: ToolMessage) -> schema.ToolCallStart:
         """The one update about a call of the past."""
@@ -128,8 +127,9 @@ class ToolCallView:
 
     def _show_result(self, message: ToolMessage) -> list[ShownContent]:
         text = show_result(message)
-        if message.status != "error":
-            match message.artifact, self.given:
+        facts = message.artifact if isinstance(message.artifact, dict) else {}
+        if message.status != "error" and facts.get("changed_to", self.given) == self.given:
+            match facts, self.given:
                 case {"replaced": str() | None as old}, {"content": str(new)} if self.files:
                     return list(show_diff(self.files[0], old, new))
             if self.preview:

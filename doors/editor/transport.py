@@ -16,7 +16,9 @@ FLUSH_SECONDS = 1
 NO_LIMIT = sys.maxsize >> 2
 """Of a message's bytes: the editor is the user's own process."""
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
-_OPENING = ("session/new", "session/load", "session/resume")
+_OPENING = ("session/new", "session/load", "session/resume", "session/fork")
+_EXTENSIONS = {"session/delete": "_session/delete"}
+"""Methods that the SDK does not know, as it passes them on."""
 
 log = logging.getLogger("modeshift")
 
@@ -83,6 +85,8 @@ class PipeTransport:
         match message:
             case {"method": "session/request_permission", "id": id, "params": params}:
                 self._questions[params["toolCall"]["toolCallId"]] = id
+            case {"method": "elicitation/create", "id": id, "params": params}:
+                self._questions[params["toolCallId"]] = id
             case {"id": id} if "method" not in message:
                 self._prompts.pop(id, None)
 
@@ -138,7 +142,9 @@ def prepare(message: Any) -> dict[str, Any] | None:
         (params or {}).pop(name, None)
     if method in _OPENING and (problem := _find_unsupported(params or {})):
         raise RequestError(INVALID_PARAMS, problem)
-    return None if method.startswith("$/") and "id" not in message else message
+    if method.startswith("$/") and "id" not in message:
+        return None
+    return {**message, "method": _EXTENSIONS.get(method, method)}
 
 
 def _name_new_files(message: dict[str, Any]) -> None:

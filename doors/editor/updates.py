@@ -1,7 +1,6 @@
 """``SessionUpdates``: shows an editor what the graph does, or what it has done."""
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,10 +11,10 @@ from acp import (
     update_agent_message_text,
     update_agent_thought_text,
     update_plan,
-    update_tool_call,
     update_user_message,
 )
 from acp.interfaces import Client
+from acp.schema import ClientCapabilities
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -26,10 +25,12 @@ from langchain_core.messages import (
 )
 from langgraph.types import Overwrite
 
-from doors.editor.content import as_output, as_prose, as_text, content_blocks
+from doors.editor.content import as_prose, as_text, content_blocks
 from doors.editor.files import Folder
+from doors.editor.live_output import LiveOutput
 from doors.editor.tool_calls import ToolCallView
 from graph.deps import AgentDeps
+from graph.messages.for_people import show_result
 from graph.messages.from_model import CUT_OFF
 from graph.messages.normal_form import is_sound_id
 from graph.messages.repair import find_open_calls, get_call_id
@@ -37,9 +38,6 @@ from graph.state import Planned, Subtask
 from modes.errors import InvalidCallError
 from modes.plain_text import to_one_line
 
-OUTPUT_SECONDS = 0.2
-"""The least time between two updates of what a command prints."""
-MAX_OUTPUT = 20_000
 COMPACTING = "compact_history"
 REPAIRING = ("intake", "review", "end_subtask", COMPACTING)
 """Nodes that rewrite the history, whose answers have been shown before."""
@@ -50,7 +48,9 @@ STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or i
 class SessionUpdates:
     """The updates of one session; mutable."""
 
-    def __init__(self, client: Client, session_id: str, folder: Folder) -> None:
+    def __init__(
+        self, client: Client, session_id: str, folder: Folder, offered: ClientCapabilities
+    ) -> None:
         self.folder = folder
         self.streamed = ""
         """The text so far of the answer that is coming in."""
@@ -69,8 +69,7 @@ class SessionUpdates:
         """Results of calls that ended in this turn; the stored history may not have them yet."""
         self._known = set[str]()
         """The ids of all calls so far."""
-        self._output: dict[str, str] = {}
-        self._output_shown_at = 0.0
+        self._output = LiveOutput(offered)
         self._notices = set[str]()
 
     async def send(self, update: Any) -> None:
@@ -171,36 +170,34 @@ class SessionUpdates:
         view = self._open.get(get_call_id(call))
         if view is None or not view.is_due or view.given != call["args"]:
             view = await self._view(deps, call, is_due=True)
-        self.track(replace(view, is_running=True))
-        await self.send(self._open[view.id].progress())
+        view = replace(view, is_running=True)
+        self.track(view)
+        runs = view.effect.runs_programs
+        if runs and (more := self._output.begin(view.id, str(self.folder.named))):
+            await self.send(view.start().model_copy(update=more))  # Zed looks at no other update
+        else:
+            await self.send(view.progress())
 
     async def show_output(self, id: str, text: str) -> None:
         """Show what a call prints, from the stream ``custom``."""
-        if id not in self._open:
-            return
-        self._output[id] = (self._output.get(id, "") + text)[-MAX_OUTPUT:]
-        now = time.monotonic()
-        if now - self._output_shown_at < OUTPUT_SECONDS:
-            return
-        self._output_shown_at = now
-        shown = [as_output(self._output[id])]
-        await self.send(update_tool_call(id, status="in_progress", content=shown))
+        if id in self._open and (update := self._output.add(id, text)):
+            await self.send(update)
 
     async def _end_calls(self, messages: Sequence[AnyMessage]) -> None:
         for message in messages:
             if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
                 view = self._open.pop(message.tool_call_id)
                 self._results[view.id] = message
-                self._output.pop(view.id, None)
-                await self.send(view.ended(message))
+                ended = show_result(message).rpartition("\n")[2]
+                await self.send(self._output.end(view.ended(message), ended))
 
     async def end_open_calls(self, why: str = STOPPED) -> None:
         """Show all calls that have not ended as failed: nothing runs or waits any more."""
         while self._open:
-            id, view = self._open.popitem()
+            _, view = self._open.popitem()
             has_effect = view.is_running and view.effect.changes_the_world
             reason = STOPPED_RUNNING if has_effect else why
-            await self.send(view.failed(reason, self._output.pop(id, "")))
+            await self.send(self._output.end(view.failed(reason), reason, keeps_text=True))
         self.streamed, self._has_streamed, self.was_cut_off = "", False, False
 
     async def _view(self, deps: AgentDeps, call: ToolCall, *, is_due: bool = False) -> ToolCallView:
@@ -250,8 +247,11 @@ class SessionUpdates:
     async def _replay_call(
         self, deps: AgentDeps, call: ToolCall, result: ToolMessage | None
     ) -> None:
+        result = result or self._results.get(get_call_id(call))
+        match result and result.artifact:
+            case {"changed_to": dict(args)}:  # a person's: what has run
+                call = ToolCall(name=call["name"], args=args, id=call["id"])
         view = await self._view(deps, call)
-        result = result or self._results.get(view.id)
         if result is not None:
             await self.send(view.replayed(result))
         elif view.id in self._open:

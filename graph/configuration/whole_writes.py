@@ -54,3 +54,25 @@ class WholeWrites(AsyncSqliteSaver):
         task_path: str = "",
     ) -> None:
         await self._finish(super().aput_writes(config, writes, task_id, task_path))
+
+    @override
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._finish(super().adelete_thread(thread_id))
+
+    @override
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await self.setup()
+        await self._finish(self._copy_rows(source_thread_id, target_thread_id))
+
+    async def _copy_rows(self, source: str, target: str) -> None:
+        """The library's own does not exist for SQLite."""
+        async with self.lock:
+            for table in ("checkpoints", "writes"):
+                columns = await self.conn.execute_fetchall(f"PRAGMA table_info({table})")
+                names = ", ".join(name for _, name, *_ in columns if name != "thread_id")
+                await self.conn.execute(
+                    f"INSERT INTO {table} (thread_id, {names}) "  # noqa: S608  # the table's names
+                    f"SELECT ?, {names} FROM {table} WHERE thread_id = ?",
+                    (target, source),
+                )
+            await self.conn.commit()

@@ -21,7 +21,13 @@ from graph.messages.normal_form import explain_bad_json, mark_broken
 from graph.messages.repair import BROKE_OFF
 from graph.models.providers import PROVIDERS
 from graph.models.secrets import find_secrets, mask_secrets
-from modes.errors import ModeshiftError, ProviderError, TooLongError, describe_error
+from modes.errors import (
+    ModeshiftError,
+    ProviderError,
+    RefusedKeyError,
+    TooLongError,
+    describe_error,
+)
 from modes.plain_text import to_one_line
 
 TRIES = 3
@@ -130,7 +136,11 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
     said = to_one_line(mask_secrets(_said(error)[:MAX_READ], find_secrets()), MAX_DETAIL)
     advice = _advice(error, model, has_begun=has_begun)
     times = f" (tried {tries} times)" if tries > 1 else ""
-    kind = TooLongError if _is_too_long(error) and not has_begun else ProviderError
+    kind = ProviderError
+    if _is_too_long(error) and not has_begun:
+        kind = TooLongError
+    elif _find_kind(error) in (ModelAuthenticationError, ModelPermissionDeniedError):
+        kind = RefusedKeyError
     return kind(f"the model {model!r} did not answer{times}: {advice}{said}")
 
 
@@ -152,10 +162,7 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
     address = provider.address() if provider is not None else None
     key = (provider and provider.key) or "the key"
     variable = provider.addresses[-1] if provider is not None and provider.addresses else ""
-    kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None)
-    kind = kind or _classify(error)
-    if kind is None and getattr(error, "code", None) == "model_not_found":
-        kind = ModelNotFoundError  # the Responses API answers 400
+    kind = _find_kind(error)
     if kind is None:
         return f"at {address}: " if address else ""
     wait = read_retry_after(error)
@@ -165,6 +172,14 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
         where=f", and whether {variable}={address} ends as the server expects" if address else "",
         wait=f"; it asks to wait {wait:g} s" if wait else "",
     )
+
+
+def _find_kind(error: Exception) -> type[Exception] | None:
+    """The one that there is advice on."""
+    kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None) or _classify(error)
+    if kind is None and getattr(error, "code", None) == "model_not_found":
+        return ModelNotFoundError  # the Responses API answers 400
+    return kind
 
 
 # A timeout is first, because to some clients it is a kind of connection error.

@@ -31,6 +31,9 @@ _NEWS = "SELECT name, value, revision FROM host_settings WHERE thread_id = ? AND
 _BEGIN = "INSERT OR REPLACE INTO begun_calls VALUES (?, ?, ?, ?, ?)"
 _BEGUN = "SELECT tool, pid, process_id FROM begun_calls WHERE thread_id = ?"
 _END = "DELETE FROM begun_calls WHERE thread_id = ? AND call_id = ?"
+_DELETE = "DELETE FROM host_settings WHERE thread_id = ?"
+_COPY = """INSERT INTO host_settings
+    SELECT ?, name, value, revision FROM host_settings WHERE thread_id = ?"""
 _PROCESS_ID = uuid4().hex
 """The system gives a killed process's number to another one."""
 REVISION = "host_revision"
@@ -89,7 +92,19 @@ class Mailbox:
     async def end(self, thread: str, call: str) -> None:
         """Record that a call has ended."""
         if self._reading.pop((thread, call), None) is None:
-            await asyncio.to_thread(self._end, thread, call)
+            await asyncio.to_thread(self._execute, _END, thread, call)
+
+    async def delete(self, thread: str) -> None:
+        """Forget what was set in a thread."""
+        await asyncio.to_thread(self._execute, _DELETE, thread)
+
+    async def copy(self, source: str, target: str) -> None:
+        """Set the same in a copy of a thread."""
+        await asyncio.to_thread(self._execute, _COPY, target, source)
+
+    def _execute(self, statement: str, *given: str) -> None:
+        with self._transaction() as database:
+            database.execute(statement, given)
 
     def _has_none(self, thread: str, taken: int) -> bool:
         """Whether there is certainly no setting after ``taken``."""
@@ -135,10 +150,6 @@ class Mailbox:
                 return False
             database.execute(_BEGIN, (thread, call, tool, os.getpid(), _PROCESS_ID))
             return True
-
-    def _end(self, thread: str, call: str) -> None:
-        with self._transaction() as database:
-            database.execute(_END, (thread, call))
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.doors.editor.editor import BOTH, Editor, editing
+from tests.doors.editor.editor import ALL, Editor, editing
 from tests.doors.editor.model import CLAUDE, GPT, answer
 from tests.provider.server import KEY, serving
 
@@ -43,8 +43,10 @@ async def second_process(data: Path, settings: dict[str, str]) -> AsyncIterator[
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def process_with_files(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
-    async with editing(tmp_path_factory.mktemp("editors"), files=BOTH) as editor:
+async def process_for_all(
+    tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str]
+) -> AsyncIterator[Editor]:
+    async with editing(tmp_path_factory.mktemp("editors"), settings, offered=ALL) as editor:
         yield editor
 
 

@@ -17,7 +17,16 @@ from tests.doors.editor.schema import check
 from tests.harness.modes import MODES
 
 Answer = Callable[..., Awaitable[str | None]]
-BOTH = schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
+FILES = schema.ClientCapabilities(
+    fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
+)
+ALL = FILES.model_copy(
+    update={
+        "elicitation": schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities()),
+        "field_meta": {"terminal_output": True},  # as Zed says it
+    }
+)
+"""What an editor may offer: files, forms, terminals."""
 WAIT_FOR_GO = "while ! test -e go; do sleep 0.02; done"
 
 
@@ -52,6 +61,9 @@ class Editor:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.asked: list[tuple[str, schema.ToolCallUpdate, list[schema.PermissionOption]]] = []
+        self.filled: dict[str, Any] | str = "cancel"
+        """The answer to a form: its content, or "decline", or "cancel"."""
+        self.forms: list[tuple[str, Any]] = []
         self.updates: list[tuple[str, Any]] = []
         self.messages: list[dict[str, Any]] = []
         self.buffers: dict[str, str] = {}
@@ -67,7 +79,9 @@ class Editor:
     def reset(self, answer: Answer = dismiss) -> None:
         """Forget what a test before this one has done."""
         self.answer, self.before_reading = answer, None
-        for seen in (self.asked, self.updates, self.reads, self.writes, self.buffers):
+        for seen in (
+            self.asked, self.forms, self.updates, self.reads, self.writes, self.buffers,
+        ):  # fmt: skip
             cast("Any", seen).clear()
 
     def on_connect(self, conn: Any) -> None:
@@ -99,6 +113,14 @@ class Editor:
         if chosen is not None:
             outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
         return schema.RequestPermissionResponse(outcome=outcome)
+
+    async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:
+        self.forms.append((message, mode))
+        if isinstance(self.filled, dict):
+            return schema.AcceptElicitationResponse(action="accept", content=self.filled)
+        if self.filled == "decline":
+            return schema.DeclineElicitationResponse(action="decline")
+        return schema.CancelElicitationResponse(action="cancel")
 
     async def read_text_file(
         self, session_id: str, path: str, **_: Any
@@ -286,7 +308,7 @@ async def editing(
     folder: Path,
     settings: Mapping[str, str] | None = None,
     answer: Answer = dismiss,
-    files: schema.FileSystemCapabilities | None = None,
+    offered: schema.ClientCapabilities | None = None,
 ) -> AsyncIterator[Editor]:
     """An editor with its agent, initialized; every message is checked against the schema."""
     editor = Editor(answer)
@@ -301,9 +323,8 @@ async def editing(
             use_unstable_protocol=True,
         )
         try:
-            offered = files or schema.FileSystemCapabilities()
-            capabilities = schema.ClientCapabilities(fs=offered)
-            await editor.agent.initialize(protocol_version=1, client_capabilities=capabilities)
+            offered = offered or schema.ClientCapabilities(fs=schema.FileSystemCapabilities())
+            await editor.agent.initialize(protocol_version=1, client_capabilities=offered)
             yield editor
         finally:
             await editor.agent.close()

@@ -27,6 +27,8 @@ STEPS: dict[str, Step] = {
     "think": Answer("Done.", thinking="Let me see."),
     "slowly write": Answer("I write, I write, I write, and I write.", (WRITE,), pause=0.1),
     "fail": Failure("quota", retry_after="0.01"),
+    "bad key": Failure("key"),
+    "no permission": Failure("permission"),
     "question": Answer("", (Call("ask_followup_question", COLOURS),)),
     "open question": Answer("", (Call("ask_followup_question", COLOUR),)),
     "broken call": Answer("", (Call("write_file", '{"path": "a'),)),

@@ -14,6 +14,8 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "session/resume": (acp.ResumeSessionRequest, acp.ResumeSessionResponse),
     "session/list": (acp.ListSessionsRequest, acp.ListSessionsResponse),
     "session/close": (acp.CloseSessionRequest, acp.CloseSessionResponse),
+    "session/delete": (acp.DeleteSessionRequest, acp.DeleteSessionResponse),
+    "session/fork": (acp.ForkSessionRequest, acp.ForkSessionResponse),
     "session/set_mode": (acp.SetSessionModeRequest, acp.SetSessionModeResponse),
     "session/set_config_option": (
         acp.SetSessionConfigOptionSelectRequest | acp.SetSessionConfigOptionBooleanRequest,
@@ -24,6 +26,7 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "$/cancel_request": (acp.CancelRequestNotification,),
     "session/update": (acp.SessionNotification,),
     "session/request_permission": (acp.RequestPermissionRequest, acp.RequestPermissionResponse),
+    "elicitation/create": (acp.CreateElicitationRequest, acp.CreateElicitationResponse),
     "fs/read_text_file": (acp.ReadTextFileRequest, acp.ReadTextFileResponse),
     "fs/write_text_file": (acp.WriteTextFileRequest, acp.WriteTextFileResponse),
 }

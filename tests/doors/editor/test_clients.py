@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from acp import RequestError
 
-from tests.doors.editor.editor import BOTH, Editor, choosing, editing
+from tests.doors.editor.editor import FILES, Editor, choosing, editing
 from tests.doors.editor.model import GPT
 from tests.doors.editor.test_sessions import left_asking
 
@@ -119,7 +119,7 @@ async def test_what_an_editor_sets_by_itself_leaves_a_waiting_question_alone(
 
 
 async def test_the_editors_own_words_reach_the_model(tmp_path: Path, workspace: Path) -> None:
-    async with editing(tmp_path, answer=choosing("once"), files=BOTH) as editor:
+    async with editing(tmp_path, answer=choosing("once"), offered=FILES) as editor:
 
         async def refuse() -> None:
             raise RequestError(-32603, "Internal error", {"details": "the buffer is locked"})

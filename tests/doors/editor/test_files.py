@@ -9,16 +9,16 @@ from acp import Client, RequestError, schema
 
 from doors.editor.files import EditorFiles, Folder
 from modes.errors import ToolFailedError
-from tests.doors.editor.editor import BOTH, Editor, Talk, choosing, editing
+from tests.doors.editor.editor import FILES, Editor, Talk, choosing, editing
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.fixture
-def editor(process_with_files: Editor) -> Editor:
+def editor(process_for_all: Editor) -> Editor:
     """One that reads and writes files, and whose user allows every call."""
-    process_with_files.reset(choosing("once"))
-    return process_with_files
+    process_for_all.reset(choosing("once"))
+    return process_for_all
 
 
 async def say(editor: Editor, workspace: Path, text: str, mode: str = "code") -> Talk:
@@ -201,7 +201,7 @@ async def test_the_end_of_a_turn_ends_the_wait_for_an_answer(workspace: Path) ->
             await asyncio.Event().wait()
 
     client = cast("Client", Silent())
-    files = EditorFiles(client, "1", BOTH, Folder(workspace, workspace))
+    files = EditorFiles(client, "1", FILES, Folder(workspace, workspace))
     reading = asyncio.create_task(asyncio.to_thread(files.read, workspace / "a.txt"))
     await asked.wait()
     await asyncio.sleep(0.2)  # by then the thread waits for the answer
@@ -214,10 +214,10 @@ async def test_the_end_of_a_turn_ends_the_wait_for_an_answer(workspace: Path) ->
 
 @pytest.mark.parametrize("offered", ["read_text_file", "write_text_file"])
 async def test_an_editor_that_offers_half(tmp_path: Path, workspace: Path, offered: str) -> None:
-    files = schema.FileSystemCapabilities(**{offered: True})
+    half = schema.ClientCapabilities(fs=schema.FileSystemCapabilities(**{offered: True}))
     file = workspace / "a.txt"
     file.write_text("on disk")
-    async with editing(tmp_path, answer=choosing("once"), files=files) as editor:
+    async with editing(tmp_path, answer=choosing("once"), offered=half) as editor:
         editor.buffers[str(file)] = "in the editor"
         text = "read a.txt\nreplace disk with file in a.txt\nreplace editor with x in a.txt"
         talk = await say(editor, workspace, text)

@@ -379,3 +379,43 @@ async def test_a_trusted_workspaces_modes_come_and_go(place: UserFolders) -> Non
         place.project_modes.unlink()
         assert await talk.say("hello") == "end_turn"
         assert talk.shown == ("ask", "manual")
+
+
+async def test_a_copy_goes_on_by_itself(editor: Editor, workspace: Path) -> None:
+    """With the messages, what was chosen, and the question that waits."""
+    talk = await editor.talk(workspace, "code")
+    await talk.say("hello")
+    turn = await talk.begin_asking("write a.txt: a")
+    await editor.agent.set_config_option(session_id=talk.id, config_id="approvals", value="auto")
+    forked = await editor.agent.fork_session(session_id=talk.id, cwd=str(workspace))
+    copy = Talk(editor, forked.session_id, workspace, forked)
+    assert copy.shown == ("code", "auto")
+    await talk.cancel()
+    await turn
+    editor.answer = choosing("once")
+    assert await copy.say("hello again") == "end_turn"
+    assert copy.kinds_asked == ["edit"]
+    assert (workspace / "a.txt").read_text() == "a"
+    assert "hello again" not in str((await talk.replayed()).of("user_message_chunk"))
+    copied = str((await copy.replayed()).of("user_message_chunk"))
+    assert "text='hello'" in copied
+    assert "text='hello again'" in copied
+    with pytest.raises(RequestError, match="belongs to the folder"):
+        await editor.agent.fork_session(session_id=talk.id, cwd=str(workspace.parent))
+
+
+async def test_a_deleted_session_is_gone(editor: Editor, other: Editor, workspace: Path) -> None:
+    async def delete(window: Editor) -> Any:
+        return await window.agent._conn.send_request("session/delete", {"sessionId": talk.id})
+
+    talk = await editor.talk(workspace, "code")
+    turn = await talk.begin_asking("write a.txt: a")
+    with pytest.raises(RequestError, match="another process"):
+        await delete(other)
+    assert await delete(editor) == {}
+    assert await turn == "cancelled"
+    assert await delete(editor) == {}  # again: no error, says the protocol
+    assert talk.id not in [one.session_id for one in await editor.list(cwd=str(workspace))]
+    with pytest.raises(RequestError, match="there is no session"):
+        await editor.load(talk)
+    assert not list(workspace.iterdir())

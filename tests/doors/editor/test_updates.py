@@ -96,6 +96,11 @@ async def test_a_provider_that_fails_is_an_error_and_the_session_goes_on(
     talk = await editor.talk(workspace, model=GPT)
     with pytest.raises(RequestError, match="quota"):
         await talk.say("fail")
+    for said in ("bad key", "no permission"):
+        with pytest.raises(RequestError) as refused:
+            await talk.say(said)
+        assert refused.value.code == -32000  # the editor shows its login card
+        assert refused.value.data["authMethods"][0]["id"] == "key"  # type: ignore[index]
     assert await talk.say("Hello.") == "end_turn"
     assert talk.said == "Here I am."
 

@@ -61,7 +61,7 @@ async def test_the_version_is_one(process: AgentProcess) -> None:
         "loadSession": True,
         "mcpCapabilities": {"http": True},
         "promptCapabilities": {"image": True, "embeddedContext": True},
-        "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+        "sessionCapabilities": {name: {} for name in ("list", "resume", "close", "delete", "fork")},
     }
     assert result["agentInfo"]["name"] == "modeshift"
 
@@ -84,6 +84,8 @@ async def test_the_version_is_one(process: AgentProcess) -> None:
         (b'{"id": 3, "method": "$/sparkle"}', -32601),
         (b'{"id": 3, "method": "session/prompt", "params": {}}', -32602),
         (b'{"id": 3, "method": "session/resume", "params": {"mcp_servers": 4}}', -32602),
+        (b'{"id": 3, "method": "session/delete", "params": {}}', -32602),
+        (b'{"id": 3, "method": "_no/such"}', -32601),
     ],
 )
 async def test_garbage_is_answered(process: AgentProcess, line: bytes, code: int) -> None:
