@@ -162,6 +162,10 @@ def _read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
     match update:
         case None:
             return
+        case Command(goto=node) if node:
+            raise InvalidInputError(
+                f"goto={node!r} is not taken: the state machine decides which node runs next"
+            )
         case Command(update=inner):
             yield from _read_writes(inner)
         case dict():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Overwrite, StateUpdate
+from langgraph.types import Command, Overwrite, Send, StateUpdate
 
 from modes.errors import InvalidInputError, UnknownModeError
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
@@ -82,6 +82,8 @@ async def test_malformed_input_is_refused_and_what_waited_still_waits(talk: Conv
     for block, text in BAD_BLOCKS:
         messages = [{"role": "user", "content": [HELLO, block]}]
         await assert_refused(talk, {"messages": messages}, text)
+    for node in ("act", ["code"], Send("act", {})):
+        await assert_refused(talk, Command(goto=node), "goto=", "is not taken")
     assert await talk.waiting()
 
 
