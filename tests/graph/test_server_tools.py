@@ -92,8 +92,13 @@ async def test_which_mode_has_which(workspace: Path) -> None:
 
 
 async def test_pictures_are_shown_to_models_that_take_them(workspace: Path) -> None:
-    async with managed(workspace, raw("pictures")) as servers:
-        talk = script(workspace, [("mcp__raw__do", {})], servers=servers)
+    # The beginning of one, another file, and no base64.
+    pictures = ("iVBORw0KGgo=", "bm8gcGljdHVyZQ==", "!")
+    content = [{"type": "image", "data": one, "mimeType": "image/png"} for one in pictures]
+    async with managed(workspace, raw("plain")) as servers:
+        talk = script(
+            workspace, [("mcp__raw__do", {"result": {"content": content}})], servers=servers
+        )
         await talk.say("hello")
         await talk.approve_all()
     result = (await talk.results())["call_0"]

@@ -116,6 +116,11 @@ class Session:
         except MCPError as error:
             told = f"the MCP server {name!r} refused it{_explain(str(error))}"
             raise ToolFailedError(told, str(error)) from error
+        except ToolFailedError:
+            raise
+        except Exception as error:
+            told = f"the MCP server {name!r} gave no answer of the protocol; {UNKNOWN}"
+            raise ToolFailedError(told, _describe_error(error)) from error
         content = read_content(result)
         if result.is_error:
             said = "\n".join(block["text"] for block in content if block["type"] == "text")

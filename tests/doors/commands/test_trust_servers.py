@@ -51,8 +51,10 @@ def project(place: UserFolders, **servers: Any) -> None:
 
 
 def test_nothing_runs_before_a_person_says_so(place: UserFolders, run: Run) -> None:
-    marker = place.root / "started"
+    marker, mine = place.root / "started", place.root / "mine"
     project(place, evil={"command": "sh", "args": ["-c", f"touch {marker}"]})
+    own = {"command": "touch", "args": [str(mine)]}
+    (place.home / "mcp.json").write_text(json.dumps({"mcpServers": {"mine": own}}))
     for command, answers in (
         (("modes",), ""),
         (("modes", "--start"), ""),
@@ -63,6 +65,8 @@ def test_nothing_runs_before_a_person_says_so(place: UserFolders, run: Run) -> N
         shown = run(*command, answers=answers)
         assert "evil" in shown
         assert not marker.exists(), command
+        assert mine.exists() == ("--start" in command), "the user's own is started when asked"
+        mine.unlink(missing_ok=True)
     assert f"sh -c 'touch {marker}'" in shown
     assert "no: it can do all that you can" in shown
     assert "evil: not trusted: " in run("trust", answers="y"), "it is no MCP server"
@@ -128,6 +132,10 @@ def test_text_that_is_not_shown_is_refused(
     shown = run("trust", answers="yy")
     assert "tool get_time  REFUSED" in shown
     assert r"| The time.\u200b\ue0041" in shown
+    assert "Trust 'toy' and its tools (2), as shown?" in shown
+    recorded = json.loads((place.root / "trusted.json").read_text())
+    assert "set_time" in str(recorded)
+    assert "'get_time'" not in str(recorded)
     shown = run("modes")
     assert "\n  mcp__toy__get_time" not in shown
     assert "\n  mcp__toy__set_time" in shown

@@ -1,5 +1,6 @@
 """MCP servers that an editor has: a real one, for its session alone."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -36,3 +37,16 @@ async def test_its_tools_are_in_its_session_alone(editor: Editor, workspace: Pat
     other = await editor.talk(workspace)
     await other.say(GET_TIME)
     assert other.kinds_asked == ["switch_mode"], "no mode has the tool here"
+
+
+async def test_all_tools_of_a_server_are_allowed_at_once(editor: Editor, workspace: Path) -> None:
+    editor.answer = choosing("always-server", "reject")
+    tools = json.dumps([{"name": "one"}, {"name": "two"}])
+    servers = [make_server(name, "-S", RAW, "plain", tools) for name in ("a", "b")]
+    opened = await editor.agent.new_session(cwd=str(workspace), mcp_servers=[*servers])
+    talk = Talk(editor, opened.session_id, workspace, opened)
+    for tool in ("a__one", "a__two", "b__one"):
+        await talk.say(f"call mcp__{tool}")
+    assert "Always in this session: all of mcp__a" in talk.options_asked[0]
+    assert len(talk.asked) == 2
+    assert str(talk.results).count("done with") == 2

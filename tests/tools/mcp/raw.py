@@ -6,8 +6,6 @@ import signal
 import sys
 from typing import Any
 
-PICTURES = ("iVBORw0KGgo=", "bm8gcGljdHVyZQ==", "!")
-"""The beginning of one, another file, and no base64."""
 BEHAVIOUR, *GIVEN = [*sys.argv[1:], ""]
 NO_SCHEMA = {"type": "object", "properties": {}}
 TOOLS: list[dict[str, Any]] = json.loads(GIVEN[0]) if "[" in GIVEN[0] else [{}]
@@ -62,7 +60,7 @@ def call(arguments: dict[str, Any]) -> str:
         case "changes":
             TOOLS[:] = arguments["to"]
             send(method="notifications/tools/list_changed")
-    return f"done with {arguments}, told to stop {CANCELLED}"
+    return f"told to stop {CANCELLED}" if CANCELLED else f"done with {arguments}"
 
 
 for line in sys.stdin:
@@ -81,14 +79,9 @@ for line in sys.stdin:
         send(id=id, result={"tools": list_tools()})
     elif method == "notifications/cancelled":
         CANCELLED.append(message["params"]["requestId"])
-    elif method == "tools/call" and (arguments := message["params"].get("arguments")) != {
-        "wait": 1
-    }:
-        text = call(arguments or {})
-        content = [{"type": "text", "text": text}]
-        if BEHAVIOUR == "pictures":
-            content += [{"type": "image", "data": one, "mimeType": "image/png"} for one in PICTURES]
-        send(id=id, result={"content": content})
+    elif method == "tools/call" and "wait" not in (given := message["params"].get("arguments", {})):
+        default = {"content": [{"type": "text", "text": call(given)}]}
+        send(id=id, result=given.get("result", default))
     elif id is not None and BEHAVIOUR != "mute" and method != "tools/call":
         send(id=id, error={"code": -32601, "message": "there is no such method"})
 if BEHAVIOUR == "deaf":

@@ -98,6 +98,44 @@ async def test_a_call_that_goes_wrong_ends_the_server(
         await until(lambda: not find_servers(behaviour))
 
 
+ADDRESS = {"uri": "file:///notes.md", "mimeType": "text/plain"}
+
+
+RESULTS: list[tuple[dict[str, object], str | None]] = [
+    ({"content": [], "structuredContent": {"a": ["\u00e9"]}}, '{"a": ["\u00e9"]}'),
+    ({"content": [{"type": "text", "text": "t"}], "structuredContent": {"a": 1}}, "t"),
+    (
+        {"content": [{"type": "resource", "resource": {**ADDRESS, "text": "Buy milk."}}]},
+        "[resource file:///notes.md]\nBuy milk.",
+    ),
+    (
+        {"content": [{"type": "resource", "resource": {**ADDRESS, "blob": "AAAA"}}]},
+        "[resource file:///notes.md, text/plain, 3 bytes: left out]",
+    ),
+    (
+        {"content": [{"type": "resource_link", "name": "n", "description": "d", **ADDRESS}]},
+        "[resource 'n': file:///notes.md] d",
+    ),
+    (
+        {"content": [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]},
+        "[audio, audio/wav: left out]",
+    ),
+    ({"content": [{"type": "smell", "data": "AAAA"}]}, None),
+    ({"content": "text"}, None),
+]
+
+
+async def test_what_a_model_is_told_of_a_result(workspace: Path) -> None:
+    async with managed(workspace, raw("plain")) as (server,):
+        await start([server])
+        for result, said in RESULTS:
+            if said is None:
+                with pytest.raises(ToolFailedError):
+                    await call(server, result=result)
+            else:
+                assert await call(server, result=result) == said
+
+
 async def test_a_call_that_takes_too_long_is_cancelled_and_no_other(workspace: Path) -> None:
     """It goes on for other conversations if it still answers."""
     async with managed(workspace, raw("plain", "patient", timeout=2)) as (server,):
