@@ -192,14 +192,6 @@ async def test_a_switch_that_is_denied_is_no_answer_to_a_question(place: UserFol
         assert "must not do that: rule '*' for switch_mode" in result.text
 
 
-async def test_a_refused_switch_does_not_come_back_as_a_question(place: UserFolders) -> None:
-    talk = script(place, SWITCH, SUGGEST)
-    await talk.say("go")
-    await talk.decide(REJECT)
-    assert not await talk.waiting()
-    assert "has refused a switch to 'code'" in (await talk.results())["step1_0"].text
-
-
 async def test_a_switch_to_a_mode_without_a_model_is_refused(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", rest="    model: strange:model\n"))
     talk = talk_to(place.loader())

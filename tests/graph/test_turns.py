@@ -150,11 +150,18 @@ async def test_what_a_person_says_is_kept_behind_a_rejection(workspace: Path) ->
 
 
 async def test_the_same_switch_is_not_asked_for_twice_in_a_turn(workspace: Path) -> None:
-    talk = script(workspace, [switch_to("code")], [switch_to("code")], [switch_to("debug")])
+    """Nor as a task or as an answer to a question; the person may want it after all."""
+    task: Call = ("new_task", {"mode_slug": "code", "message": "x"})
+    suggest = {"question": "May I?", "follow_up": [{"text": "Yes", "mode": "code"}]}
+    again = [switch_to("code"), task, ("ask_followup_question", suggest)]
+    steps = [[switch_to("code")], *([call] for call in again), [switch_to("debug")]]
+    talk = script(workspace, *steps)
     await talk.say("go")
     await talk.decide(REJECT)
     assert [each["args"]["mode_slug"] for each in await talk.waiting()] == ["debug"]
-    assert "refused a switch to 'code'" in (await talk.results())["step1_0"].text
+    results = await talk.results()
+    for number in range(1, 4):
+        assert "refused a switch to 'code'" in results[f"step{number}_0"].text
     await talk.decide(edit("switch_mode", mode_slug="code", reason="after all"))
     assert await talk.mode() == "code", "the person wants now what they refused before"
     await talk.say("go on")
@@ -184,18 +191,6 @@ async def test_one_switch_in_a_message(workspace: Path) -> None:
     await talk.decide(APPROVE)
     assert await talk.mode() == "code"
     assert (await talk.results())["call_1"].status == "error"
-
-
-async def test_a_switch_may_bring_auto_approvals_which_still_ask_for_commands(
-    talk: Conversation, workspace: Path
-) -> None:
-    await talk.say("write notes.txt: hello\nrun cat notes.txt")
-    await talk.decide({**APPROVE, "approvals": "auto"})
-    assert (workspace / "notes.txt").read_text() == "hello"
-    assert (await talk.values())["approvals"] == "auto"
-    assert [each["name"] for each in await talk.waiting()] == ["execute_command"]
-    await talk.decide(APPROVE)
-    assert "hello [exit code 0]" in (await talk.messages())[-1].text
 
 
 @pytest.mark.parametrize(
@@ -276,16 +271,6 @@ async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Pat
     await talk.agent.aupdate_state(talk.config, {"mode": "code", "approvals": "auto"})
     await talk.decide(APPROVE)
     assert list(workspace.iterdir()) == []
-
-
-async def test_what_waits_still_waits_when_the_host_sets_approvals(
-    talk: Conversation, workspace: Path
-) -> None:
-    await talk.say("write a: 1 & run cat a", mode="code")
-    await talk.send({"approvals": "auto"})
-    assert [each["name"] for each in await talk.waiting()] == ["execute_command"]
-    await talk.decide(APPROVE)
-    assert "1 [exit code 0]" in (await talk.messages())[-1].text
 
 
 async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(workspace: Path) -> None:

@@ -165,20 +165,6 @@ async def test_a_history_that_was_edited(
         assert thinking_sent(provider)[-2:] == [["code"], [] if unknown else ["code"]]
 
 
-async def test_a_service_that_refuses_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving([ASK, CODE, say("Done.")], unknown="cache_control") as provider:
-        use(provider, monkeypatch, "anthropic")
-        thread = ModalThread(provider)
-        await thread.say()
-        thread.switch_to("code")
-        await thread.proceed()
-        await thread.proceed()
-        assert provider.refused == []
-    assert ["cache_control" in one.body for one in provider.requests] == [True, *[False] * 3]
-    assert all(one.body["thinking"] == DROP for one in provider.requests)
-    assert thinking_sent(provider)[-1] == ["code"]
-
-
 async def test_an_image_that_is_refused_blocks_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a tool's nor the user's: words are sent in its place, and later ones are sent."""
 

@@ -118,23 +118,3 @@ async def test_a_thread_that_changes_its_model(monkeypatch: pytest.MonkeyPatch) 
             await thread.say()
         assert (provider.refused, provider.steps_left) == ([], 0)
     assert [len(items(provider, "reasoning", number)) for number in range(4)] == [0, 1, 0, 2]
-
-
-async def test_ids_stay_those_of_their_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider that cannot take an id gets another, the same each time."""
-    odd = "functions.list_files:0"
-    sent = []
-    with serving([Answer("", (Call("list_files", {}, odd),)), *[HERE] * 5]) as provider:
-        use(provider, monkeypatch)
-        thread = ModelThread(provider, bind(MODELS["chat"]))
-        await thread.say()
-        for name in ("anthropic", "openai", "anthropic", "openai", "chat"):
-            with monkeypatch.context() as patch:
-                use(provider, patch, name)
-                thread.bound = bind(MODELS[name])
-                await thread.say()
-            sent.append(str(provider.requests[-1].body))
-        assert (provider.refused, provider.steps_left) == ([], 0)
-    assert [text.count(odd) for text in sent] == [0, 2, 0, 2, 2]
-    found = re.findall(r"call_[0-9a-f]{32}", sent[0] + sent[2])
-    assert (len(found), len(set(found))) == (4, 1)
