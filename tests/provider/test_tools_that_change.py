@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from tests.provider import anthropic_messages, openai_chat, openai_responses
 from tests.provider.test_wire import SAID, USER, anthropic_calls, anthropic_results
-from tests.provider.tool_changes import BY_REFERENCE, BY_VALUE, offered
+from tests.provider.tool_changes import BY_REFERENCE, offered
 
 Json = dict[str, Any]
 
@@ -21,14 +21,12 @@ ANSWER = {"role": "assistant", "content": "So."}
 SYSTEM = {"role": "system", "content": "Code mode."}
 
 
-def changes(*blocks: tuple[str, str | Json]) -> Json:
-    """A system message with these: ``("addition", "edit")``, or with a definition."""
-    content: list[Json] = []
-    for what, tool in blocks:
-        is_name = isinstance(tool, str)
-        reference = {"type": "tool_reference", "name": tool}
-        definition = {"type": "tool_definition", "definition": tool}
-        content.append({"type": f"tool_{what}", "tool": reference if is_name else definition})
+def changes(*blocks: tuple[str, str]) -> Json:
+    """A system message with these: ``("addition", "edit")``."""
+    content = [
+        {"type": f"tool_{what}", "tool": {"type": "tool_reference", "name": tool}}
+        for what, tool in blocks
+    ]
     return {"role": "system", "content": content}
 
 
@@ -39,7 +37,6 @@ def problem(*messages: Json, betas: str = BY_REFERENCE, **body: Any) -> str | No
 
 
 SWITCH = changes(("removal", "read"), ("addition", "edit"))
-RUN = changes(("addition", {"name": "run", "input_schema": SCHEMA}))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +54,6 @@ RUN = changes(("addition", {"name": "run", "input_schema": SCHEMA}))
         ([USER, {**SYSTEM, "clear_at": "next_user_message"}], "clear_at: Extra inputs"),
         ([{**SWITCH, "role": "user"}], "only be in system messages"),
         ([USER, changes(("addition", "run"))], "'run' has no corresponding tool definition"),
-        ([USER, RUN], "does not match the expected tags"),
     ],
 )
 def test_where_system_messages_may_stand(messages: list[Json], text: str | None) -> None:
@@ -76,7 +72,7 @@ def test_where_system_messages_may_stand(messages: list[Json], text: str | None)
         ({"model": "claude-sonnet-5"}, "not supported on this model"),
         ({"model": "claude-opus-5-6"}, "not supported on this model"),
         ({"betas": ""}, "Input tag 'tool_removal' does not match"),
-        ({"betas": f"mine,{BY_VALUE}"}, None),
+        ({"betas": f"mine,{BY_REFERENCE}"}, None),
         ({"tools": [EDIT, {**READ, "defer_loading": True}]}, "At least one tool must be non-def"),
         ({"tools": [READ, {**EDIT, "cache_control": {"type": "ephemeral"}}]}, "cannot have cache"),
         ({"tools": [{**READ, "parameters": {}}, EDIT]}, "tools.0.custom.parameters: Extra"),
@@ -94,8 +90,8 @@ def test_what_a_request_with_a_switch_must_hold(body: Json, text: str | None) ->
 def test_which_tools_are_offered() -> None:
     body: Json = {"tools": [READ, EDIT], "messages": [USER]}
     assert offered(body) == {"read"}
-    body["messages"] += [SWITCH, ANSWER, USER, RUN]
-    assert offered(body) == {"edit", "run"}
+    body["messages"] += [SWITCH, ANSWER, USER]
+    assert offered(body) == {"edit"}
     assert offered({**body, "tool_choice": {"type": "none"}}) == set()
 
 

@@ -9,8 +9,7 @@ from tests.provider.digests import MARK
 Json = dict[str, Any]
 
 BY_REFERENCE = "mid-conversation-tool-changes-2026-07-01"
-BY_VALUE = "inline-tools-2026-09-15"
-"""The beta headers; the second covers the first."""
+"""The beta header."""
 MODELS = re.compile(
     r"(.*[/.])?claude-((fable|mythos)-5(-1)?|opus-(4-8|5(-5)?)|(sonnet|haiku)-5-5)(-20\d{6})?"
 )
@@ -76,17 +75,11 @@ def _content_problems(where: str, message: Json) -> Iterator[str]:
 def _change_problems(betas: list[str], body: Json) -> Iterator[str]:
     known = {tool["name"] for tool in body.get("tools") or []}
     for path, block in _changes(body):
-        tool = block["tool"]
-        is_definition = tool["type"] == "tool_definition"
-        needed = {BY_VALUE} if is_definition else {BY_VALUE, BY_REFERENCE}
-        if not needed & set(betas):
+        if BY_REFERENCE not in betas:
             yield f"{path}: Input tag '{block['type']}' does not match the expected tags"
-        if is_definition and block["type"] == "tool_removal":
-            yield f"{path}.tool: Input tag 'tool_definition' does not match the expected tags"
-        elif is_definition:
-            known.add(tool["definition"]["name"])
-        elif tool["name"] not in known:
-            yield f"{path}: Tool reference '{tool['name']}' has no corresponding tool definition"
+        if block["tool"]["name"] not in known:
+            name = block["tool"]["name"]
+            yield f"{path}: Tool reference '{name}' has no corresponding tool definition"
 
 
 def _changes(body: Json) -> Iterator[tuple[str, Json]]:
@@ -104,12 +97,8 @@ def offered(body: Json) -> set[str]:
         return set()
     found = {tool["name"] for tool in body.get("tools") or [] if not tool.get("defer_loading")}
     for _, block in _changes(body):
-        tool = block["tool"]
-        name = tool["definition"]["name"] if "definition" in tool else tool["name"]
-        if block["type"] == "tool_addition":
-            found.add(name)
-        else:
-            found.discard(name)
+        change = found.add if block["type"] == "tool_addition" else found.discard
+        change(block["tool"]["name"])
     return found
 
 
@@ -123,7 +112,7 @@ def with_definitions(body: Json) -> list[list[Json]]:
     for message in body["messages"]:
         found.append([])
         for block in blocks_of(message):
-            name = block["tool"].get("name") if block["type"] in CHANGES else None
+            name = block["tool"]["name"] if block["type"] in CHANGES else None
             definition = deferred.pop(name, None)
             found[-1].append(block if definition is None else {**block, "definition": definition})
     return found
