@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.models.loading import load_model
+from graph.models.loading import Models, load_model
 from modes.policy import Approvals
 from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.harness.conversation import APPROVE, Conversation, make_agent
@@ -96,14 +96,22 @@ async def test_two_calls_a_switch_and_a_resume(
     assert asked.config["configurable"]["thread_id"] not in str(provider.requests[-1].body)
 
 
-@pytest.mark.parametrize("name", ["chat", "anthropic"])
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("chat", "chat/completions"), ("anthropic", "messages"), ("chat", "responses")],
+)
 async def test_others_are_sent_no_cache_key(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, path: str
 ) -> None:
+    """Also over the Responses API of another server."""
+    more = {"use_responses_api": True} if path == "responses" else {}
     with serving([HERE]) as provider:
         use(provider, monkeypatch, name)
-        await talk_of(MODELS[name], workspace, InMemorySaver(), None).say("go")
-    assert "prompt_cache_key" not in provider.requests[0].body
+        models = Models(MODELS[name], parameters=more)
+        await Conversation(make_agent(workspace, models)).say("go")
+    (request,) = provider.requests
+    assert request.path.endswith(path)
+    assert "prompt_cache_key" not in request.body
 
 
 async def test_a_thread_that_changes_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
