@@ -2,15 +2,18 @@
 
 import re
 
-# Blanks that count as printable: they push words out of a reader's sight.
-_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+# They count as printable and show nothing: words can be written with them.
+_EMPTY = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0d\uffa0"
+_PRINTS_NOTHING = re.compile(f"[{_EMPTY}\u2800]")
 # They join or colour the emoji that people put into names.
 _IN_PICTURES = frozenset("\u200d\ufe0f")
 # In text of several lines: control characters, those that reverse the order of text, and those
-# without width. Not the joiners: U+200C is in every other word of Persian.
+# without width. Not the joiners: U+200C is in every other word of Persian. But three in a row join
+# nothing.
 _UNSEEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    f"\ufeff\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff{_EMPTY}]"
+    "|[\u200c\u200d\ufe0e\ufe0f]{3,}"
 )
 
 
@@ -49,11 +52,11 @@ def _ends_line(found: re.Match[str]) -> bool:
     return found[0] == "\r" and found.string.startswith("\n", found.end())
 
 
-def _escape(character: str) -> str:
-    return f"\\u{ord(character):04x}"
+def _escape(characters: str) -> str:
+    return "".join(f"\\u{ord(one):04x}" for one in characters)
 
 
 def _is_plain(character: str) -> bool:
     if character in _IN_PICTURES:
         return True
-    return character.isprintable() and character not in _BLANKS
+    return character.isprintable() and _PRINTS_NOTHING.match(character) is None

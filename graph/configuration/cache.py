@@ -93,6 +93,9 @@ class AgentCache:
             await mailbox.copy(source, target)
 
 
+_first = Lock()
+
+
 @cache
 def _served() -> AgentCache:
     # doors/server/single_resume.py names the question where the user need not.
@@ -112,7 +115,8 @@ async def get_served() -> CachedAgent:
     """
 
     def get() -> CachedAgent:
-        served = _served()
+        with _first:  # or the first requests would make one each
+            served = _served()
         return served.get(served.settings.workspace, served.settings.model)
 
     return await asyncio.to_thread(get)

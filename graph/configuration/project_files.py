@@ -31,7 +31,7 @@ from graph.configuration.skills import (
 )
 from modes.errors import InvalidCallError, ModeFileError, ToolFailedError
 from modes.plain_text import is_plain, to_one_line
-from modes.rules.protected_paths import DEPENDENCIES
+from modes.rules.protected_paths import DEPENDENCIES, get_protection, is_secret
 from tools.workspace.glob import Glob
 from tools.workspace.ignored import IGNORE_FILES
 from tools.workspace.search import find_files
@@ -115,7 +115,7 @@ class _Reader:
                 raise ToolFailedError("is a link, which is not followed here")
             if not is_plain(name):
                 raise ToolFailedError("has a name with characters that are not shown")
-            path = self.workspace.resolve(name)
+            path = self._follow(name)
             text = self.workspace.read(path, MAX_FILE_BYTES)
         except (ToolFailedError, InvalidCallError) as error:
             self.problems[name] = str(error)
@@ -125,6 +125,15 @@ class _Reader:
             self.problems[name] = f"there are more than {MAX_BYTES} characters of rules before it"
             return None
         return self._keep(path if name.endswith(SKILL_FILE) else name, text)
+
+    def _follow(self, name: str) -> str:
+        """Where it leads: a link to nothing that the agent may not open, or must ask for."""
+        path = self.workspace.resolve(name)
+        if path != name:
+            Workspace(self.workspace.root, heeds_ignore_files=True).resolve(path)
+            if is_secret(path) or get_protection(path) == "deny":
+                raise ToolFailedError(f"is a link to {path!r}, which may hold secrets")
+        return path
 
     def _keep(self, name: str, text: str) -> str:
         self.texts[name] = text

@@ -13,12 +13,14 @@ MAX_CHARACTERS = 64
 """What every provider takes."""
 MAX_SERVER = 24
 _TAKEN = re.compile(r"[^a-zA-Z0-9_-]+")
+_LIKE_A_DIGEST = re.compile(r"-[0-9a-f]{8}$")
 _PATTERN = re.compile(r"mcp__[a-zA-Z0-9_*?-]+")
 
 
 def name_server_tool(server: str, tool: str) -> str:
     """The name under which models, rules and people know the tool."""
-    part = _shorten(server, MAX_SERVER, re.sub("_{2,}", "_", server).strip("_"))
+    plain = _LIKE_A_DIGEST.sub("", re.sub("_{2,}", "_", server).strip("_"))
+    part = _shorten(server, MAX_SERVER, plain)
     return f"{PREFIX}{part}__{_shorten(tool, MAX_CHARACTERS - len(PREFIX) - len(part) - 2, tool)}"
 
 

@@ -17,6 +17,8 @@ from tools.mcp.bounds import MAX_BYTES, Failure
 CONNECT_SECONDS = 30
 IDLE_SECONDS = 300
 """After which an open answer that says nothing is closed; calls have their own limit."""
+SECONDS_TO_LISTEN = 1
+"""Between streams of messages: the server says when to open the next, and may say at once."""
 
 
 @asynccontextmanager
@@ -32,11 +34,15 @@ async def open_http(
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Bounded(response.stream, failure)
 
+    async def slow_down(request: httpx2.Request) -> None:
+        if request.method == "GET":
+            await asyncio.sleep(SECONDS_TO_LISTEN)
+
     def build_client() -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
             headers=given,
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(seconds, IDLE_SECONDS)),
-            event_hooks={"response": [bound]},
+            event_hooks={"request": [slow_down], "response": [bound]},
         )
 
     client = await asyncio.to_thread(build_client)  # it reads certificates

@@ -27,7 +27,10 @@ def build_program(server: Server, workspace: Workspace, sandbox: Sandbox | None)
     """What to start, in the sandbox if there is one. Blocks; raises ``OSError``."""
     assert server.command is not None
     command = [server.command, *server.args]
-    folder = Path(server.cwd) if server.cwd is not None else workspace.root
+    # ``npx`` and ``python -m`` run what they find where they start: in a workspace that nobody has
+    # trusted its own code, with the secrets of the user's entry.
+    default = workspace.root if server.origin == "workspace" else "/"
+    folder = Path(server.cwd or default)
     if sandbox is not None:
         program = sandbox.build_program(
             workspace,

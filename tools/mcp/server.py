@@ -24,7 +24,7 @@ class Server:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     """All that the process gets beside PATH, HOME, LANG and the like."""
     cwd: str | None = None
-    """Absolute; None for the workspace."""
+    """Absolute; None for the workspace if it is the workspace's server, else for ``/``."""
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     disabled_tools: tuple[str, ...] = ()

@@ -177,8 +177,11 @@ async def open_session(
 
     Raises ``ToolFailedError`` that says why there is none.
     """
-    async with AsyncExitStack() as stack:
-        yield await _start(stack, server, workspace, sandbox)
+    try:
+        async with AsyncExitStack() as stack:
+            yield await _start(stack, server, workspace, sandbox)
+    except ExceptionGroup as error:  # the SDK's tasks wrap whatever is raised beside them
+        raise ToolFailedError(_describe_error(error)) from error
 
 
 async def _start(
@@ -206,6 +209,8 @@ async def _start(
 def _describe_error(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    if isinstance(error, ToolFailedError):
+        return str(error)
     return to_one_line(f"{type(error).__name__}: {error}")
 
 

@@ -272,10 +272,13 @@ def test_a_change_holds_from_the_next_run_on(place: UserFolders) -> None:
 
 
 def test_servers_cost_nothing_until_a_mode_needs_them(place: UserFolders) -> None:
-    """Not the import of the SDK, no thread and no process: a mode without the group runs."""
+    """Not the import of the SDK, no thread and no process: a mode without the group runs.
+
+    The first requests come at the same time, and share one agent with its servers.
+    """
     own(place, **{f"server-{number}": STDIO for number in range(10)})
     (place.home / "custom_modes.yaml").write_text(modes_file("reader"))
     done = prefork.run("tests.tools.mcp.idle", env={**os.environ, **environment(place)})
     assert not done.returncode, done.stderr
     found = json.loads(done.stdout)
-    assert found == {"servers": 10, "modules": [], "threads": [], "processes": 0}
+    assert found == {"agents": 1, "servers": 10, "modules": [], "threads": [], "processes": 0}

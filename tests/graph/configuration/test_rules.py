@@ -98,6 +98,16 @@ def test_agents_md_may_be_a_link_inside(place: UserFolders) -> None:
     assert deps.notices == (), "it is read, by its other name"
 
 
+@pytest.mark.parametrize("target", [".env", ".git/config", "private/a.md"])
+def test_agents_md_leads_to_nothing_that_is_asked_for(place: UserFolders, target: str) -> None:
+    place.rule(".rooignore", "private/")
+    place.rule(target, "SECRET")
+    (place.workspace / "AGENTS.md").symlink_to(target)
+    deps = load(place)
+    assert "SECRET" not in deps.system_prompt
+    assert "AGENTS.md: left out: " in str(deps.notices)
+
+
 async def say(deps: AgentDeps, *texts: str, mode: str = "ask") -> list[str]:
     """What the model was told in each instruction."""
     talk = Conversation(build_agent(deps, InMemorySaver()))

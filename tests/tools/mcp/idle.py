@@ -9,16 +9,15 @@ from uuid import uuid4
 
 import psutil
 
-from graph.configuration.cache import AgentCache
-from graph.configuration.environment import load_settings
+from graph.configuration.cache import get_served
 
 
 async def main() -> None:
-    settings = load_settings()
-    found = AgentCache(settings).get(settings.workspace, settings.model)
+    found, *others = await asyncio.gather(*(get_served() for _ in range(8)))
     given: Any = {"messages": [("user", "hello")], "mode": "reader"}
     await found.agent.ainvoke(given, {"configurable": {"thread_id": str(uuid4())}})
     has = {
+        "agents": len({found.agent, *(one.agent for one in others)}),
         "servers": len(found.deps.servers),
         "modules": [name for name in sys.modules if name.partition(".")[0] == "mcp"],
         "threads": [one.name for one in threading.enumerate() if one.name == "mcp"],

@@ -54,7 +54,7 @@ def call(arguments: dict[str, Any]) -> str:
             while True:
                 sys.stdout.write('{"jsonrpc": "2.0", "method": "notifications/x"}\n' * 1000)
         case "environment":
-            return json.dumps(dict(os.environ))
+            return json.dumps({**os.environ, "PWD": os.getcwd()})  # noqa: PTH109  # starts at once
         case "asks":
             return ask_all()
         case "changes":
