@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import ToolCall
@@ -30,14 +30,29 @@ class Cards:
         self._keyboard = keyboard
 
     async def decide(
+        self, deps: AgentDeps, actions: Sequence[ActionRequest], state: Mapping[str, Any]
+    ) -> list[Decision]:
+        """Show the calls that wait, and wait for a key: for all at once, or for each."""
+        effects = [find_effect(deps, one["name"]) for one in actions]
+        if len(actions) > 1 and not any(one.takes_answer or one.switches_mode for one in effects):
+            for action in actions:
+                self._show_call(deps, action, await self._preview(deps, action, state))
+            keys = {"o": "one by one", "r": "reject all", "a": "allow all"}
+            offered = f"[o]ne by one [r]eject all [a]llow all {len(actions)}"
+            match await self._ask(offered, keys, state, "o"):
+                case "a":
+                    return [{"type": "approve"} for _ in actions]
+                case "r":
+                    return [await self._reject()] * len(actions)
+        return [await self._decide_one(deps, action, state) for action in actions]
+
+    async def _decide_one(
         self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
     ) -> Decision:
-        """Show one call that waits, and wait for a key."""
         effect = find_effect(deps, action["name"])
         if effect.takes_answer:
             return await self._answer(action)
-        mode, written = str(state.get("mode")), state.get("written") or []
-        preview = await asyncio.to_thread(preview_call, deps, action, mode, written)
+        preview = await self._preview(deps, action, state)
         if effect.switches_mode:
             self._screen.words(action["description"])
             for plan in preview["switch"]["plans"] if preview else []:
@@ -47,9 +62,17 @@ class Cards:
         self._show_call(deps, action, preview)
         return await self._decide_call(action, state)
 
+    async def _preview(
+        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
+    ) -> Preview | None:
+        mode, written = str(state.get("mode")), state.get("written") or []
+        return await asyncio.to_thread(preview_call, deps, action, mode, written)
+
     def _show_call(self, deps: AgentDeps, action: ActionRequest, preview: Preview | None) -> None:
         title = title_call(deps, action)
         self._screen.line(title, BOLD)
+        for words in describe_reach(preview or {}):
+            self._screen.words(words, ALERT)
         if preview and (change := preview.get("change")):
             lines = [f"{sign}{line}" for sign, line in change["lines"]]
             self._screen.diff(lines[change["before"] is None :])  # not where a new file begins
@@ -125,9 +148,11 @@ class Cards:
                 return numbered.get(said, said)
             self._screen.words("Give one of the numbers" + (", or an answer." if is_free else "."))
 
-    async def _ask(self, offered: str, keys: Mapping[str, str], state: Mapping[str, Any]) -> str:
-        self._screen.words(f"approvals: {state.get('approvals')}; Enter is {keys['r']}", FAINT)
-        return await self._keyboard.read_key(f"  {offered}: ", keys, "r")
+    async def _ask(
+        self, offered: str, keys: Mapping[str, str], state: Mapping[str, Any], enter: str = "r"
+    ) -> str:
+        self._screen.words(f"approvals: {state.get('approvals')}; Enter is {keys[enter]}", FAINT)
+        return await self._keyboard.read_key(f"  {offered}: ", keys, enter)
 
     async def _reject(self) -> Decision:
         why = (await self._keyboard.read_answer("  why (or nothing)> ")).strip()
@@ -155,6 +180,16 @@ class Cards:
                 return json.loads(said)
             except ValueError as error:
                 self._screen.words(f"That is not JSON: {error}", ALERT)
+
+
+def describe_reach(preview: Mapping[str, Any]) -> Iterator[str]:
+    """What a call reaches beyond the workspace."""
+    if server := preview.get("server"):
+        yield f"calls the MCP server {server}"
+    if host := preview.get("host"):
+        yield f"reaches {host}"
+    if preview.get("is_sandboxed") is False:
+        yield "runs without a sandbox"
 
 
 def find_effect(deps: AgentDeps, name: str) -> Effect:

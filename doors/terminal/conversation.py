@@ -160,10 +160,8 @@ class Conversation:
 
     async def _ask(self, question: Interrupt, state: dict[str, Any]) -> Command[Any]:
         request: Request = question.value
-        decisions = []
-        for action in request["action_requests"]:
-            decisions.append(await self._cards.decide(self._deps, action, state))
-            self._transcript.asked(action["id"])
+        decisions = await self._cards.decide(self._deps, request["action_requests"], state)
+        self._transcript.asked(request["action_requests"][-1]["id"])
         answer = {"decisions": decisions, "question": request["question"]}
         return Command(resume={question.id: answer})
 

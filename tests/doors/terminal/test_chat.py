@@ -99,6 +99,28 @@ def test_always_this_and_always_a_pattern(chat: Terminal, clone: Server) -> None
     assert (clone.workspace / "d2.txt").read_text() == "1"
 
 
+def test_several_calls_all_at_once_or_one_by_one(chat: Terminal, clone: Server) -> None:
+    chat.say("/code", "code>")
+    seen = chat.say("write g1.txt: 1 & write g2.txt: 2", "all 2:")
+    assert "+1" in seen and "+2" in seen
+    chat.press("a")
+    chat.until("\n\ncode>")
+    assert [(clone.workspace / f"g{n}.txt").read_text() for n in (1, 2)] == ["1", "2"]
+    chat.say("write h1.txt: 1 & write h2.txt: 2", "all 2:")
+    chat.press("r")
+    chat.until("why (or nothing)>")
+    seen = chat.say("neither", "\n\ncode>")
+    assert seen.count("You said no: neither") == 2
+    chat.say("write i1.txt: 1 & write i2.txt: 2", "all 2:")
+    chat.press(ENTER)
+    for name in ("i1.txt", "i2.txt"):
+        chat.until(f"[t]his ({name}) always {CALL}")
+        chat.press("a")
+    chat.until("\n\ncode>")
+    written = sorted(file.name for file in clone.workspace.glob("[hi]?.txt"))
+    assert written == ["i1.txt", "i2.txt"]
+
+
 def test_another_mode_and_auto_accept(chat: Terminal, clone: Server) -> None:
     chat.say("switch to code", SWITCH)
     chat.press("m")
@@ -129,7 +151,8 @@ def test_a_question_is_answered_in_words(chat: Terminal) -> None:
 
 def test_ctrl_c_stops_the_run_and_its_command(chat: Terminal, clone: Server) -> None:
     chat.say("/code", "code>")
-    chat.say("run echo $$ > pid; echo begun; sleep 60", COMMAND)
+    seen = chat.say("run echo $$ > pid; echo begun; sleep 60", COMMAND)
+    assert "  runs without a sandbox\n" in seen
     chat.press("a")
     chat.until("\nbegun")
     chat.press(CTRL_C)
