@@ -144,7 +144,8 @@ def print_when_up(host: str, port: int, text: str, page: str | None) -> None:
         else:
             print(f"\n{text}\n", flush=True)
             if page is not None:
-                os.environ.pop("BROWSER", None)  # "1", where webbrowser expects a program
+                if os.environ.get("BROWSER") == "1":  # of make, where webbrowser expects a program
+                    del os.environ["BROWSER"]
                 webbrowser.open(page)
             return
         finally:

@@ -73,6 +73,9 @@ function scrollDown(force) {
   if (follows) main.scrollTop = main.scrollHeight;
 }
 
+const sized = new ResizeObserver(() => scrollDown(false));
+[main, get("messages")].forEach((one) => sized.observe(one));
+
 let before = {};
 function draw() {
   const now = thread.settings;

@@ -10,6 +10,7 @@ from doors.commands import dev
 from graph.settings import ROOT
 from modes.errors import UserError
 from tests.doors.server.test_gate import ask
+from tests.harness.conversation import until
 from tests.harness.server import Server, running
 
 
@@ -103,9 +104,11 @@ def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_verbose_shows_what_the_server_logs(tmp_path: Path) -> None:
+async def test_verbose_shows_what_the_server_logs_and_a_browser_opens(tmp_path: Path) -> None:
     """Started as a person does; the other tests fork a process that has its imports behind it."""
     server = Server(tmp_path, is_forked=False)
-    server.start("doors.commands", "dev", "--port", str(server.port), "--verbose")
+    options = ("--port", str(server.port), "--verbose", "--browser")
+    server.start("doors.commands", "dev", *options, BROWSER="echo opens %s")
+    await until(lambda: f"opens {server.url}" in server.log.read_text())
     server.kill()
     assert "Using custom authentication" in server.log.read_text()

@@ -269,7 +269,9 @@ def rows(shown: Shown) -> list[tuple[str, str]]:
 
 def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="read, command"))
-    shown = run("doctor", SANDBOX="off", AUTH_TOKEN="0123456789abcdef")  # noqa: S106
+    path = str(place.global_modes.parent)
+    shown = run("doctor", SANDBOX="off", AUTH_TOKEN="0123456789abcdef", PATH=path)  # noqa: S106
+    assert ("no", "the tests of the page are skipped: there is no Chromium here") in rows(shown)
     assert ("no", "commands run without a sandbox, and every one asks: SANDBOX=off") in rows(shown)
     assert "commands in mine mode can change the workspace, if you approve them" in shown.stdout
     assert "the mode has no 'edit' tools" in shown.stdout

@@ -1,6 +1,9 @@
 """One server, one scripted model and one browser for each file."""
 
+import json
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 from playwright.sync_api import Browser
@@ -15,13 +18,48 @@ customModes:
     name: Scripted
     roleDefinition: You say what the script says.
     groups: [read, edit]
-    model: openai:gpt-6.2
+    model: anthropic:claude-sonnet-5-5
   - slug: evil
     name: "<img src=x onerror=window.ran=1> \\u05d0"
     description: "<script>window.ran=2</script>"
     roleDefinition: You are not nice.
     groups: [read]
+  - slug: broken
+    name: Broken
+    groups: [everything]
 """
+EVIL_SCHEMA = {
+    "type": "object",
+    "properties": {"zone": {"type": "string", "description": "<img src=x onerror=window.ran=8>"}},
+}
+
+
+class McpServer(BaseHTTPRequestHandler):
+    """An MCP server with one tool, the least that one is."""
+
+    def do_POST(self) -> None:  # as http.server calls it
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        answers = {
+            "initialize": {
+                "protocolVersion": message.get("params", {}).get("protocolVersion"),
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "stub", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "set", "inputSchema": EVIL_SCHEMA}]},
+            "tools/call": {"content": [{"type": "text", "text": f"{message.get('params')}"}]},
+        }
+        found = answers.get(message["method"])
+        error = {"code": -32601, "message": "there is no such method"}
+        answer = {"jsonrpc": "2.0", "id": message.get("id")}
+        answer |= {"error": error} if found is None else {"result": found}
+        self.send_response(200 if "id" in message else 202)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        if "id" in message:
+            self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +75,16 @@ def server(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator
     folder = tmp_path_factory.mktemp("clone")
     (folder / "home").mkdir()
     (folder / "home/custom_modes.yaml").write_text(MODES)
+    mcp = ThreadingHTTPServer(("127.0.0.1", 0), McpServer)
+    Thread(target=mcp.serve_forever).start()
+    entry = {"type": "http", "url": f"http://127.0.0.1:{mcp.server_port}/mcp"}
+    (folder / "home/mcp.json").write_text(json.dumps({"mcpServers": {"remote": entry}}))
     with serving(follow(script)) as provider:
-        settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{provider.url}/v1"}
+        settings = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": provider.url}
         with running(folder, **settings) as server:
             yield server
+    mcp.shutdown()
+    mcp.server_close()
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.doors.page.browser import Person, Script
 from tests.harness.server import Server
-from tests.provider.script import Answer, Call, say
+from tests.provider.script import Answer, Call, Failure, say
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +67,24 @@ def test_each_decision(person: Person, server: Server) -> None:
     person.sees("Created docs/again.txt")
 
 
+def test_arguments_as_json_and_always_exactly_this(person: Person) -> None:
+    person.page.select_option("#mode", "code")
+    person.say("write exact.txt: a")
+    person.press("Edit")
+    person.press("Raw JSON")
+    person.page.get_by_label("Arguments as JSON").fill('{"path": "exact.txt", "content": "raw"')
+    person.press("Run it like this")
+    person.sees("This is no JSON")
+    person.page.get_by_label("Arguments as JSON").fill('{"path": "exact.txt", "content": "raw"}')
+    person.press("Form")
+    expect(person.page.get_by_label("content")).to_have_value("raw")
+    person.page.get_by_text("Always in this thread").click()
+    person.press("Always exactly this")
+    person.sees("Created exact.txt (1 character")
+    person.say("write exact.txt: b")
+    person.sees("Replaced exact.txt")
+
+
 def test_a_switch_to_another_mode_with_words_and_with_auto_accept(person: Person) -> None:
     person.say("switch to code: now")
     person.card.get_by_label("Another mode").select_option("architect")
@@ -108,8 +126,37 @@ def test_a_question_with_suggestions_and_several_calls(person: Person, script: S
     person.sees("Created one.txt")
     person.sees("You said no.")
     person.say("write three.txt: 3 & write four.txt: 4")
+    person.press("Reject all 2")
+    expect(person.page.locator(".call:is(.rejected, .failed)")).to_have_count(3)
+    person.say("write three.txt: 3 & write four.txt: 4")
     person.press("Approve all 2")
     person.sees("Created four.txt")
+
+
+def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> None:
+    """Model and tokens, notices, the todo list, the limit; an error says what to do."""
+    todos = [{"content": "first", "status": "completed"}, {"content": "then", "status": "pending"}]
+    plan, code = Call("update_todo_list", {"todos": todos}), "```python\nimport os\n```"
+    write = Call("write_file", {"path": "limited.txt", "content": "x"})
+    script["plan"] = [Answer(calls=(plan,)), say(code)]
+    script["write"] = [Answer(calls=(write,)), say("I may not.")]
+    script["fail"] = [Failure("key")]
+    person.say("plan", mode="scripted")
+    expect(person.answer.locator(".kn")).to_have_text("import")
+    person.press("Copy")
+    expect(person.page.get_by_role("button", name="Copied")).to_be_visible()
+    person.sees(re.compile(r"anthropic:claude-sonnet-5-5 · [\d,]+ tokens"), "#header")
+    assert 0 < float(person.page.locator("meter").get_attribute("value") or 0) < 1
+    person.sees("done: first", "#details .todos")
+    person.sees("'everything'", "#details")
+    person.page.get_by_label("Limit").select_option("ask")
+    person.sees("at most Ask", "#header")
+    person.say("write")
+    expect(person.page.locator(".call.failed")).to_contain_text("Ask")
+    person.say("fail")
+    person.sees("ANTHROPIC_API_KEY", "#trouble")
+    person.press("Close")
+    expect(person.page.locator("#trouble")).to_be_empty()
 
 
 def test_two_tabs_and_a_reload_show_the_same(person: Person, script: Script) -> None:
@@ -216,30 +263,49 @@ def test_by_keyboard_alone(person: Person) -> None:
     expect(page.locator("#say")).to_be_focused()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_use_it(browser: Browser, server: Server, scheme: str) -> None:
-    """By axe-core; also in a narrow window, in which nothing is cut off."""
-    size = {"width": 360, "height": 740}
-    person = Person(browser, server.url, color_scheme=scheme, viewport=size).go()
+def test_everybody_can_use_it(browser: Browser, server: Server) -> None:
+    """By axe-core, light and dark; also in a narrow window, in which nothing is cut off."""
+    person = Person(browser, server.url, viewport={"width": 360, "height": 740}).go()
+    page = person.page
     person.say("write wide.txt: " + "x" * 500)
     expect(person.card).to_be_visible()
     check_access(person)
-    assert person.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
     person.press("Switch to Code")
     expect(person.card.locator(".diff")).to_be_visible()
-    person.page.set_viewport_size({"width": 1400, "height": 900})
+    page.set_viewport_size({"width": 1400, "height": 900})
     check_access(person)
     person.press("Approve")
     person.sees("wide.txt (500 characters)")
     check_access(person)
+    check_panels(page)
+    # What streams is not read out; that it has ended is.
+    assert page.locator("[aria-live], [role=log]").count() == 0
+    person.sees("The agent has answered.", "[role=status]#said")
     person.check()
     person.close()
 
 
+def check_panels(page: Page) -> None:
+    """At 200 %, which halves the window; and narrow, where panels lie over the rest."""
+    page.set_viewport_size({"width": 640, "height": 400})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    expect(page.locator("article.ai").last).to_be_in_viewport()
+    expect(page.locator("#mode")).to_be_in_viewport()
+    page.set_viewport_size({"width": 360, "height": 740})
+    for name in ("Threads", "Details"):
+        page.get_by_role("button", name=name).click()
+        expect(page.locator(f"#{name.lower()}")).to_be_in_viewport()
+        page.keyboard.press("Escape")
+        expect(page.locator(f"#{name.lower()}")).to_be_hidden()
+
+
 def check_access(person: Person) -> None:
-    found = Axe().run(person.page).response["violations"]
-    grave = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert not grave, json.dumps([(one["id"], one["nodes"][:2]) for one in grave], indent=1)[:3000]
+    for scheme in ("light", "dark"):
+        person.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of them
+        found = Axe().run(person.page).response["violations"]
+        grave = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert not grave, json.dumps([(one["id"], one["nodes"][:2]) for one in grave])[:3000]
 
 
 def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Server) -> None:
@@ -251,8 +317,8 @@ def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Serve
     expect(person.card.locator(".command")).to_have_text("echo begun; cat pipe")
     person.press("Approve")
     expect(person.page.locator(".call pre.live")).to_contain_text("begun")
-    pipe.write_text("and done")
-    person.sees(re.compile("begun.*and done", re.DOTALL))
+    pipe.write_text("\x1b[31mand done")
+    person.sees(re.compile(r"begun\s+and done"))
 
 
 def test_files_of_the_page_are_within_their_budget() -> None:

@@ -41,6 +41,8 @@ def test_nothing_that_is_shown_runs_or_hides(
     write = Call("write_file", {"path": "evil.txt", "content": f"{EVIL}\n{EVIL}"})
     steps = [Answer(calls=(read,)), Answer(EVIL, (ask,)), Answer(calls=(write,)), say(EVIL)]
     script[EVIL] = list(steps)
+    check_mcp_call(person)
+    person.press("New thread")
     person.say(EVIL, mode="scripted")
     expect(person.card).to_contain_text("onerror")
     check_nothing_ran(person)
@@ -64,7 +66,23 @@ def test_nothing_that_is_shown_runs_or_hides(
     check_nothing_ran(person)
 
 
-def test_all_of_a_command_is_seen_before_it_is_approved(person: Person) -> None:
+def check_mcp_call(person: Person) -> None:
+    """Of a server that describes its tool in its own way; what leaves the machine is named."""
+    person.say('call mcp__remote__set {"zone": "\\u202eemoR", "more": [1]}', mode="code")
+    expect(person.card).to_contain_text("calls the MCP server remote")
+    expect(person.card).to_contain_text(re.compile(r"reaches 127\.0\.0\.1:\d+"))
+    expect(person.card.locator("dd").first).to_have_text("\\u202eemoR")
+    person.press("Edit")
+    expect(person.card.locator(".field").first).to_contain_text("<img src=x onerror")
+    check_nothing_ran(person)
+    person.card.get_by_label("zone").fill("Rome")
+    person.press("Run it like this")
+    person.sees("'zone': 'Rome', 'more': [1]")
+
+
+def test_all_of_a_command_is_seen_and_a_foreign_page_gets_nothing(
+    person: Person, server: Server
+) -> None:
     """Also the end of a long one, and what reverses or hides its text."""
     hidden = "; rm -rf ~\u202e\u2066 # \x1b[8m"
     line = f"echo {'a' * 3000} {hidden}"
@@ -81,10 +99,10 @@ def test_all_of_a_command_is_seen_before_it_is_approved(person: Person) -> None:
     )
     style: Any = shown.evaluate("one => getComputedStyle(one)['white-space']")
     assert style == "pre-wrap"
-    person.press("Reject")
+    check_foreign_page(person, server)
 
 
-def test_a_foreign_page_gets_nothing(person: Person, server: Server) -> None:
+def check_foreign_page(person: Person, server: Server) -> None:
     """It can neither frame the page, nor read from it, nor write into a thread."""
     body = f"""<iframe id=frame src="{server.url}/app"></iframe><script>
       window.got = [];
