@@ -30,6 +30,7 @@ def test_the_first_conversation(person: Person, server: Server) -> None:
     expect(person.card).to_contain_text("Switch to Code mode")
     expect(person.card).to_contain_text("write_file")
     expect(person.page.locator(":focus")).to_have_text("No, stay in Ask")
+    expect(person.page.locator(".call")).to_have_count(0)  # the card is enough
     person.press("Switch to Code")
     expect(person.card.locator(".diff .plus")).to_have_text(["+hello"])
     expect(person.page.locator(":focus")).to_have_text("Reject")
@@ -190,10 +191,13 @@ def test_two_tabs_at_once_answer_one_question(person: Person, server: Server) ->
     other = person.open_tab()
     other.goto(person.page.url)
     expect(other.locator(".card")).to_contain_text("first.txt")
+    other.evaluate("window.old = document.querySelector('.card .main')")
     for page in (person.page, other, person.page):
         page.evaluate("document.querySelector('.card .main')?.click()")
     for page in (person.page, other):
         expect(page.locator(".card")).to_contain_text("second.txt")
+    other.evaluate("old.click()")
+    expect(other.locator(".toast").last).to_have_text("This has been answered already.")
     assert not (server.workspace / "second.txt").exists()
     other.locator(".card .safe").click()
     person.sees("You said no.")
@@ -302,7 +306,7 @@ def check_panels(page: Page) -> None:
 
 def check_access(person: Person) -> None:
     for scheme in ("light", "dark"):
-        person.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of them
+        person.page.emulate_media(color_scheme=scheme)
         found = Axe().run(person.page).response["violations"]
         grave = [one for one in found if one["impact"] in ("serious", "critical")]
         assert not grave, json.dumps([(one["id"], one["nodes"][:2]) for one in grave])[:3000]
@@ -313,7 +317,7 @@ def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Serve
     os.mkfifo(pipe)
     person.page.select_option("#mode", "code")
     person.say("run echo begun; cat pipe")
-    expect(person.card).to_contain_text("not sandboxed")
+    expect(person.card.locator(".tag")).to_contain_text("not sandboxed")
     expect(person.card.locator(".command")).to_have_text("echo begun; cat pipe")
     person.press("Approve")
     expect(person.page.locator(".call pre.live")).to_contain_text("begun")
