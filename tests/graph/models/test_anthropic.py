@@ -150,21 +150,6 @@ async def test_a_service_that_refuses_the_header(
     assert "refuses block_binding, or thinking of another prompt" in told
 
 
-@pytest.mark.parametrize("unknown", [BETA, None])
-async def test_a_history_that_was_edited(
-    monkeypatch: pytest.MonkeyPatch, unknown: str | None
-) -> None:
-    """The service drops thinking of the same mode; without the header it is sent none."""
-    with serving([CODE, say("Done."), say("So?")], unknown=unknown) as provider:
-        use(provider, monkeypatch, "anthropic")
-        thread = ModelThread(provider, bind(SONNET))
-        await thread.say()
-        await thread.proceed()
-        thread.messages[0] = HumanMessage("stay")
-        assert (await thread.say("and now?")).text == "So?"
-        assert thinking_sent(provider)[-2:] == [["code"], [] if unknown else ["code"]]
-
-
 async def test_an_image_that_is_refused_blocks_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a tool's nor the user's: words are sent in its place, and later ones are sent."""
 
