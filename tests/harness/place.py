@@ -1,6 +1,6 @@
 """A user's folders in a temporary folder, and the settings that point at them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,14 @@ class JudgedSandbox:
         raise NotImplementedError
 
     def build_program(
-        self, workspace: Workspace, line: str, folder: Path, *, has_network: bool, is_writable: bool
+        self,
+        workspace: Workspace,
+        line: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        has_network: bool,
+        is_writable: bool,
     ) -> Program:
         raise NotImplementedError
 

@@ -32,15 +32,14 @@ def build_program(server: Server, workspace: Workspace, sandbox: Sandbox | None)
     default = workspace.root if server.origin == "workspace" else "/"
     folder = Path(server.cwd or default)
     if sandbox is not None:
-        program = sandbox.build_program(
+        return sandbox.build_program(
             workspace,
             f"exec {shlex.join(command)}",
             folder,
+            server.env,
             has_network=server.network,
             is_writable=server.writes,
         )
-        program.environment.update(server.env)
-        return program
     if sys.platform == "linux":
         command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
     return Program(command, {**build_environment(), **server.env}, str(folder))

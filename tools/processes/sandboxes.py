@@ -1,6 +1,6 @@
 """What a sandbox for commands must offer, and which one is used on this machine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -66,11 +66,19 @@ class Sandbox(Protocol):
         ...
 
     def build_program(
-        self, workspace: Workspace, line: str, folder: Path, *, has_network: bool, is_writable: bool
+        self,
+        workspace: Workspace,
+        line: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        has_network: bool,
+        is_writable: bool,
     ) -> Program:
         """What to start for a program that goes on, such as a server. Blocks.
 
-        What is hidden and protected is so as the workspace is now. Raises ``OSError``.
+        What is hidden and protected is so as the workspace is now. ``environment`` is for the
+        program alone: whoever wrote it is not to change the sandbox. Raises ``OSError``.
         """
         ...
 

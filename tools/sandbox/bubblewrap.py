@@ -8,7 +8,7 @@ a secret is hidden. The kernel enforces it: no text of a command is looked at.
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
@@ -47,10 +47,12 @@ class Bubblewrap:
         line: str,
         folder: Path,
         calling: Calling,
+        inside: Mapping[str, str] | None = None,
     ) -> Program:
         """What to start to run the shell's ``line`` in a folder. Blocks; raises ``OSError``.
 
         The workspace can be changed where ``calling`` edits freely, but for what is protected.
+        The variables ``inside`` are not bubblewrap's own: with LD_PRELOAD it would load anything.
         """
         has_children = not calling.is_read_only
         descriptors: list[int] = []
@@ -82,8 +84,13 @@ class Bubblewrap:
             mounts = mount_workspace(machine, protection, keep, is_writable=calling.edits_freely)
             if git.shows_changes(line):
                 mounts |= _mount_for_git(protection, mounts, keep)
-            # In a file: they may be more than a command line takes.
-            given = b"".join(os.fsencode(f"{option}\0") for option in list_options(mounts))
+            words = [*list_options(mounts)]
+            for name, value in (inside or {}).items():
+                words += ["--setenv", name, value]
+            if any("\0" in word for word in words):
+                raise OSError("embedded null byte")
+            # In a file: they may be more than a command line takes, and everybody sees that.
+            given = b"".join(os.fsencode(f"{word}\0") for word in words)
             arguments += ["--args", keep(_write_file(given)), "--chdir", str(folder)]
             arguments += ["--", "/bin/sh", "-c", line if has_children else f"exec {line}"]
             git_environment = git.build_environment(

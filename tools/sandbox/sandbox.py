@@ -1,7 +1,7 @@
 """The sandbox: prepares a command, runs it, and says what the sandbox had to do with the result."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -53,13 +53,21 @@ class BubblewrapSandbox:
         return self.options.has_network
 
     def build_program(
-        self, workspace: Workspace, line: str, folder: Path, *, has_network: bool, is_writable: bool
+        self,
+        workspace: Workspace,
+        line: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        has_network: bool,
+        is_writable: bool,
     ) -> Program:
         """What to start for a program that goes on. Blocks; raises ``OSError``."""
         options = self.options._replace(has_network=has_network)
         protection = choose_protection(self._scan(workspace))
-        calling = Calling(edits_freely=is_writable)
-        return self.bubblewrap.build_program(options, protection, line, folder, calling)
+        return self.bubblewrap.build_program(
+            options, protection, line, folder, Calling(edits_freely=is_writable), environment
+        )
 
     def check(self, workspace: Path) -> Iterator[Check]:
         """Try what the sandbox enforces. Blocks."""

@@ -59,12 +59,14 @@ async def test_what_a_server_prints_beside_messages_is_skipped(workspace: Path) 
 
 @pytest.mark.parametrize("is_sandboxed", [False, True])
 async def test_a_server_gets_only_what_its_entry_names(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_sandboxed: bool
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_sandboxed: bool
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     sandbox = choose_sandbox() if is_sandboxed else None
+    # What its entry names is for the program, and not for what starts its sandbox.
+    loads = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(tmp_path / "loader")} if sandbox else {}
     mine = raw("environment", env={"TOKEN": "t"})
-    theirs = replace(mine, origin="workspace", env={})
+    theirs = replace(mine, origin="workspace", env=loads)
     async with managed(workspace, mine, theirs, sandbox=sandbox) as servers:
         await start(servers)
         found, other = [json.loads(await call(server)) for server in servers]
@@ -72,6 +74,8 @@ async def test_a_server_gets_only_what_its_entry_names(
     assert "PATH" in found
     assert "OPENAI_API_KEY" not in found
     assert "TOKEN" not in other
+    assert loads.items() <= other.items()
+    assert not list(tmp_path.glob("loader*"))
     assert "TOKEN" not in repr(mine)
     # A program that looks for code where it starts finds none of the workspace's.
     assert (found["PWD"], other["PWD"]) == ("/", str(workspace))
