@@ -244,9 +244,9 @@ def test_an_editors_servers_are_for_its_session_alone(place: UserFolders) -> Non
     for servers in ((server,), (), (other,)):
         found = cache.get(place.workspace, "offline", servers).deps.servers
         assert tuple(one.server for one in found) == servers
-    while (found := cache.get(place.workspace, "offline", (server,))).loader.is_outdated():
+    while (first := cache.get(place.workspace, "offline", (server,))).loader.is_outdated():
         pass  # what was written just now counts as written again
-    assert cache.get(place.workspace, "offline", (server,)) is found
+    assert cache.get(place.workspace, "offline", (server,)) is first
 
 
 def test_links_are_not_followed(place: UserFolders) -> None:
