@@ -89,8 +89,10 @@ def body(sent: Request, recorded: Request) -> None:
 
     To vcrpy's own matcher ``true`` and ``1`` are equal, and a prompt is one long line.
     """
-    old, new = (_list_lines(decode_body(one.body_bytes)) for one in (recorded, sent))
-    if old != new:
+    bodies = [decode_body(one.body_bytes) for one in (recorded, sent)]
+    first, second = (json.dumps(one, sort_keys=True) for one in bodies)
+    if first != second:
+        old, new = map(_list_lines, bodies)
         lines = list(difflib.unified_diff(old, new, "recorded", "sent", lineterm=""))
         if len(lines) > MAX_LINES:
             lines[MAX_LINES:] = [f"... and {len(lines) - MAX_LINES} more lines"]
