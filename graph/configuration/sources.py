@@ -84,7 +84,7 @@ class Sources:
         default = self._choose_default([mode.slug for mode in modes])
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
         self._notices += [*rules.find_problems([*catalog]), *self._project.unused]
-        self._notices += find_unread(self._workspace.root)
+        self._notices += find_unread(self._workspace.root, folders)
         told = tuple(to_one_line(notice, 1000) for notice in self._notices)
         return LoadedFiles(catalog, self._project, rules, told)
 

@@ -1,7 +1,7 @@
 """Files of other programs' conventions that are not read, and what to do instead: one table."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from graph.configuration.rule_files import AGENTS
@@ -44,10 +44,12 @@ UNREAD = {
 """By path in the workspace."""
 
 
-def find_unread(root: Path) -> Iterator[str]:
-    """A notice for each of them that is there. Blocks."""
+def find_unread(root: Path, users: Iterable[Path]) -> Iterator[str]:
+    """A notice for each of them that is there, and for skills in the user's folders. Blocks."""
     agents = os.path.realpath(root / AGENTS)
     for name, instead in UNREAD.items():
         file = root / name
         if os.path.lexists(file) and os.path.realpath(file) != agents:
             yield f"{name} is not read: {instead}"
+    for skills in (one for folder in users for one in sorted(folder.glob("skills*/"))):
+        yield f"{skills} is not read: no tool reads outside the workspace; copy what it needs there"

@@ -84,11 +84,13 @@ async def test_which_mode_has_which(workspace: Path) -> None:
             have[slug] = bound(model)
         await talk.say("hello", mode="code", limit="ask")
         have["limited"] = bound(model)
+        await talk.say("hello", limit="runs")
+        have["denied"] = bound(model)
     assert have["none"] == have["other"] == set()
     assert SET in have["code"]
     assert have["ask"] == have["code"] - {SET} == have["limited"]
     assert have["some"] == {GET}
-    assert have["runs"] == have["code"] - {SET}
+    assert have["runs"] == have["denied"] == have["code"] - {SET}
 
 
 async def test_pictures_are_shown_to_models_that_take_them(workspace: Path) -> None:

@@ -229,9 +229,11 @@ def test_what_is_found_and_not_read_is_said(place: UserFolders, trusted: bool) -
             place.rule(name, "x")
         else:
             file.mkdir(parents=True)
+    mine = place.root / ".kilocode/skills"
+    mine.mkdir(parents=True)
     notices = load(place, trust_workspace=trusted).notices
     said = {notice.partition(" is not read: ")[0] for notice in notices}
-    assert set(UNREAD) - said == set()
+    assert {*UNREAD, str(mine)} - said == set()
 
 
 def test_make_trust_shows_all_of_it(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
