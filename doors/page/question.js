@@ -39,7 +39,7 @@ export class Question {
 
   card(action, allowed, preview, take) {
     const isSwitch = Boolean(preview?.switch), isQuestion = !isSwitch && (Boolean(preview?.suggestions) || allowed.includes("respond"));
-    const heading = isQuestion ? "A question" : preview?.command === undefined ? titleOf(action, this.modes) : "Run a command";
+    const heading = isQuestion ? "A question" : preview?.command === undefined ? titleOf(action, this.modes, preview?.switch?.source) : "Run a command";
     const says = isSwitch && !preview.switch.is_subtask ? action.args.reason : isQuestion ? action.args.question : action.description;
     return h("section", { class: `card ${isQuestion ? "question" : ""}`, "aria-label": heading },
       h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says", tabindex: says.length > 400 ? 0 : null }, says),

@@ -6,9 +6,9 @@ const MOST = 160;
 
 const oneLine = (text) => (text.length > MOST ? `${text.slice(0, MOST)}...` : text).replace(/\s+/g, " ").trim();
 
-export function titleOf({ name, args }, modes) {
+export function titleOf({ name, args }, modes, source = null) {
   const mode = modes.get(args?.mode_slug)?.name ?? args?.mode_slug;
-  if (name === "switch_mode") return `Switch to ${mode} mode`;
+  if (name === "switch_mode") return `Switch ${source ? `from ${modes.get(source)?.name ?? source} ` : ""}to ${mode} mode`;
   if (name === "new_task") return `Sub-task in ${mode} mode: ${oneLine(args.message ?? "")}`;
   if (name === "ask_followup_question") return oneLine(args.question ?? "A question");
   if (name === "update_todo_list") return "Update the todo list";

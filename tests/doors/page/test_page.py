@@ -27,7 +27,7 @@ def test_the_first_conversation(person: Person, server: Server) -> None:
     person.go("/")
     assert person.mode == "ask"
     person.say("write notes.txt: hello")
-    expect(person.card).to_contain_text("Switch to Code mode")
+    expect(person.card).to_contain_text("Switch from Ask to Code mode")
     expect(person.card).to_contain_text("write_file")
     expect(person.page.locator(":focus")).to_have_text("No, stay in Ask")
     expect(person.page.locator(".call")).to_have_count(0)  # the card is enough
@@ -176,7 +176,7 @@ def test_two_tabs_and_a_reload_show_the_same(person: Person, script: Script) -> 
         expect(page.locator("article.ai strong")).to_have_text("There")
     person.say("write x.txt: x", mode="ask")
     for page in (person.page, other):
-        expect(page.locator(".card")).to_contain_text("Switch to Code mode")
+        expect(page.locator(".card")).to_contain_text("Switch from Ask to Code mode")
     other.locator(".card .safe").click()
     for page in (other, person.page):
         expect(page.locator(".card")).to_have_count(0)

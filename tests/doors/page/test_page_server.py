@@ -86,6 +86,15 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
     )
     assert took < 1500
     expect(person.page.locator("article.ai .markdown strong").first).to_be_visible()
+    # What comes in at the end moves nobody who reads at the beginning.
+    httpx.post(
+        f"{server.url}/threads/{thread}/runs/wait",
+        json={"assistant_id": "agent", "input": given},
+        timeout=60,
+    )
+    expect(person.page.get_by_role("button", name="Latest")).to_be_visible()
+    expect(person.answer).to_contain_text("offline model")
+    assert person.page.evaluate("document.querySelector('#main').scrollTop") == 0
     person.check()
     person.close()
 
