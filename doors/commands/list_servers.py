@@ -9,8 +9,7 @@ from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
 from modes.plain_text import to_one_line
 from tools.mcp.binding import bind_tools
-from tools.mcp.listing import list_tools
-from tools.mcp.managed import ManagedServer, Offer
+from tools.mcp.managed import ManagedServer, Offer, list_tools
 
 
 def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
@@ -30,7 +29,7 @@ async def _start_all(deps: AgentDeps) -> None:
     async def list_one(managed: ManagedServer) -> None:
         toolbox = deps.toolbox
         try:
-            found = await list_tools(managed.server, toolbox.workspace.root, toolbox.sandbox)
+            found = await list_tools(managed.server, toolbox.workspace, toolbox.sandbox)
         except ToolFailedError as error:
             managed.offer = Offer(problem=to_one_line(str(error)))
         else:

@@ -19,7 +19,7 @@ from graph.settings import Settings
 from modes.errors import ToolFailedError
 from modes.plain_text import escape_invisible, make_readable, to_one_line
 from tools.mcp.described import ToolDescription
-from tools.mcp.listing import list_tools
+from tools.mcp.managed import list_tools
 from tools.processes.sandboxes import NoSandbox, Sandbox
 from tools.workspace.workspace import Workspace
 
@@ -50,7 +50,7 @@ def trust_servers(
         try:
             server = entry.resolve(name, "workspace", workspace.root, os.environ)
             yield start
-            tools = asyncio.run(list_tools(server, workspace.root, sandbox)) if start.is_yes else []
+            tools = asyncio.run(list_tools(server, workspace, sandbox)) if start.is_yes else []
         except (ValueError, ToolFailedError) as error:
             yield f"{name}: not trusted: {to_one_line(str(error), 1000)}"
             continue

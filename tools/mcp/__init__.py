@@ -9,7 +9,6 @@ import it.
 __all__ = (  # the public modules
     "binding",
     "described",
-    "listing",
     "managed",
     "pool",
     "server",

@@ -161,3 +161,17 @@ class ManagedServer:
         log.warning("MCP server %r: %s", self.server.name, text)
         if not started.done():
             started.set_exception(ToolFailedError(text))
+
+
+async def list_tools(
+    server: Server, workspace: Workspace, sandbox: Sandbox | None = None
+) -> list[ToolDescription]:
+    """Start the server as a mode would, list its tools, end it; for a person who asks.
+
+    Without ``sandbox`` it has all rights of the user. Raises ``ToolFailedError`` with a sentence
+    for a person where it cannot be started or does not answer within ``server.timeout``.
+    """
+    from tools.mcp.session import open_session  # noqa: PLC0415  # it imports the SDK
+
+    async with open_session(server, workspace, sandbox) as session:
+        return list(session.tools)
