@@ -2,6 +2,7 @@
 
 import logging
 import re
+import warnings
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -9,14 +10,26 @@ from starlette.requests import ClientDisconnect
 _NOISY = "langgraph_api._checkpointer._adapter"  # what SQLite cannot do; docs/operations.md says it
 _HARMLESS = ("Slow graph load.", "Thread stream client disconnected")
 """What ``langgraph_api.graph`` says of the first load, and of each tab that is closed."""
+_HUNG_UP = 499
+"""What the log gives as the status of a request whose sender is gone."""
 _WITH_TRACEBACKS = ("langgraph_api.worker", "langgraph_api.errors")
+_ON_GONE = (
+    "langgraph_api.graph",
+    "langgraph_api.server",
+    "langgraph_runtime_inmem.ops",
+    "uvicorn.error",
+)
+_SAID_TWICE = (
+    "Run encountered an error in graph"  # next comes "Background run failed", with the same
+)
 _USER_ERROR = re.compile(r"^modes\.errors\.\w+: .*", re.MULTILINE)
 
 
 def shorten_log() -> None:
     """Set up the log of this process."""
     logging.getLogger(_NOISY).setLevel(logging.ERROR)
-    for name in ("langgraph_api.graph", "langgraph_runtime_inmem.ops", "uvicorn.error"):
+    warnings.filterwarnings("ignore", "Remove `format_exc_info`")  # of the server's own set-up
+    for name in _ON_GONE:
         logging.getLogger(name).addFilter(_is_news)
     for name in _WITH_TRACEBACKS:
         logging.getLogger(name).addFilter(_drop_traceback)
@@ -27,12 +40,14 @@ def _is_news(record: logging.LogRecord) -> bool:
     event: Any = record.msg
     said = str(event.get("event", "")) if isinstance(event, dict) else str(event)
     gone = record.exc_info is not None and isinstance(record.exc_info[1], ClientDisconnect)
+    gone = gone or (isinstance(event, dict) and event.get("status") == _HUNG_UP)
     return not gone and not said.startswith(_HARMLESS)
 
 
 def _drop_traceback(record: logging.LogRecord) -> bool:
-    """Keeps only the message of an error that a person can mend; structlog has put it in a dict."""
+    """Keeps only the message of an error that a person can mend, once; structlog made a dict."""
     event: Any = record.msg
     if isinstance(event, dict) and (found := _USER_ERROR.search(str(event.get("exception", "")))):
         event["exception"] = found[0]
+        return not str(event.get("event")).startswith(_SAID_TWICE)
     return True

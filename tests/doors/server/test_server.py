@@ -1,6 +1,7 @@
 """The agent on the real dev server, driven by the real client."""
 
 import asyncio
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,7 +79,14 @@ async def test_wrong_input_is_explained_and_changes_nothing(
         assert len(await thread.waiting()) == 1
 
     await asyncio.gather(*(attempt(given, texts) for given, texts in WRONG))
+    with socket.create_connection((server.host, server.port)) as closing:  # as a tab that is closed
+        head = b"POST /threads/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+        closing.sendall(head + b"Content-Type: application/json\r\n\r\n{")
+    await attempt(*WRONG[0])
     assert "Traceback" not in server.log.read_text()
+    assert "format_exc_info" not in server.log.read_text()
+    assert "encountered an error" not in server.log.read_text(), "said twice"
+    assert "/threads/search" not in server.log.read_text()
 
 
 BARE: Any = {"resume": {"decisions": [APPROVE]}}
