@@ -6,7 +6,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from prompt_toolkit.application import create_app_session
 
+from doors.terminal.screen import Screen
 from graph.settings import ROOT
 from tests.doors.terminal.terminal import CTRL_C, CTRL_D, ENTER, SECONDS, Terminal, chatting
 from tests.harness.server import Server
@@ -174,7 +176,9 @@ def test_ctrl_c_at_a_question_approves_nothing(chat: Terminal, clone: Server) ->
     assert not (clone.workspace / "f.txt").exists()
 
 
-def test_what_others_say_cannot_act_on_the_terminal(chat: Terminal, clone: Server) -> None:
+def test_what_others_say_cannot_act_on_the_terminal(
+    chat: Terminal, clone: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202etxt.exe\x1b]52;c;aGk=\x07"
     (clone.workspace / "evil.txt").write_text(evil)
     before = len(chat.received)
@@ -189,6 +193,9 @@ def test_what_others_say_cannot_act_on_the_terminal(chat: Terminal, clone: Serve
     assert "owned" in sent
     assert not re.search("\x1b\\]|\x9b|\x1b\\[2J|\u202e", sent)
     assert chat.title == ""
+    with create_app_session():
+        Screen().write(evil)  # as a model's words stream in, which nothing has read before
+    assert not re.search("\x1b|\x9b|\u202e", capsys.readouterr().out)
 
 
 def test_commands(chat: Terminal) -> None:
