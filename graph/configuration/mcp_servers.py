@@ -35,8 +35,6 @@ class FoundServer:
     """What can be started."""
     problem: str = ""
     """Why nothing is."""
-    trusted: TrustedServer | None = None
-    """Of a workspace's server: what a person has trusted."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,8 @@ class ServerSources:
         watch = Watch()
         self._notices = []
         found: dict[str, FoundServer] = {}
-        for one in (*self._list_own(), *self._list_editor(), *self._list_project()):
+        editors = (FoundServer(server.name, "the editor", server) for server in self._editor)
+        for one in (*self._list_own(), *editors, *self._list_project()):
             first = found.setdefault(one.name, one)
             if first is not one:
                 self._notices.append(
@@ -134,9 +133,6 @@ class ServerSources:
         for name, entry in self._own.servers.items():
             yield self._find(name, str(file), entry, "user")
 
-    def _list_editor(self) -> Iterator[FoundServer]:
-        return (FoundServer(server.name, "the editor", server) for server in self._editor)
-
     def _list_project(self) -> Iterator[FoundServer]:
         project = read_project_servers(self._workspace)
         self._notices += project.warnings
@@ -151,11 +147,11 @@ class ServerSources:
             before = trusted.get(name)
             changes = before.find_changes(entry.as_written()) if before else ""
             if entry.disabled or (before and not changes):
-                yield replace(self._find(name, file, entry, "workspace", before), trusted=before)
+                yield self._find(name, file, entry, "workspace", before)
                 continue
             problem = f"changed since you trusted it: {changes}" if changes else "not trusted"
             waiting.append(f"{name!r} of {file} ({problem})")
-            yield FoundServer(name, file, None, problem, before)
+            yield FoundServer(name, file, problem=problem)
         if waiting:
             more = f", and {len(waiting) - 10} more" if len(waiting) > 10 else ""
             self._notices.append(
