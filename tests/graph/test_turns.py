@@ -102,10 +102,14 @@ async def test_one_review_for_a_message_then_reads_side_by_side_and_the_switch_l
     assert steps[::-1] == [*nodes, []]
 
 
+B_INSTEAD = edit("write_file", path="b", content="3")
+
+
 @pytest.mark.parametrize(
     ("line", "decisions", "ran", "void"),
     [
         ("write a: 1 & write b: 2 & read c", [REJECT, APPROVE], {"read_file"}, {"write_file"}),
+        ("write a: 1 & write b: 2", [REJECT, B_INSTEAD], set(), {"write_file"}),
         ("write a: 1 & switch to debug & list", [REJECT, APPROVE], {"list_files"}, {"switch_mode"}),
         ("write a: 1 & switch to debug", [REJECT, REJECT], set(), {"switch_mode"}),
         ("write a: 1 & write b: 2", [APPROVE, REJECT], {"write_file"}, set()),
@@ -188,8 +192,9 @@ async def test_one_switch_in_a_message(workspace: Path) -> None:
     talk = script(workspace, [switch_to("code"), switch_to("debug")])
     await talk.say("go")
     assert len(await talk.waiting()) == 1
-    await talk.decide(APPROVE)
-    assert await talk.mode() == "code"
+    await talk.decide({**APPROVE, "approvals": "auto"})
+    values = await talk.values()
+    assert (values["mode"], values["approvals"]) == ("code", "auto")
     assert (await talk.results())["call_1"].status == "error"
 
 
