@@ -69,9 +69,17 @@ def script() -> Script:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[Server]:
+def browser() -> Iterator[Browser]:
     if PROBLEM:
         pytest.skip(PROBLEM)
+    with opened() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def server(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory, script: Script
+) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("clone")
     (folder / "home").mkdir()
     (folder / "home/custom_modes.yaml").write_text(MODES)
@@ -85,12 +93,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator
             yield server
     mcp.shutdown()
     mcp.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser(server: Server) -> Iterator[Browser]:
-    with opened() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect
@@ -22,12 +22,14 @@ PLAN = """\
 CODE = 'def greet():\n    return "Hello!"\n'
 
 
-def take(browser: Browser, folder: Path, target: Path) -> Iterator[Path]:
+def take(
+    browser: Browser, folder: Path, target: Path, schemes: Sequence[str] = ("light", "dark")
+) -> Iterator[Path]:
     """Write the pictures into ``target``, of a server in the empty ``folder``."""
     target.mkdir(parents=True, exist_ok=True)
     with running(folder, MODES_FOLDER=str(ROOT / "modes")) as server:
         (server.workspace / "greeting.py").write_text(CODE)
-        for scheme in ("light", "dark"):
+        for scheme in schemes:
             (server.workspace / "plan.md").unlink(missing_ok=True)
             yield from take_in(browser, server.url, scheme, target)
 
