@@ -68,6 +68,15 @@ async def test_a_call_asks_runs_and_is_remembered(workspace: Path) -> None:
     assert "is revoked" in str(after["notices"])
 
 
+async def test_a_rule_lets_calls_run_unasked(workspace: Path) -> None:
+    catalog = with_modes(eager=(["mcp"], {"permissions": {"mcp__raw__get_*": "allow"}}))
+    async with managed(workspace, SERVER) as servers:
+        talk = script(workspace, [(GET, {})], [(LOOK, {})], servers=servers, catalog=catalog)
+        await talk.say("hello", mode="eager")
+        assert [one["name"] for one in await talk.waiting()] == [LOOK]
+        assert "done with {}" in (await talk.results())["call_0"].text
+
+
 async def test_which_mode_has_which(workspace: Path) -> None:
     catalog = with_modes(
         some=(["read", ["edit", {"fileRegex": "md$"}], ["mcp", {"tools": ["*_time"]}]], {}),

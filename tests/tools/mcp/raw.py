@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import socket
 import sys
+from contextlib import suppress
 from typing import Any
 
 BEHAVIOUR, *GIVEN = [*sys.argv[1:], ""]
@@ -41,6 +43,14 @@ def list_tools() -> list[dict[str, Any]]:
     return [tool | one for one in TOOLS]
 
 
+def reach(file: str) -> dict[str, Any]:
+    """Whether it can write the file, and which networks there are."""
+    with suppress(OSError):
+        open(file, "w").close()
+    interfaces = sorted(name for _, name in socket.if_nameindex())
+    return {"writes": os.access(file, os.F_OK), "interfaces": interfaces}
+
+
 def call(arguments: dict[str, Any]) -> str:
     match BEHAVIOUR:
         case "hang":
@@ -54,7 +64,8 @@ def call(arguments: dict[str, Any]) -> str:
             while True:
                 sys.stdout.write('{"jsonrpc": "2.0", "method": "notifications/x"}\n' * 1000)
         case "environment":
-            return json.dumps({**os.environ, "PWD": os.getcwd()})  # noqa: PTH109  # starts at once
+            here = os.getcwd()  # noqa: PTH109  # starts at once
+            return json.dumps({**os.environ, "PWD": here, **reach(arguments.get("file", ""))})
         case "asks":
             return ask_all()
         case "changes":

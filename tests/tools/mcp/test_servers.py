@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 import sys
 import time
 from asyncio.subprocess import PIPE
@@ -28,8 +29,10 @@ from tools.mcp.binding import bind_tools
 from tools.mcp.described import ToolDescription
 from tools.mcp.http import SECONDS_TO_LISTEN
 from tools.mcp.managed import MAX_FAILURES, ManagedServer
+from tools.mcp.pool import ServerPool
 from tools.mcp.server import Server
 from tools.processes.sandboxes import NoSandbox, Sandbox, find_sandbox
+from tools.workspace.workspace import Workspace
 
 
 async def call(server: ManagedServer, **args: object) -> str:
@@ -79,6 +82,22 @@ async def test_a_server_gets_only_what_its_entry_names(
     assert "TOKEN" not in repr(mine)
     # A program that looks for code where it starts finds none of the workspace's.
     assert (found["PWD"], other["PWD"]) == ("/", str(workspace))
+
+
+async def test_what_the_sandbox_of_a_server_allows(workspace: Path) -> None:
+    if (sandbox := choose_sandbox()) is None:
+        pytest.skip("there is no sandbox here")
+    more = {"network": True, "writes": True}
+    given = (raw("environment", name="less"), raw("environment", name="more", **more))
+    async with managed(workspace, *given, sandbox=sandbox) as servers:
+        await start(servers)
+        files = [str(workspace / one.server.name) for one in servers]
+        found = [
+            json.loads(await call(one, file=file)) for one, file in zip(servers, files, strict=True)
+        ]
+    ours = sorted(name for _, name in socket.if_nameindex())
+    assert [one["writes"] for one in found] == [False, True]
+    assert [one["interfaces"] for one in found] == [["lo"], ours]
 
 
 async def test_what_a_server_asks_for_is_refused(workspace: Path) -> None:
@@ -206,6 +225,21 @@ async def test_a_killed_server_is_started_again(workspace: Path) -> None:
         await until(lambda: server.offer is not None and bool(server.offer.problem))
         assert "done" in await call(server)
         assert not (await start([server])).notices
+
+
+async def test_one_process_serves_all_who_have_it_configured(workspace: Path) -> None:
+    pool, users, place = ServerPool(), [ServerPool(), ServerPool()], Workspace(workspace)
+    given = raw("plain", "shared")
+    (server,), (same,) = (pool.assign(user, [given], place, None) for user in users)
+    assert same is server
+    await start([server, same])
+    assert len(find_servers("shared")) == 1
+    pool.assign(users[0], [], place, None)
+    assert "done" in await call(server)
+    pool.assign(users[1], [], place, None)
+    with pytest.raises(ToolFailedError, match="is no longer configured as it was; go on without"):
+        await call(server)
+    await until(lambda: not find_servers("shared"))
 
 
 async def test_a_server_that_is_not_ready_costs_its_tools(workspace: Path) -> None:
