@@ -3,17 +3,17 @@
 import re
 
 # They count as printable and show nothing: words can be written with them.
-_EMPTY = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0d\uffa0"
+_EMPTY = "\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0d\uffa0"
 _PRINTS_NOTHING = re.compile(f"[{_EMPTY}\u2800]")
 # They join or colour the emoji that people put into names.
 _IN_PICTURES = frozenset("\u200d\ufe0f")
 # In text of several lines: control characters, those that reverse the order of text, and those
-# without width. Not the joiners: U+200C is in every other word of Persian. But three in a row join
-# nothing.
+# without width. Not what joins letters or chooses their form, which U+200C does in every other word
+# of Persian. But three in a row do neither.
 _UNSEEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     f"\ufeff\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff{_EMPTY}]"
-    "|[\u200c\u200d\ufe0e\ufe0f]{3,}"
+    "|[\u034f\u180b-\u180d\u180f\u200c\u200d\ufe0e\ufe0f]{3,}"
 )
 
 
