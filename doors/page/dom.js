@@ -1,12 +1,13 @@
 // Builds nodes. Text is only ever text: nothing of a model, tool or file is parsed as HTML.
 
 // As modes/plain_text.py: control characters, those that reorder text, those without width.
-const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]|[\u034f\u180b-\u180d\u180f\u200c\u200d\ufe0e\ufe0f]{3,}/gu;
 const LINKS = /^(https?:|mailto:|#|\/(?!\/))/i;
 
 // The text with characters written out that do not show, or that hide others.
 export function readable(text) {
-  return String(text).replaceAll("\r\n", "\n").replace(UNSEEN, (c) => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
+  return String(text).replaceAll("\r\n", "\n").replace(UNSEEN, (found) =>
+    Array.from(found, (c) => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0")).join(""));
 }
 
 function fill(node, properties, children) {

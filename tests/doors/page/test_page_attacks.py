@@ -84,7 +84,7 @@ def test_all_of_a_command_is_seen_and_a_foreign_page_gets_nothing(
     person: Person, server: Server
 ) -> None:
     """Also the end of a long one, and what reverses or hides its text."""
-    hidden = "; rm -rf ~\u202e\u2066 # \x1b[8m"
+    hidden = "; rm -rf ~\u202e\u2066\ufe00 # \x1b[8m"
     line = f"echo {'a' * 3000} {hidden}"
     with httpx.Client(base_url=person.url) as client:
         thread = client.post("/modeshift/threads", json={"mode": "code"}).json()["thread_id"]
@@ -93,10 +93,9 @@ def test_all_of_a_command_is_seen_and_a_foreign_page_gets_nothing(
         client.post(f"/threads/{thread}/runs/wait", json=run, timeout=30)
     person.go(f"/app?again#{thread}")
     shown = person.card.locator(".command")
-    expect(shown).to_contain_text("; rm -rf ~\\u202e\\u2066 # \\u001b[8m")
-    assert shown.inner_text() == line.replace("\u202e\u2066", "\\u202e\\u2066").replace(
-        "\x1b", "\\u001b"
-    )
+    expect(shown).to_contain_text("; rm -rf ~\\u202e\\u2066\\ufe00 # \\u001b[8m")
+    escaped = line.replace("\u202e\u2066\ufe00", "\\u202e\\u2066\\ufe00")
+    assert shown.inner_text() == escaped.replace("\x1b", "\\u001b")
     style: Any = shown.evaluate("one => getComputedStyle(one)['white-space']")
     assert style == "pre-wrap"
     check_foreign_page(person, server)
