@@ -6,11 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from acp import (
-    plan_entry,
-    update_agent_message,
-    update_agent_message_text,
-    update_agent_thought_text,
-    update_plan,
     update_user_message,
 )
 from acp.interfaces import Client
@@ -25,9 +20,10 @@ from langchain_core.messages import (
 )
 from langgraph.types import Overwrite
 
-from doors.editor.content import as_prose, as_text, content_blocks
+from doors.editor.content import as_text, content_blocks
 from doors.editor.files import Folder
 from doors.editor.live_output import LiveOutput
+from doors.editor.sender import Sender
 from doors.editor.tool_calls import ToolCallView
 from graph.deps import AgentDeps
 from graph.messages.for_people import show_result
@@ -45,12 +41,13 @@ STOPPED = "Stopped."
 STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or in part."
 
 
-class SessionUpdates:
+class SessionUpdates(Sender):
     """The updates of one session; mutable."""
 
     def __init__(
         self, client: Client, session_id: str, folder: Folder, offered: ClientCapabilities
     ) -> None:
+        super().__init__(client, session_id)
         self.folder = folder
         self.streamed = ""
         """The text so far of the answer that is coming in."""
@@ -60,8 +57,6 @@ class SessionUpdates:
         """The sub-task whose calls are shown."""
         self.cut_off = frozenset[str]()
         """The ids of calls that may have begun when a run was cut off."""
-        self._client = client
-        self._id = session_id
         self._has_streamed = False
         self._open: dict[str, ToolCallView] = {}
         """The calls that have not ended, by id."""
@@ -70,32 +65,6 @@ class SessionUpdates:
         self._known = set[str]()
         """The ids of all calls so far."""
         self._output = LiveOutput(offered)
-        self._notices = set[str]()
-
-    async def send(self, update: Any) -> None:
-        """Send one update."""
-        await self._client.session_update(session_id=self._id, update=update)
-
-    async def say(self, text: str) -> None:
-        """Send text of the agent's."""
-        await self.send(update_agent_message_text(text))
-
-    async def show_notice(self, text: str) -> None:
-        """Show what a person should know, once."""
-        if text not in self._notices:
-            self._notices.add(text)
-            await self.say(f"> Notice: {text}\n\n")
-
-    async def show_waiting(self, descriptions: Sequence[str]) -> None:
-        """Show the question that waits, without asking it."""
-        for description in descriptions:
-            await self.send(update_agent_message(as_prose(description).content))
-        await self.say("\n\n> This waits for you, and is asked with your next message.\n\n")
-
-    async def show_todos(self, todos: Sequence[Mapping[str, Any]]) -> None:
-        """Show the todo list."""
-        entries = [plan_entry(todo["content"], status=todo["status"]) for todo in todos]
-        await self.send(update_plan(entries))
 
     # While the graph runs.
 
@@ -105,7 +74,7 @@ class SessionUpdates:
             return  # a whole answer comes with the node's update
         self.streamed += message.text
         self._has_streamed = True
-        await self._show_text(message)
+        await self.show_text(message)
         for call in message.tool_call_chunks:
             id, name = call["id"], call["name"]
             # A known or unsound id will be replaced before the message is stored.
@@ -129,7 +98,7 @@ class SessionUpdates:
         if "subtask" in update:
             self.subtask = update["subtask"]
         if node == COMPACTING:
-            self._notices.discard(update["notices"][-1])  # it may fail twice for one reason
+            self.forget_notice(update["notices"][-1])  # it may fail twice for one reason
             if messages:
                 await self.say(f"{messages[0].text}\n\n")
         for message in messages:
@@ -142,7 +111,7 @@ class SessionUpdates:
     async def _show_answer(self, deps: AgentDeps, message: AIMessage) -> None:
         """Show what of an answer has not been streamed, and its calls."""
         if not self._has_streamed:
-            await self._show_text(message)
+            await self.show_text(message)
         elif message.text != self.streamed:  # such as why it was cut off
             await self.say(message.text.removeprefix(self.streamed))
         self.streamed, self._has_streamed = "", False
@@ -235,7 +204,7 @@ class SessionUpdates:
                     for block in content_blocks(message):
                         await self.send(update_user_message(block))
                 elif isinstance(message, AIMessage):
-                    await self._show_text(message)
+                    await self.show_text(message)
                     for call in message.tool_calls:
                         not_stored.discard(get_call_id(call))
                         await self._replay_call(deps, call, results.get(get_call_id(call)))
@@ -262,10 +231,3 @@ class SessionUpdates:
             why = STOPPED_RUNNING if may_have_run else STOPPED
             failed = {"status": "failed", "content": [as_text(why)]}
             await self.send(view.start().model_copy(update=failed))
-
-    async def _show_text(self, message: AIMessage) -> None:
-        for block in message.content_blocks:
-            if block["type"] == "reasoning" and (thought := block.get("reasoning")):
-                await self.send(update_agent_thought_text(thought))
-            elif block["type"] == "text" and (text := block["text"]):
-                await self.say(text)
