@@ -219,6 +219,7 @@ async def test_calls_that_did_not_come_complete_are_broken(start: Start) -> None
     """LangChain completes what is streamed: half a command would look complete."""
     thread = start([step for answer, _ in INCOMPLETE for step in (answer, HERE)])
     for answer, marks in INCOMPLETE:
+        thread.messages.clear()
         # LangChain puts calls that are not JSON last.
         assert sorted(broken(await thread.say())) == sorted(marks), answer
         assert (await thread.proceed()).text == "Here I am.", "the provider takes the history"
@@ -239,6 +240,7 @@ async def test_the_words_of_an_answer(start: Start, name: str) -> None:
     refusal = Answer(refusal="I cannot help with that.")
     thread = start([*(step for answer, _ in WORDS for step in (answer, HERE)), refusal, HERE])
     for answer, text in WORDS:
+        thread.messages.clear()
         if text is None:
             said = await thread.fail("answered with nothing")
             assert (CUT_OFF in said) is answer.is_truncated
