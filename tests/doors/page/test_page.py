@@ -32,9 +32,12 @@ def test_the_first_conversation(person: Person, server: Server) -> None:
     expect(person.card).to_contain_text("write_file")
     expect(person.page.locator(":focus")).to_have_text("No, stay in Ask")
     expect(person.page.locator(".call")).to_have_count(0)  # the card is enough
+    expect(person.page.locator("#details .phase.lit")).to_have_text("reviewing")
     person.press("Switch to Code")
     expect(person.card.locator(".diff .plus")).to_have_text(["+hello"])
     expect(person.page.locator(":focus")).to_have_text("Reject")
+    person.press("Whole file")
+    expect(person.card.locator(".diff pre")).to_have_text("hello")
     assert (person.mode, (server.workspace / "notes.txt").exists()) == ("code", False)
     person.press("Approve")
     person.sees("Created notes.txt (5 characters).")
@@ -59,7 +62,11 @@ def test_each_decision(person: Person, server: Server) -> None:
     person.sees("changed by you")
     person.sees("Created edited.txt (11 characters).")
     assert (server.workspace / "edited.txt").read_text() == "what I want"
-    assert "do not repeat your own call" not in person.page.inner_text("#main").split("Agent")[0]
+    person.page.locator(".call summary", has_text="edited.txt").click()
+    shown = person.page.locator(".call", has_text="edited.txt")
+    expect(shown.locator(".diff .plus")).to_have_text(["+what I want"])
+    expect(shown).to_contain_text("the agent had written")
+    expect(shown).not_to_contain_text("do not repeat your own call")
     person.say("write docs/always.txt: a")
     person.page.get_by_text("Always in this thread").click()
     person.page.get_by_label("Pattern").fill("docs/**")
@@ -222,12 +229,11 @@ def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script
 
 
 def test_cancel_rename_delete(person: Person, script: Script) -> None:
-    never = threading.Event()
-    script["for ever"] = [lambda: (never.wait(30) and say("x")) or say("y")]
+    script["for ever"] = [Answer("It has begun " + "and goes on " * 9, pause=0.5)]
     person.say("for ever", mode="scripted")
+    expect(person.answer).to_contain_text("begun and")
     person.press("Stop")
     expect(person.page.get_by_role("button", name="Send")).to_be_visible()
-    never.set()
     person.page.get_by_role("button", name="Rename for ever").click()
     person.page.get_by_label("Title").fill("Mine <b>")
     person.press("Rename")
