@@ -24,7 +24,8 @@ def test_no_html_and_no_script_comes_out() -> None:
     """Also not as an attribute, and no picture that a browser would fetch."""
     text = (
         "<script>alert(1)</script>\n\n<b onclick=x>b</b> [x](javascript:alert(1)) "
-        "[y](data:text/html,z) [z](JaVaScRiPt:1) [w](vbscript:x) ![p](https://evil.example/p.png)"
+        "[y](data:text/html,z) [z](JaVaScRiPt:1) [w](vbscript:x) [v](vscode://run) [u](/threads) "
+        "![p](https://evil.example/p.png)"
     )
     tree = json.dumps(render(text))
     assert '"href"' not in tree
