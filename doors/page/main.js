@@ -68,9 +68,10 @@ const isAtEnd = () => main.scrollHeight - main.scrollTop - main.clientHeight < 8
 let follows = true;
 main.addEventListener("scroll", () => { follows = isAtEnd(); latest.hidden = follows; });
 
+// To the end, or to the beginning of what is to be decided: all of it is read on the way to the buttons.
 function scrollDown(force) {
   if (force) follows = true;
-  if (follows) main.scrollTop = main.scrollHeight;
+  if (follows) main.scrollTop = get("question").firstChild ? get("question").offsetTop - 8 : main.scrollHeight;
 }
 
 const sized = new ResizeObserver(() => scrollDown(false));
@@ -96,8 +97,8 @@ function draw() {
   if (before.isRunning && !thread.isRunning && !waits && !thread.problem) announce("The agent has answered.");
   if (before.mode && before.id === thread.id && before.mode !== now.mode) announce(`Now in ${modes.get(now.mode)?.name ?? now.mode} mode.`);
   if (before.isRunning !== thread.isRunning) threads.refresh();
-  before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode };
-  scrollDown(false);
+  if (!question.shown || question.shown !== before.question) scrollDown(false);
+  before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode, question: question.shown };
 }
 
 function trouble() {

@@ -42,7 +42,7 @@ export class Question {
     const heading = isQuestion ? "A question" : preview?.command === undefined ? titleOf(action, this.modes, preview?.switch?.source) : "Run a command";
     const says = isSwitch && !preview.switch.is_subtask ? action.args.reason : isQuestion ? action.args.question : action.description;
     return h("section", { class: `card ${isQuestion ? "question" : ""}`, "aria-label": heading },
-      h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says", tabindex: says.length > 400 ? 0 : null }, says),
+      h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says" }, says),
       isSwitch ? this.switchParts(action, preview.switch, take) : isQuestion ? answerParts(preview, take) : callParts(action, preview, take),
       h("p", { class: "chosen", role: "status" }));
   }
@@ -111,12 +111,12 @@ function callParts(action, preview, take) {
     server ? tag("bad", "calls the MCP server ", h("bdi", {}, server)) : null,
     host ? tag("bad", "reaches ", h("bdi", {}, host)) : null,
   ].filter(Boolean);
-  const shown = Object.keys(action.args).filter((name) => action.args[name] === command);
   const edit = h("div", {});
   return [
     tags.length ? h("p", { class: "row" }, tags) : null,
     command === undefined ? null : h("pre", { class: "command", tabindex: 0, "aria-label": "Command" }, command),
-    change ? changeView(change) : argumentsView(action.args, ...shown),
+    change ? changeView(change) : null,
+    argumentsView(action.args, ...(preview?.shows ?? [])),
     h("div", { class: "row" }, rejectParts("Reject", take),
       button("Approve", () => take({ type: "approve" }, "Approve"), { class: "main" }),
       button("Edit", () => editCall(edit, action, preview, take))),

@@ -4,7 +4,8 @@ import { textOf } from "/app/state.js";
 const MARKS = /<data-([0-9a-f]{12}) source=[^\n]*>\n([^]*?)\n<\/data-\1>/g;
 const MOST = 160;
 
-const oneLine = (text) => (text.length > MOST ? `${text.slice(0, MOST)}...` : text).replace(/\s+/g, " ").trim();
+const oneLine = (given, text = typeof given === "string" ? given : JSON.stringify(given)) => // a list, perhaps
+  (text.length > MOST ? `${text.slice(0, MOST)}...` : text).replace(/\s+/g, " ").trim();
 
 export function titleOf({ name, args }, modes, source = null) {
   const mode = modes.get(args?.mode_slug)?.name ?? args?.mode_slug;
@@ -17,7 +18,7 @@ export function titleOf({ name, args }, modes, source = null) {
   const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
   const words = server ? `${server}: ${tool}` : name.replace(/_file$/, "").replaceAll("_", " ");
   const given = Object.entries(args ?? {}).filter(([key, value]) => typeof value === "string" && key !== "content");
-  return oneLine([server ? words : words[0].toUpperCase() + words.slice(1), ...given.map(([, value]) => value)].join(" "));
+  return oneLine([server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...given.map(([, value]) => value)].join(" "));
 }
 
 // How a call ended: { kind, text }, and what the person changed; as graph/messages/for_people.py.

@@ -4,8 +4,13 @@ No HTML goes over the wire: a node is text, or ``[tag, attributes, children]``.
 """
 
 import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from html import unescape
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -16,6 +21,11 @@ MAX_TEXTS = 100
 MAX_CHARACTERS = 400_000
 MAX_DEPTH = 40
 """Of lists and quotes in each other: a browser, too, has a limit."""
+MAX_SECONDS = 1
+"""For the colours of code, in all texts of a request."""
+MAX_LABEL = 100
+"""Characters of what stands behind a fence."""
+_WORD = re.compile(r"[^\W\d_]+")
 SCHEMES = ("http", "https", "mailto")
 _TAGS = {"p", "ul", "ol", "li", "blockquote", "em", "strong", "s", "a"}
 _TAGS |= {"h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"}
@@ -54,22 +64,40 @@ def _are_texts(given: Any) -> bool:
 
 def render_trees(texts: list[str]) -> list[list[Node]]:
     """A tree for each text; blocks."""
-    left, trees = MAX_CHARACTERS, list[list[Node]]()
+    left, trees, end = MAX_CHARACTERS, list[list[Node]](), time.monotonic() + MAX_SECONDS
     for text in texts:
         left -= len(text)
-        trees.append(_render(text) if left >= 0 else [text])
+        trees.append(_render(text, end) if left >= 0 else [text])
     return trees
 
 
-def _render(text: str) -> list[Node]:
+def _render(text: str, end: float) -> list[Node]:
+    """Text of which Markdown would hide a word comes back as it is: it may be a plan to approve.
+
+    Such as a link's definition, a row's cell too many, or what is nested too deeply.
+    """
     from markdown_it import MarkdownIt  # noqa: PLC0415  # at the first use: the start stays fast
 
     options = {"html": False, "maxNesting": MAX_DEPTH}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
-    return _build(parser.parse(text))
+    tokens = parser.parse(text)
+    words = Counter(_WORD.findall(unescape(text)))
+    shown = Counter(word for piece in _list_shown(tokens) for word in _WORD.findall(piece))
+    return _build(tokens, end) if words <= shown else [text]
 
 
-def _build(tokens: list[Any]) -> list[Node]:
+def _list_shown(tokens: list[Any]) -> Iterator[str]:
+    for token in tokens:
+        yield unquote(str(token.attrs.get("href", "")))
+        if token.type == "image":
+            yield f"{token.content} {unquote(str(token.attrs.get('src', '')))}"
+        elif token.children is not None:
+            yield from _list_shown(token.children)
+        else:
+            yield unescape(f"{token.content} {token.info[:MAX_LABEL]}")
+
+
+def _build(tokens: list[Any], end: float) -> list[Node]:
     """The nodes of a flat list of opening and closing tokens."""
     root: list[Node] = []
     open_nodes = [root]
@@ -83,17 +111,18 @@ def _build(tokens: list[Any]) -> list[Node]:
         elif token.nesting == -1:
             open_nodes.pop()
         else:
-            open_nodes[-1].extend(_leaf(token))
+            open_nodes[-1].extend(_leaf(token, end))
     return root
 
 
-def _leaf(token: Any) -> list[Node]:
+def _leaf(token: Any, end: float) -> list[Node]:
     match token.type:
         case "inline":
-            return _build(token.children)
+            return _build(token.children, end)
         case "fence" | "code_block":
             language = token.info.split()[0] if token.info.split() else ""
-            code: Node = ["code", {"language": language[:30]}, highlight(token.content, language)]
+            label = {"language": token.info.strip()[:MAX_LABEL]}
+            code: Node = ["code", label, highlight(token.content, language, end)]
             return [["pre", {}, [code]]]
         case "code_inline":
             return [["code", {}, [token.content]]]
@@ -120,8 +149,11 @@ def _attributes(token: Any) -> dict[str, str]:
     return found
 
 
-def highlight(text: str, language: str) -> list[Node]:
-    """The code with ``span`` around what the language names; as it is in one that is unknown."""
+def highlight(text: str, language: str, end: float) -> list[Node]:
+    """The code with ``span`` around what the language names; as it is in one that is unknown.
+
+    Also if it is not done at ``end``: of some languages a lexer takes minutes for blank lines.
+    """
     from pygments.lexers import get_lexer_by_name  # noqa: PLC0415
     from pygments.token import STANDARD_TYPES  # noqa: PLC0415
     from pygments.util import ClassNotFound  # noqa: PLC0415
@@ -132,6 +164,8 @@ def highlight(text: str, language: str) -> list[Node]:
         return [text]
     nodes: list[Node] = []
     for kind, piece in lexer.get_tokens(text):
+        if time.monotonic() > end:
+            return [text]
         name = STANDARD_TYPES.get(kind, "")
         nodes.append(["span", {"class": name}, [piece]] if name else piece)
     return nodes

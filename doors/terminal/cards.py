@@ -73,16 +73,17 @@ class Cards:
         self._screen.line(title, BOLD)
         for words in describe_reach(preview or {}):
             self._screen.words(words, ALERT)
+        shown: list[str] = []
         if preview and (change := preview.get("change")):
+            shown = preview["shows"]
             lines = [f"{sign}{line}" for sign, line in change["lines"]]
             self._screen.diff(lines[change["before"] is None :])  # not where a new file begins
             if "problem" in change:
                 self._show_text(change)
-        else:
-            for name, value in action["args"].items():
-                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                if text != title:
-                    self._screen.lines(f"{name}: {text}".split("\n"))
+        for name, value in action["args"].items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            if name not in shown and text != title:
+                self._screen.lines(f"{name}: {text}".split("\n"))
         self._screen.words(action["description"])
 
     def _show_text(self, file: FileChange) -> None:

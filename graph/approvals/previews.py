@@ -24,6 +24,8 @@ from tools.workspace.replacement import Replacement, find_places, replace
 MAX_COMPARED = 400_000
 """Characters of both texts, for a diff; of longer ones the new text is shown alone."""
 MAX_LINES = 20_000
+MAX_PAIRS = 4_000_000
+"""Of lines of both texts; above that, lines that come often are not compared: it took minutes."""
 MAX_SHOWN = 1_000_000
 AROUND = 3
 """Lines around a change."""
@@ -66,6 +68,8 @@ class Preview(TypedDict):
     id: str
     arguments: dict[str, Any]
     """The JSON schema of the tool's arguments."""
+    shows: list[str]
+    """The names of the arguments that the rest of the preview shows in full."""
     change: NotRequired[FileChange]
     command: NotRequired[str]
     is_sandboxed: NotRequired[bool]
@@ -89,7 +93,7 @@ def preview_call(
     except InvalidCallError:
         return None
     effect = tool.spec.effect
-    shown = Preview(id=call["id"], arguments=_find_schema(tool))
+    shown = Preview(id=call["id"], arguments=_find_schema(tool), shows=[])
     if tool.spec.served is not None:
         shown["server"] = to_one_line(tool.spec.served.server)
         if tool.spec.served.host is not None:
@@ -103,11 +107,14 @@ def preview_call(
         shown["suggestions"] = [Suggestion(label=label, mode=slug) for label, slug in labels]
     if tool.spec.command is not None:
         shown["command"] = make_readable(str(args[tool.spec.command]))
+        shown["shows"].append(tool.spec.command)
         shown["is_sandboxed"] = deps.toolbox.sandbox is not None
     if tool.spec.url is not None:
         shown["host"] = to_one_line(urlsplit(args[tool.spec.url] or "").netloc)
     if effect.changes_files and (change := _preview_edit(deps, tool, args)) is not None:
         shown["change"] = change
+        if "problem" not in change:
+            shown["shows"] += [tool.spec.paths[0], "content", "edits"]
     return shown
 
 
@@ -193,9 +200,8 @@ def _split(text: str) -> list[str]:
 
 def _compare(old: list[str], new: list[str]) -> list[Line]:
     lines = list[Line]()
-    for group in SequenceMatcher(None, old, new, autojunk=len(old) > 2000).get_grouped_opcodes(
-        AROUND
-    ):
+    found = SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > MAX_PAIRS)
+    for group in found.get_grouped_opcodes(AROUND):
         lines.append(("@", f"line {group[0][3] + 1}"))
         for tag, start, end, begin, stop in group:
             if tag == "equal":

@@ -14,10 +14,10 @@ EVIL = (
     "<script>window.ran=3</script><img src=x onerror=window.ran=4> <svg onload=window.ran=5> "
     "<a href='javascript:window.ran=6'>a</a> [b](javascript:window.ran=7) "
     "![c](https://evil.example/c.png) <style>*{display:none}</style> "
-    "\u202egnp.exe\u202c \u200b\u2066 \x1b]8;;https://evil.example\x07link\x1b]8;;\x07 "
+    "\u202egnp.exe\u202c \u200b\u2066\ufe00 \x1b]8;;https://evil.example\x07link\x1b]8;;\x07 "
     "\x1b[8mhidden"
 )
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
+UNSEEN = re.compile("[\ufe00\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
 
 
 def check_nothing_ran(person: Person) -> None:
@@ -39,7 +39,13 @@ def test_nothing_that_is_shown_runs_or_hides(
     ask = Call("ask_followup_question", {"question": EVIL, "follow_up": follow_up})
     read = Call("read_file", {"path": "evil.txt"})
     write = Call("write_file", {"path": "evil.txt", "content": f"{EVIL}\n{EVIL}"})
-    steps = [Answer(calls=(read,)), Answer(EVIL, (ask,)), Answer(calls=(write,)), say(EVIL)]
+    wrong = Call("execute_command", {"command": ["ls"]}), Call("_file"), Call("__proto__")
+    steps = [
+        Answer(calls=(read, *wrong)),
+        Answer(EVIL, (ask,)),
+        Answer(calls=(write,)),
+        say(EVIL),
+    ]
     script[EVIL] = list(steps)
     check_mcp_call(person)
     person.press("New thread")
@@ -87,7 +93,7 @@ def test_all_of_a_command_is_seen_and_a_foreign_page_gets_nothing(
 ) -> None:
     """Also the end of a long one, and what reverses or hides its text."""
     hidden = "; rm -rf ~\u202e\u2066\ufe00 # \x1b[8m"
-    line = f"echo {'a' * 3000} {hidden}"
+    line = f"echo {'a' * 20_000} {hidden}"
     with httpx.Client(base_url=person.url) as client:
         thread = client.post("/modeshift/threads", json={"mode": "code"}).json()["thread_id"]
         message = {"role": "user", "content": f"run {line}"}
@@ -100,6 +106,9 @@ def test_all_of_a_command_is_seen_and_a_foreign_page_gets_nothing(
     assert shown.inner_text() == escaped.replace("\x1b", "\\u001b")
     style: Any = shown.evaluate("one => getComputedStyle(one)['white-space']")
     assert style == "pre-wrap"
+    assert shown.evaluate("one => one.scrollHeight <= one.clientHeight"), "no scrolling inside"
+    expect(person.card.locator("h2")).to_be_in_viewport()  # it is read from its beginning
+    expect(person.page.get_by_role("button", name="Approve", exact=True)).not_to_be_in_viewport()
     check_foreign_page(person, server)
 
 

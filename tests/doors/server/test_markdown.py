@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from doors.server.markdown import MAX_CHARACTERS, render_trees
 
 
@@ -36,9 +38,36 @@ def test_no_html_and_no_script_comes_out() -> None:
     assert "<script>alert(1)</script>" in tree
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[//]: # (evil)",
+        "[a]: http://b 'evil'\n\n[a]",
+        "[a](http://b 'evil')",
+        "![a](http://b 'evil')",
+        "|a|\n|---|\n|b|evil|",
+        f"```python {'a ' * 50}evil\n```",
+        "> " * 60 + "evil",
+        "- " * 60 + "evil",
+    ],
+)
+def test_a_word_that_markdown_would_hide_makes_it_plain_text(text: str) -> None:
+    """A plan is read before it is approved."""
+    assert render(text) == [text]
+
+
+def test_what_hides_no_word_is_markdown() -> None:
+    for text in (
+        "a\\_b &amp; `c&lt;d` un*frigging*real <http://a.b/%20c> [ä](http://b/ö) ![p](http://q)",
+        "1. a\n2. - [ ] b\n\n***\n\na | b\n:-:|---\n1 | \n\nhead\n===\n\n    code &nbsp; x",
+        "```python title='x'\nprint('\\nfoo')\n```\n\nhard  \nbreak\\\nagain <b>html</b> [c][d]",
+    ):
+        assert render(text) != [text], text
+
+
 def test_what_is_too_much_stays_text() -> None:
-    deep = ">" * 5000 + " x"
-    assert len(json.dumps(render(deep))) < 20_000
+    slow = "\n" * 40_000
+    assert render(f"```cpp\n{slow}```")[0][2][0][2] == [slow]
     long = "*a* " * (MAX_CHARACTERS // 4)
     assert render_trees(["*a*", long, "*b*"])[1] == [long]
     assert render("```nolanguage-of-any\n<x>\n```")[0][2][0][2] == ["<x>\n"]

@@ -47,6 +47,19 @@ def test_an_edit_is_a_diff_and_the_whole_file(workspace: Path) -> None:
     assert "'no'" in lost["problem"]
     end = preview(deps, "write_file", path="a.txt", content="0")["change"]["lines"][-1]
     assert end == ("@", "no line break at the end")
+    (workspace / "few.txt").write_text("a\nb\nb\na\na\n" * 400)
+    many = preview(deps, "write_file", path="few.txt", content="b\na\na\nb\na\nb\n" * 3000)
+    assert len(many["change"]["lines"]) > 18_000, "and not after minutes"
+
+
+def test_what_a_diff_cannot_show_is_left_to_the_arguments(workspace: Path) -> None:
+    deps = make_deps(workspace)
+    (workspace / "long.txt").write_text("x" * 400_000 + "y")
+    edits = [{"old": "y", "new": "evil"}]
+    assert preview(deps, "edit_file", path="long.txt", edits=edits)["shows"] == []
+    shown = preview(deps, "write_file", path="new.txt", content="x")["shows"]
+    assert {"path", "content"} <= {*shown}
+    assert preview(deps, "execute_command", command="ls")["shows"] == ["command"]
 
 
 def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path) -> None:

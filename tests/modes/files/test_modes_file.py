@@ -148,6 +148,7 @@ NEIGHBOUR = "{slug: z, name: Z, roleDefinition: r, groups: [read]}\n"
         (MODE.replace("name: A", "name: " + "a" * 101), "at most 100"),
         (MODE.replace("name: A", 'name: "A\\u2028B"'), "printable"),
         (MODE.replace("name: A", 'name: "A\\u2800B"'), "printable"),
+        (MODE.replace("name: A", 'name: "A\\ufe00B"'), "printable"),
         (MODE.replace("name: A", "name: ''"), "mode 'a': name"),
         (MODE.replace("name: A", 'name: " \\t"'), "mode 'a': name"),
         (MODE.replace("name: A", 'name: "A\\nB"'), "mode 'a': name"),
