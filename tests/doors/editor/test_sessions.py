@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 from acp import RequestError, schema
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.editor.agent import EditorAgent
 from doors.editor.store import Sessions
@@ -13,6 +14,7 @@ from graph.configuration.cache import AgentCache
 from graph.configuration.whole_writes import WholeWrites
 from graph.threads.mailbox import Mailbox
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
+from tests.harness.conversation import Conversation, edit, make_agent
 from tests.harness.place import UserFolders, modes_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -200,6 +202,21 @@ async def test_a_session_that_is_closed_at_once_asks_nothing(place: UserFolders)
         await editor.load(talk)
         await editor.until(lambda: "is asked with your next message" in talk.said)
         await talk.close()
+
+
+async def test_what_a_person_made_of_a_call_is_what_is_shown(
+    tmp_path: Path, workspace: Path
+) -> None:
+    """As another client of the same thread lets them."""
+    left = await left_asking(tmp_path, workspace)
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.sqlite")) as saver:
+        elsewhere = Conversation(make_agent(workspace, saver=saver))
+        elsewhere.config = {"configurable": {"thread_id": left.id}}
+        await elsewhere.decide(edit("write_file", path="b.txt", content="b"))
+    async with editing(tmp_path) as editor:
+        talk = await editor.load(left)
+        assert talk.ends == [("Write file b.txt", "completed")]
+        assert talk.results[-1][0].new_text == (workspace / "b.txt").read_text() == "b"
 
 
 async def test_a_mode_outlives_the_process_and_withdraws_the_question(
