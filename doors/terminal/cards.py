@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import ToolCall
@@ -71,9 +71,9 @@ class Cards:
     def _show_call(self, deps: AgentDeps, action: ActionRequest, preview: Preview | None) -> None:
         title = title_call(deps, action)
         self._screen.line(title, BOLD)
-        for words in describe_reach(preview or {}):
-            self._screen.words(words, ALERT)
         shown: list[str] = []
+        if preview and (host := preview.get("host")):
+            self._screen.words(f"reaches {host}", ALERT)
         if preview and (change := preview.get("change")):
             shown = preview["shows"]
             lines = [f"{sign}{line}" for sign, line in change["lines"]]
@@ -181,16 +181,6 @@ class Cards:
                 return json.loads(said)
             except ValueError as error:
                 self._screen.words(f"That is not JSON: {error}", ALERT)
-
-
-def describe_reach(preview: Mapping[str, Any]) -> Iterator[str]:
-    """What a call reaches beyond the workspace."""
-    if server := preview.get("server"):
-        yield f"calls the MCP server {server}"
-    if host := preview.get("host"):
-        yield f"reaches {host}"
-    if preview.get("is_sandboxed") is False:
-        yield "runs without a sandbox"
 
 
 def find_effect(deps: AgentDeps, name: str) -> Effect:

@@ -27,6 +27,8 @@ class Transcript:
         self._streamed = ""
         self._calls: dict[str, ToolCall] = {}
         """Those that have no result yet."""
+        self._printed = set[str]()
+        """The ids of calls whose output was shown as it came."""
         self._shown: str | None = None
         """The id of the call whose title, or question, was shown last."""
 
@@ -40,6 +42,7 @@ class Transcript:
                     self._screen.write(message.text)
             case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
                 self._begin(deps, id)
+                self._printed.add(id)
                 self._screen.write(text, FAINT)
             case "updates", dict():
                 for node, update in part.items():
@@ -90,7 +93,9 @@ class Transcript:
             self._screen.end_line()
             style = ALERT if message.status == "error" else FAINT
             show = self._screen.result if effect.result_is_data else self._screen.words
-            show(show_result(message), style)
+            text = show_result(message)
+            # What came already is not shown again, but for how it ended.
+            show(text.rpartition("\n")[2] if id in self._printed else text, style)
         del self._calls[id]
 
     def asked(self, id: str) -> None:

@@ -1,6 +1,9 @@
 """``make chat`` in a real terminal: what is shown, what a key decides, what stops."""
 
+import json
 import re
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +14,8 @@ from prompt_toolkit.application import create_app_session
 from doors.terminal.screen import Screen
 from graph.settings import ROOT
 from tests.doors.terminal.terminal import CTRL_C, CTRL_D, ENTER, SECONDS, Terminal, chatting
-from tests.harness.server import Server
+from tests.harness.server import Server, free_port
+from tests.tools.mcp.servers import TOY
 
 CALL, SWITCH = "a [p]attern:", "auto-accept:"
 COMMAND = "[e]dit:"  # one that cannot be remembered
@@ -42,10 +46,21 @@ def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
         assert (tmp_path / "workspace/notes.txt").read_text() == "hello"
         again = terminal.leave()
     thread = again.rpartition("THREAD=")[2]
-    with chatting(clone, "--thread", thread, "--mode", "ask") as terminal:
-        shown = terminal.until("ask>")
-        assert "> write notes.txt: hello\nNow" not in shown
-        assert "Created notes.txt (5 characters).\nHere is how it went:" in shown
+    port = str(free_port())
+    served = subprocess.Popen([sys.executable, TOY, port], stderr=subprocess.DEVNULL)
+    entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+    (clone.home / "mcp.json").write_text(json.dumps({"mcpServers": {"here": entry}}))
+    try:
+        with chatting(clone, "--thread", thread, "--mode", "ask") as terminal:
+            shown = terminal.until("ask>")
+            assert "> write notes.txt: hello\nNow" not in shown
+            assert "Created notes.txt (5 characters).\nHere is how it went:" in shown
+            seen = terminal.say('call mcp__here__get_time {"zone": "Rome"}', "a [p]attern\n:")
+            assert f"\n  reaches 127.0.0.1:{port}\n  zone: Rome\n" in seen
+            assert "calls an MCP server: 'here'" in seen
+    finally:
+        served.kill()
+        served.wait()
 
 
 def test_enter_and_a_paste_reject(chat: Terminal, clone: Server) -> None:
@@ -153,8 +168,10 @@ def test_a_question_is_answered_in_words(chat: Terminal) -> None:
 
 def test_ctrl_c_stops_the_run_and_its_command(chat: Terminal, clone: Server) -> None:
     chat.say("/code", "code>")
-    seen = chat.say("run echo $$ > pid; echo begun; sleep 60", COMMAND)
-    assert "  runs without a sandbox\n" in seen
+    chat.say("run printf on; printf ce", COMMAND)
+    chat.press("a")
+    assert "\nonce\n  [exit code 0]\n" in chat.until("\n\ncode>")
+    chat.say("run echo $$ > pid; echo begun; sleep 60", COMMAND)
     chat.press("a")
     chat.until("\nbegun")
     chat.press(CTRL_C)
