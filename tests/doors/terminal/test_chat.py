@@ -47,7 +47,9 @@ def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
         again = terminal.leave()
     thread = again.rpartition("THREAD=")[2]
     port = str(free_port())
-    served = subprocess.Popen([sys.executable, TOY, port], stderr=subprocess.DEVNULL)
+    served = subprocess.Popen([sys.executable, TOY, port], stderr=subprocess.PIPE)
+    assert served.stderr is not None
+    assert any(b"running on" in line for line in served.stderr)  # waits until it is
     entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
     (clone.home / "mcp.json").write_text(json.dumps({"mcpServers": {"here": entry}}))
     try:
@@ -60,7 +62,7 @@ def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
             assert "calls an MCP server: 'here'" in seen
     finally:
         served.kill()
-        served.wait()
+        served.communicate()
 
 
 def test_enter_and_a_paste_reject(chat: Terminal, clone: Server) -> None:
