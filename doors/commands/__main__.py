@@ -8,6 +8,7 @@ from importlib import import_module
 
 from doors.commands.question import Question
 from modes.errors import UserError
+from modes.plain_text import make_readable
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "chat": (
@@ -67,13 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             else:
                 lines.append(line)
     except UserError as error:
-        sys.exit(f"modeshift: {error}")
+        sys.exit(make_readable(f"modeshift: {error}"))
     _print(lines)
 
 
 def _print(lines: list[str]) -> None:
     try:
-        print("\n".join(lines), flush=True)
+        # A workspace's rules and names are in them; none may act on the terminal.
+        print(make_readable("\n".join(lines)), flush=True)
     except BrokenPipeError:  # `make modes | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -95,9 +95,9 @@ def test_modes_says_what_holds_and_why(place: UserFolders, run: Run) -> None:
 
 
 def test_modes_of_one_mode_and_its_prompt(place: UserFolders, run: Run) -> None:
-    place.rule("AGENTS.md", "Be brief.")
+    place.rule("AGENTS.md", "Be brief.\x1b]0;owned\x07")
     shown = run("modes", "--mode", "code", "--prompt", TRUST_WORKSPACE="true").stdout
-    assert "  | Be brief." in shown
+    assert r"  | Be brief.\u001b]0;owned\u0007" in shown
     assert "ask  Ask" not in shown
     place.project_modes.write_text(modes_file("theirs"))
     failed = run("modes", "--mode", "theirs")
