@@ -13,6 +13,7 @@ from doors.server import markdown, questions, thread_modes
 from doors.server.bind_answers import BindAnswers
 from doors.server.gate import Gate
 from doors.server.page import Page
+from doors.server.run_queue import start_runs_at_once
 from graph.configuration.environment import load_settings
 from tools.processes.background import end_every_command
 
@@ -32,6 +33,7 @@ async def _end_commands(_: Starlette) -> AsyncIterator[None]:
     await end_every_command()
 
 
+start_runs_at_once()
 _settings = load_settings()
 app = Starlette(
     routes=[*thread_modes.ROUTES, *questions.ROUTES, *markdown.ROUTES],

@@ -1,0 +1,54 @@
+"""``start_runs_at_once``: a run begins when a client asks for it.
+
+LangGraph's dev server looks for new runs twice a second, and takes only those that were there
+before it last went to sleep: each message, and each answer of a person, would wait between half a
+second and a second.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+SECONDS = 0.5
+"""How long the queue sleeps at most, as without us: runs may also be due later, or by a timer."""
+
+
+class _Bell:
+    """Wakes the loop of the queue from any thread."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def wait(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), SECONDS)
+        self._event.clear()
+
+    def ring(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._event.set)
+
+
+def start_runs_at_once() -> None:
+    """Have each new run wake the queue; without effect on a server that is not the dev server's."""
+    ops: Any = sys.modules.get("langgraph_runtime_inmem.ops")
+    if ops is None:
+        return
+    put, look, bell = ops.Runs.put, ops.Runs.next, _Bell()
+
+    async def put_and_ring(*args: Any, **given: Any) -> Any:
+        found = await put(*args, **given)
+        bell.ring()
+        return found
+
+    async def wait_and_look(wait: bool, **given: Any) -> AsyncIterator[Any]:
+        if wait:
+            await bell.wait()
+        async for run in look(wait=False, **given):
+            yield run
+
+    ops.Runs.put, ops.Runs.next = staticmethod(put_and_ring), staticmethod(wait_and_look)
