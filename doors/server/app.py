@@ -28,16 +28,16 @@ async def _pass_refusal_on(_: Request, error: Exception) -> Response:
 
 
 @asynccontextmanager
-async def _end_commands(_: Starlette) -> AsyncIterator[None]:
+async def _serve(_: Starlette) -> AsyncIterator[None]:
+    start_runs_at_once()
     yield
     await end_every_command()
 
 
-start_runs_at_once()
 _settings = load_settings()
 app = Starlette(
     routes=[*thread_modes.ROUTES, *questions.ROUTES, *markdown.ROUTES],
-    lifespan=_end_commands,
+    lifespan=_serve,
     middleware=[
         Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),
         Middleware(Page),

@@ -84,10 +84,9 @@ class Outcome:
 
     def reject(self, one: Judged, message: str) -> None:
         """Refuse the call; a rejected switch is not asked for again in this turn."""
-        if message or not self._is_void(one):
-            if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
-                self._refused.append(one.args["mode_slug"])
-            self._results.append(build_rejection(one.call, message))
+        if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
+            self._refused.append(one.args["mode_slug"])
+        self._results.append(build_rejection(one.call, message))
         self._rejected[get_call_id(one.call)] = one.effect
 
     def respond(self, one: Judged, message: str) -> None:

@@ -111,7 +111,7 @@ B_INSTEAD = edit("write_file", path="b", content="3")
         ("write a: 1 & write b: 2 & read c", [REJECT, APPROVE], {"read_file"}, {"write_file"}),
         ("write a: 1 & write b: 2", [REJECT, B_INSTEAD], set(), {"write_file"}),
         ("write a: 1 & switch to debug & list", [REJECT, APPROVE], {"list_files"}, {"switch_mode"}),
-        ("write a: 1 & switch to debug", [REJECT, REJECT], set(), {"switch_mode"}),
+        ("write a: 1 & switch to ask", [REJECT, REJECT], set(), set()),
         ("write a: 1 & write b: 2", [APPROVE, REJECT], {"write_file"}, set()),
         ("run true & write a: 1 & list", [REJECT], {"list_files"}, {"write_file"}),
         ("switch to ask & write a: 1 & read c", [REJECT], set(), {"write_file", "read_file"}),
@@ -149,7 +149,7 @@ async def test_what_a_person_says_is_kept_behind_a_rejection(workspace: Path) ->
     why = {**REJECT, "message": "never a"}
     await talk.decide(REJECT, {"type": "respond", "message": "the first"}, why, REJECT)
     texts = [one.text for one in (await talk.results()).values()]
-    told = ["do not repeat it", "the first", "never a", "rejected a call before it"]
+    told = ["do not repeat it", "the first", "never a", "do not repeat it"]
     assert [part in text for part, text in zip(told, texts, strict=True)] == [True] * 4
 
 
