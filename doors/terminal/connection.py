@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph.types import Interrupt, StateSnapshot
-from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError
 
 from graph.configuration.cache import AgentCache, CachedAgent
@@ -25,6 +25,7 @@ from modes.errors import InvalidInputError, ProviderError
 
 STREAMS = ["messages", "updates", "custom"]
 GRAPH = "agent"  # its name in langgraph.json
+TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=5)  # the SDK's
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class Connection:
             return
         token = next(iter(settings.tokens), None)
         headers = {"Authorization": f"Bearer {token}"} if token else None
-        # No key of LangSmith's, which the SDK would send of its own accord.
-        async with get_client(url=address, api_key=None, headers=headers) as client:
+        # The SDK's own sends LangSmith's key, and asks a server that is gone for eight seconds.
+        http = httpx.AsyncClient(base_url=address, headers=headers, timeout=TIMEOUT)
+        async with LangGraphClient(http) as client:
             yield cls(
                 AgentCache(settings), thread, RemoteGraph(GRAPH, client=client), f"on {address}"
             )

@@ -4,11 +4,14 @@ import re
 from typing import Any
 
 import httpx
+import pytest
 from playwright.sync_api import Route, expect
 
 from tests.doors.page.browser import Person, Script
 from tests.harness.server import Server
 from tests.provider.script import Answer, Call, say
+
+pytestmark = pytest.mark.slow
 
 EVIL = (
     "<script>window.ran=3</script><img src=x onerror=window.ran=4> <svg onload=window.ran=5> "

@@ -112,7 +112,7 @@ async def test_what_a_server_asks_for_is_refused(workspace: Path) -> None:
     ("behaviour", "seconds", "why"),
     [
         ("hang", 2, "did not answer within 2 s"),
-        ("much", 60, "more than 8000000 bytes"),
+        pytest.param("much", 60, "more than 8000000 bytes", marks=pytest.mark.slow),
         ("flood", 60, "more than 10000 messages"),
     ],
 )

@@ -119,6 +119,7 @@ async def test_the_environment_holds_no_secret(run: Run, monkeypatch: pytest.Mon
     assert len([line for line in shown.splitlines() if line.startswith("/proc/")]) < 6
 
 
+@pytest.mark.slow
 async def test_no_room_that_nobody_counts(run: Run, workspace: Path) -> None:
     (workspace / "x.env").mkdir()
     shown = await run("for d in /dev /run x.env; do touch $d/x && echo made in $d; done; true")
@@ -178,6 +179,7 @@ async def test_a_call_that_is_cancelled_while_it_is_started(workspace: Path) -> 
                 await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_many_at_once_leave_nothing(run: Run) -> None:
     def used() -> tuple[int, int]:
         return len(list_descriptors()), threading.active_count()
@@ -246,6 +248,7 @@ async def test_the_end_of_the_agent_ends_them_too(workspace: Path, mark: str) ->
     await wait_for(False, mark)
 
 
+@pytest.mark.slow
 async def test_the_limits_end_it(workspace: Path) -> None:
     shown = await runner(workspace)("echo begun; trap '' TERM INT; sleep 60", timeout=1)
     assert shown.startswith("begun\n[ended after 1 s")

@@ -207,6 +207,7 @@ def deep(workspace: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", workspace / "dd"], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [60, 1500])
 async def test_very_deep_folders(run: Run, workspace: Path, deep: Path, depth: int) -> None:
     (workspace / "d.py").write_text(
