@@ -98,7 +98,7 @@ _first = Lock()
 
 @cache
 def _served() -> AgentCache:
-    # doors/server/single_resume.py names the question where the user need not.
+    # doors/server/bind_answers.py names the question where the user need not.
     settings = load_settings().model_copy(update={"bound_answers": True})
     return AgentCache(settings, mailbox=Mailbox(settings.checkpoints))
 
