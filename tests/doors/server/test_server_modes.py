@@ -87,16 +87,24 @@ async def test_the_agents_own_files_are_hidden(server: Server, client: LangGraph
 async def test_a_second_answer_is_refused_and_approves_nothing_else(
     server: Server, client: LangGraphClient
 ) -> None:
-    """It does not wait for the first, whose run asks the next question."""
+    """It does not wait for the first, whose run asks the next question.
+
+    The approved command ends when all the others have been answered.
+    """
     thread = await Thread.new(client)
-    await thread.say("write two.txt: x", approvals="manual", mode="ask")
+    program = "run until [ -e others-done ]; do sleep 0.05; done\nwrite two.txt: x"
+    await thread.say(program, approvals="manual", mode="code")
     resume: Any = {"decisions": [APPROVE]}
+    refused: list[str] = []
 
     async def answer(**how: Any) -> str:
         try:
             await client.runs.wait(thread.id, "agent", command={"resume": resume}, **how)
         except HTTPStatusError as error:
             assert error.response.status_code == 409
+            refused.append("conflict")
+            if len(refused) == len(strategies) - 1:
+                (server.workspace / "others-done").touch()
             return "conflict"
         return "taken"
 
