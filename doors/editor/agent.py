@@ -12,11 +12,11 @@ from uuid import uuid4
 from acp import RequestError, schema
 from acp.interfaces import Client
 
-from doors.editor.content import PromptBlock
 from doors.editor.mcp_servers import McpServer, take_servers
 from doors.editor.session import Session
 from doors.editor.store import Record, Sessions
 from doors.editor.transport import PipeTransport
+from doors.editor.user_prompt import PromptBlock
 from graph.configuration.cache import AgentCache
 from graph.configuration.environment import load_settings
 from graph.configuration.user_files import make_private

@@ -12,11 +12,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Durability, Interrupt, StreamMode
 from pydantic import ValidationError
 
+from doors.editor.display.forms import build_form, read_form
+from doors.editor.display.permission_requests import Option, Question, show_plans
+from doors.editor.display.updates import SessionUpdates
 from doors.editor.files import describe_error
-from doors.editor.forms import build_form, read_form
-from doors.editor.permission_requests import Option, Question, show_plans
 from doors.editor.session_config import SessionConfig
-from doors.editor.updates import SessionUpdates
 from graph.approvals.outcome import voids
 from graph.approvals.requests import Request
 from graph.messages.repair import VOID

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, Interrupt
 
-from doors.editor.content import Content, Prompt
+from doors.editor.display.updates import SessionUpdates
 from doors.editor.files import EditorFiles
 from doors.editor.graph_run import (
     DURABILITY,
@@ -22,7 +22,7 @@ from doors.editor.graph_run import (
     resume_with,
 )
 from doors.editor.session_config import SessionConfig
-from doors.editor.updates import SessionUpdates
+from doors.editor.user_prompt import Content, Prompt
 from graph.approvals.requests import Request
 from graph.state import Input
 from modes.chart import Phase

@@ -8,7 +8,7 @@ from typing import Any
 from acp.interfaces import Client
 from acp.schema import ClientCapabilities, StopReason
 
-from doors.editor.content import Prompt, PromptBlock, parse_choice
+from doors.editor.display.updates import SessionUpdates
 from doors.editor.files import EditorFiles, Folder
 from doors.editor.graph_run import EditorGone, GraphRun, TurnDismissed
 from doors.editor.mcp_servers import EditorServers
@@ -16,7 +16,7 @@ from doors.editor.options import Options
 from doors.editor.prompt_turn import PromptTurn
 from doors.editor.session_config import SessionConfig
 from doors.editor.store import Record, Sessions
-from doors.editor.updates import SessionUpdates
+from doors.editor.user_prompt import Prompt, PromptBlock, parse_choice
 from graph.configuration.cache import AgentCache
 from graph.messages.repair import get_call_id
 from modes.policy import Approvals

@@ -18,10 +18,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Interrupt, StateSnapshot
 
+from doors.editor.display.updates import SessionUpdates
 from doors.editor.options import Modes, Options, list_modes
 from doors.editor.session_usage import SessionUsage
 from doors.editor.store import Record, Sessions
-from doors.editor.updates import SessionUpdates
 from graph.configuration.cache import AgentCache, CachedAgent
 from graph.threads.mailbox import REVISION, Mailbox
 from modes.chart import Phase

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from acp.schema import Cost, UsageUpdate
 
-from doors.editor.updates import SessionUpdates
+from doors.editor.display.updates import SessionUpdates
 from graph.configuration.prices import load_prices
 from graph.models.usage import Tokens, Usage, add_usage
 from graph.settings import Settings

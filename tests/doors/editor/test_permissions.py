@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from acp import RequestError
 
-from doors.editor.permission_requests import _offer_approval
+from doors.editor.display.permission_requests import _offer_approval
 from graph.approvals.requests import ActionRequest
 from modes.effects import EFFECTS
 from tests.doors.editor.editor import Answer, Editor, choosing, dismiss, never

@@ -20,11 +20,11 @@ from langchain_core.messages import (
 )
 from langgraph.types import Overwrite
 
-from doors.editor.content import as_text, content_blocks
+from doors.editor.display.content import as_text, content_blocks
+from doors.editor.display.live_output import LiveOutput
+from doors.editor.display.sender import Sender
+from doors.editor.display.tool_calls import ToolCallView
 from doors.editor.files import Folder
-from doors.editor.live_output import LiveOutput
-from doors.editor.sender import Sender
-from doors.editor.tool_calls import ToolCallView
 from graph.deps import AgentDeps
 from graph.messages.for_people import show_result
 from graph.messages.from_model import CUT_OFF

@@ -1,21 +1,19 @@
-"""The protocol's content blocks: reading those of a user's message, writing those to show."""
+"""``Prompt``: a user's message, read from the protocol's content blocks."""
 
-import re
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-from acp import image_block, schema, text_block, tool_content
-from langchain_core.messages import BaseMessage, HumanMessage
+from acp import schema, text_block
+from langchain_core.messages import HumanMessage
 
 from doors.editor.files import Folder
 from doors.editor.options import COMPACT, Options
-from graph.messages.untrusted import mark_as_data, remove_marks
+from graph.messages.untrusted import mark_as_data
 from modes.errors import InvalidInputError
-from modes.plain_text import escape_invisible, make_readable, to_one_line
+from modes.plain_text import escape_invisible, to_one_line
 
 PromptBlock = (
     schema.TextContentBlock
@@ -26,14 +24,7 @@ PromptBlock = (
 )
 Content = str | list[str | dict[str, Any]]
 """The content of a LangChain message."""
-MAX_SHOWN = 100_000
 MAX_TITLE = 80
-WIDTH = 80
-_MARKUP = re.compile(
-    r"[\\`*<>\[\]|~&$]|(?<![^\W_])_|_(?![^\W_])|^[ \t]*(?:#|[-+=]{2,})", re.MULTILINE
-)
-"""What could be a picture, a link, a heading or an entity; a list's dash may stay."""
-_DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -121,43 +112,3 @@ def _name_resource(uri: str, name: str, folder: Folder) -> str:
     lines = f"#{parts.fragment}" if parts.fragment else ""
     # A line break in a name must not become one in what the user says.
     return escape_invisible(f"{folder.relative(Path(unquote(parts.path)))}{lines}")
-
-
-def content_blocks(
-    message: BaseMessage,
-) -> Iterator[schema.TextContentBlock | schema.ImageContentBlock]:
-    """The blocks that show a stored message."""
-    content = message.content
-    for block in [content] if isinstance(content, str) else content:
-        match block:
-            case str(text) | {"type": "text", "text": str(text)} if text:
-                yield text_block(remove_marks(text))
-            case {"type": "image_url", "image_url": {"url": str(url)}}:
-                found = _DATA_URL.fullmatch(url)
-                yield text_block(url) if found is None else image_block(found[2], found[1])
-
-
-def as_text(text: str) -> schema.ContentToolCallContent:
-    """Our own text on a tool call; the editor reads it as Markdown."""
-    return tool_content(text_block(text))
-
-
-def as_prose(text: str) -> schema.ContentToolCallContent:
-    """Other people's prose, as wrapped Markdown in which nothing of theirs is a mark-up."""
-    lines = [
-        textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False)
-        for line in _MARKUP.sub(r"\\\g<0>", make_readable(text)).splitlines()
-    ]
-    return as_text("  \n".join(lines))  # two blanks keep the line break
-
-
-def as_output(text: str) -> schema.ContentToolCallContent:
-    """Foreign text, shown literally: inside a fence that it cannot close, nothing invisible."""
-    text = make_readable(text)
-    if len(text) > MAX_SHOWN:
-        half = MAX_SHOWN // 2
-        omitted = f"[{len(text) - MAX_SHOWN} characters left out]"
-        text = f"{text[:half]}\n{omitted}\n{text[-half:]}"
-    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return as_text(f"{fence}\n{text}\n{fence}")

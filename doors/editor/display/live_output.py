@@ -11,8 +11,8 @@ from typing import Any
 
 from acp import schema, update_tool_call
 
-from doors.editor.content import as_output, as_text
-from doors.editor.diffs import ShownContent
+from doors.editor.display.content import as_output, as_text
+from doors.editor.display.diffs import ShownContent
 from modes.plain_text import make_readable
 
 SECONDS = 0.2

@@ -10,7 +10,7 @@ from typing import Any
 from acp import tool_diff_content
 from acp.schema import ContentToolCallContent, FileEditToolCallContent
 
-from doors.editor.content import as_output, as_text
+from doors.editor.display.content import as_output, as_text
 from modes.errors import ToolFailedError
 from modes.plain_text import make_readable, to_one_line
 from tools.workspace.replacement import Place, Replacement, find_places

@@ -9,8 +9,8 @@ from typing import Any, Self
 from acp import schema, start_tool_call, update_tool_call
 from langchain_core.messages import ToolCall, ToolMessage
 
-from doors.editor.content import as_output, as_text
-from doors.editor.diffs import ShownContent, preview_edit, read_text, show_diff
+from doors.editor.display.content import as_output, as_text
+from doors.editor.display.diffs import ShownContent, preview_edit, read_text, show_diff
 from doors.editor.files import Folder
 from graph.approvals.titles import build_title
 from graph.deps import AgentDeps

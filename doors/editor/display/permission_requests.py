@@ -7,11 +7,11 @@ from typing import Any
 from acp import schema
 from langchain_core.messages import ToolCall
 
-from doors.editor.content import as_output, as_prose
-from doors.editor.diffs import ShownContent
+from doors.editor.display.content import as_output, as_prose
+from doors.editor.display.diffs import ShownContent
+from doors.editor.display.tool_calls import ToolCallView
 from doors.editor.files import Folder
 from doors.editor.options import APPROVALS
-from doors.editor.tool_calls import ToolCallView
 from graph.approvals.requests import ActionRequest
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps

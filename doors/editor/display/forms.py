@@ -2,7 +2,7 @@
 
 from acp import schema
 
-from doors.editor.permission_requests import Option, Question
+from doors.editor.display.permission_requests import Option, Question
 
 CHOICE, WORDS = "suggestion", "words"
 

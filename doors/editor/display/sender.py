@@ -13,7 +13,7 @@ from acp import (
 from acp.interfaces import Client
 from langchain_core.messages import AIMessage
 
-from doors.editor.content import as_prose
+from doors.editor.display.content import as_prose
 
 
 class Sender:

@@ -1,0 +1,13 @@
+"""What an editor shows: messages, calls with their diffs and output, questions.
+
+Guarantees that nothing of what others have written is hidden, looks like ours, or acts as mark-up,
+and that of a question no option but the chosen one counts. Imports ``graph`` and, of
+``doors.editor``, ``files`` and ``options``; the rest of ``doors.editor`` imports it.
+"""
+
+__all__ = (  # the public modules
+    "content",
+    "forms",
+    "permission_requests",
+    "updates",
+)
