@@ -31,7 +31,7 @@ from tests.harness.modes import load_catalog
 from tests.provider.prompt_cache import Input
 from tests.provider.script import Answer, call, say
 from tests.provider.server import KEY, serving
-from tools.toolbox import build_toolbox
+from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 MODES = ("architect", "code", "debug")

@@ -29,7 +29,7 @@ from graph.models.loading import Models
 from graph.threads.mailbox import Mailbox
 from graph.threads.started_calls import StartedCalls
 from tests.harness.modes import load_catalog
-from tools.toolbox import build_toolbox
+from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 Saver = BaseCheckpointSaver[Any] | None

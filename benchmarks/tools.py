@@ -19,9 +19,8 @@ from typing import Any
 
 from modes.errors import ToolFailedError
 from tests.harness.modes import load_catalog
-from tools.deps import Commands
-from tools.processes.sandboxes import NoSandbox, find_sandbox
-from tools.toolbox import Toolbox, build_toolbox
+from tools.calls.toolbox import Toolbox, build_toolbox
+from tools.processes.sandboxes import Commands, NoSandbox, find_sandbox
 from tools.workspace.ripgrep import program
 from tools.workspace.workspace import Workspace
 

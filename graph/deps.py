@@ -21,8 +21,8 @@ from modes.policy import Approvals
 from modes.rights import find_edit_restriction, list_free_commands
 from modes.toolspec import ToolSpec
 from prompts import render_mode_words, render_system_prompt
+from tools.calls.toolbox import Toolbox
 from tools.mcp.managed import ManagedServer
-from tools.toolbox import Toolbox
 
 
 async def no_environment() -> str:

@@ -12,7 +12,7 @@ from graph.deps import AgentDeps
 from graph.messages.repair import build_not_run_result, get_call_id
 from graph.messages.untrusted import MAX_RESULT_CHARACTERS, mark_as_data, truncate
 from modes.errors import ModelError, ToolFailedError, describe_error
-from tools.calling import Calling, calling
+from tools.processes.calling import Calling, calling
 
 
 async def run_tool(

@@ -7,13 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from modes.errors import ToolFailedError
-from tools.calling import Calling, calling
-from tools.deps import ToolDeps
 from tools.processes.background import TurnCommands, shorten
+from tools.processes.calling import Calling, calling
 from tools.processes.environment import build_environment
 from tools.processes.process import Program, run
 from tools.processes.sandboxes import Command, Sandbox
-from tools.tool import Tool
+from tools.tool import Tool, ToolDeps
 
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600

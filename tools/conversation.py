@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from modes.errors import UnknownModeError
-from tools.deps import ToolDeps
-from tools.tool import Tool
+from tools.tool import Tool, ToolDeps
 
 
 class _Arguments(BaseModel):

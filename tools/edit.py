@@ -6,8 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from modes.rules.protected_paths import is_secret
-from tools.deps import ToolDeps
-from tools.tool import Tool
+from tools.tool import Tool, ToolDeps
 from tools.workspace.encoding import is_utf8
 from tools.workspace.replacement import Replacement, find_places, replace
 from tools.workspace.workspace import Written

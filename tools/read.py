@@ -7,8 +7,7 @@ from pydantic import Field
 
 from modes.errors import ToolFailedError
 from modes.rules.protected_paths import is_secret
-from tools.deps import ToolDeps
-from tools.tool import Tool
+from tools.tool import Tool, ToolDeps
 from tools.workspace.encoding import show_name
 from tools.workspace.glob import EVERY_FILE, Glob
 from tools.workspace.line_range import LineRange

@@ -1,7 +1,7 @@
-"""``Tool``: a function that the model can call, with what the rules must know of it."""
+"""``Tool``: a function that the model can call; ``ToolDeps``: what it can work on."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Self
@@ -11,9 +11,24 @@ from typing_extensions import TypedDict, Unpack
 
 from modes.effects import EFFECTS, EffectName
 from modes.errors import ConfigurationError
+from modes.mode import Mode
 from modes.toolspec import ToolSpec
+from tools.processes.sandboxes import Commands
+from tools.workspace.workspace import Workspace
 
 ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class ToolDeps:
+    """The argument of each function in the list of tools, which makes the tools from it."""
+
+    workspace: Workspace
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    """The modes that can be named, by slug."""
+    commands: Commands = field(default_factory=Commands)
+    allowed_hosts: tuple[str, ...] = ()
+    """``host`` or ``host:port``: where ``tools.network`` may go although it is not public."""
 
 
 class Rest(TypedDict, total=False):
@@ -28,7 +43,7 @@ class Rest(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Tool:
-    """A LangChain tool and its ``ToolSpec``."""
+    """A LangChain tool, and what the rules must know of it."""
 
     spec: ToolSpec
     runnable: BaseTool

@@ -12,7 +12,7 @@ from graph.configuration.trust import TrustFile, find_differences
 from modes.files.modes_file import parse_modes
 from modes.mode import Level, Mode
 from modes.plain_text import escape_invisible, to_one_line
-from tools.toolbox import tool_specs
+from tools.calls.toolbox import tool_specs
 from tools.workspace.workspace import Workspace
 
 

@@ -15,7 +15,7 @@ from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
 from modes.errors import InvalidCallError, InvalidInputError, describe_misfit
 from modes.rules.matching import check_pattern
-from tools.toolbox import Toolbox
+from tools.calls.toolbox import Toolbox
 
 
 class _Decided(TypedDict):

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 from modes.errors import ModelError
 from modes.plain_text import to_one_line
-from tools.calling import Calling
+from tools.calls.toolbox import Toolbox
+from tools.processes.calling import Calling
 from tools.processes.process import Limits
 from tools.processes.sandboxes import Command, Sandbox
-from tools.toolbox import Toolbox
 from tools.workspace.workspace import Workspace
 
 GIT_SECONDS = 3

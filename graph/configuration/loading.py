@@ -13,12 +13,11 @@ from graph.settings import DEFAULT_WORKSPACE, ROOT, Settings
 from graph.threads.started_calls import StartedCalls
 from modes.errors import ConfigurationError
 from modes.plain_text import to_one_line
-from tools.deps import Commands
+from tools.calls.toolbox import build_toolbox
 from tools.mcp.pool import ServerPool
 from tools.mcp.server import Server
 from tools.processes.process import Limits
-from tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
-from tools.toolbox import build_toolbox
+from tools.processes.sandboxes import Commands, NoSandbox, Sandbox, SandboxOptions, find_sandbox
 from tools.workspace.workspace import Workspace
 
 log = logging.getLogger("modeshift")

@@ -29,7 +29,7 @@ from modes.plain_text import to_one_line
 from modes.rules.matching import EVERY
 from modes.rules.permissions import Kind, Rules, check_permissions
 from prompts import FOLDER as PROMPTS
-from tools.toolbox import tool_specs
+from tools.calls.toolbox import tool_specs
 from tools.workspace.workspace import Workspace
 
 PERMISSIONS = "permissions.yaml"

@@ -20,7 +20,7 @@ from langgraph.types import Overwrite
 
 from graph.messages.normal_form import normalize
 from modes.errors import InvalidInputError
-from tools.arguments import find_unserializable
+from tools.calls.arguments import find_unserializable
 
 
 def accept_messages(given: Any) -> list[AnyMessage]:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 
-from tools.arguments import BROKEN, find_unserializable
+from tools.calls.arguments import BROKEN, find_unserializable
 
 AnyCall = ToolCall | InvalidToolCall
 Block = str | dict[str, Any]

@@ -13,7 +13,7 @@ from tests.harness.conversation import APPROVE, Conversation, make_agent, script
 from tests.harness.modes import load_with
 from tests.harness.place import JudgedSandbox
 from tests.harness.scripted import Call
-from tools.deps import Commands
+from tools.processes.sandboxes import Commands
 
 VOID = "have changed since the user was asked"
 

@@ -11,7 +11,7 @@ from graph.briefing.surroundings import describe_environment
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import ScriptedModel, calling
-from tools.toolbox import build_toolbox
+from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 TODO = ("update_todo_list", {"todos": [{"content": "do it"}]})

@@ -23,7 +23,7 @@ from tests.harness.modes import load_test_catalog
 from tests.harness.recording import MODELS
 from tests.provider.script import Answer, Call, Failure, Step, call, say
 from tests.provider.server import ScriptedProvider, serving
-from tools.toolbox import build_toolbox
+from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 WINDOW = 10_000

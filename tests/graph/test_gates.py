@@ -19,7 +19,7 @@ from tests.harness.conversation import (
 )
 from tests.harness.modes import load_with
 from tests.harness.scripted import Call, ScriptedModel, calling
-from tools.kilo_names import KILO_NAMES
+from tools.calls.kilo_names import KILO_NAMES
 
 WRITE: Call = ("write_file", {"path": "made.txt", "content": "x"})
 EDIT: Call = ("edit_file", {"path": "there.txt", "edits": [{"old": "old", "new": "x"}]})

@@ -22,8 +22,8 @@ from tests.graph.test_gates import CHANGES, EDIT, RUN, WRITE, assert_untouched
 from tests.harness.conversation import APPROVE, Conversation, make_agent, reload, script
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
+from tools.calls.toolbox import Toolbox, build_toolbox
 from tools.tool import Tool
-from tools.toolbox import Toolbox, build_toolbox
 from tools.workspace.workspace import Workspace
 
 ALWAYS = {"type": "approve", "remember": True}

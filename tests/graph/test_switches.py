@@ -32,7 +32,7 @@ from tests.provider.anthropic_messages import refusal
 from tests.provider.reasoning import ENCRYPTED
 from tests.provider.script import Answer, Call, Failure, Ids, Step
 from tests.provider.server import ScriptedProvider, serving
-from tools.toolbox import Toolbox, build_toolbox
+from tools.calls.toolbox import Toolbox, build_toolbox
 from tools.workspace.workspace import Workspace
 
 OLDER = ("anthropic:claude-opus-5", "openai:gpt-5.6")

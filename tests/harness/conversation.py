@@ -22,8 +22,8 @@ from modes.catalog import Catalog
 from modes.policy import Approvals
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
-from tools.deps import Commands
-from tools.toolbox import build_toolbox
+from tools.calls.toolbox import build_toolbox
+from tools.processes.sandboxes import Commands
 from tools.workspace.workspace import Workspace
 
 APPROVE = {"type": "approve"}

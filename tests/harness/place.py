@@ -10,11 +10,10 @@ from graph.configuration.project_files import read_project
 from graph.configuration.trust import TrustFile
 from graph.deps import AgentDeps
 from graph.settings import Settings
-from tools.calling import Calling
-from tools.deps import Commands
+from tools.calls.toolbox import build_toolbox
+from tools.processes.calling import Calling
 from tools.processes.process import Limits, Program
-from tools.processes.sandboxes import Check, Command
-from tools.toolbox import build_toolbox
+from tools.processes.sandboxes import Check, Command, Commands
 from tools.workspace.workspace import Workspace
 
 MODE = (

@@ -23,7 +23,7 @@ from modes.rules.permissions import Kind
 from modes.toolspec import ToolSpec
 from tests.harness.modes import load_test_catalog
 from tests.harness.place import in_sandbox
-from tools.toolbox import build_toolbox
+from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 HERE = Path(__file__).parent

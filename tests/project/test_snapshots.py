@@ -18,7 +18,8 @@ from tests.harness.recording import MODELS
 from tests.provider.script import say
 from tests.provider.server import serving
 from tools.command import command_tools
-from tools.deps import Commands, ToolDeps
+from tools.processes.sandboxes import Commands
+from tools.tool import ToolDeps
 from tools.workspace.workspace import Workspace
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -10,8 +10,7 @@ from tests.harness.clone import change, copy_project, git
 
 TOOL = '''"""The tools of this clone."""
 
-from tools.deps import ToolDeps
-from tools.tool import Tool
+from tools.tool import Tool, ToolDeps
 
 
 def roll_dice() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.harness.modes import load_test_catalog
-from tools.toolbox import Toolbox, build_toolbox
+from tools.calls.toolbox import Toolbox, build_toolbox
 from tools.workspace.workspace import Workspace
 
 LIMIT = 100_000

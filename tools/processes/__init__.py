@@ -2,12 +2,13 @@
 
 Guarantees that what a program started ends with it, and it with the turn; that its time,
 memory, processes and output are bounded, and that it gets none of the agent's keys. Imports
-``modes``, ``tools.calling`` and ``tools.workspace``; ``tools``, ``graph`` and ``doors.commands``
+``modes`` and ``tools.workspace``; ``tools``, ``graph`` and ``doors.commands``
 import it.
 """
 
 __all__ = (  # the public modules
     "background",
+    "calling",
     "environment",
     "output",
     "process",

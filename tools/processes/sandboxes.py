@@ -1,12 +1,12 @@
 """What a sandbox for commands must offer, and which one is used on this machine."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Literal, NamedTuple, Protocol
 
-from tools.calling import Calling
+from tools.processes.calling import Calling
 from tools.processes.process import Limits, Program
 from tools.workspace.workspace import Workspace
 
@@ -93,6 +93,14 @@ class NoSandbox:
 
     problem: str = "this project has no sandbox; see SANDBOXES in tools/processes/sandboxes.py"
     remedies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Commands:
+    """How commands run: in a sandbox, or with the rights of whoever runs this."""
+
+    sandbox: Sandbox | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 def find_sandbox(options: SandboxOptions | None = None) -> Sandbox | NoSandbox:

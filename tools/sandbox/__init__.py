@@ -2,8 +2,8 @@
 
 Guarantees, by the kernel, what docs/safety.md says of commands. Found by its name in
 ``tools.processes.sandboxes``, and imported by nobody: to have no sandbox, delete that line and this
-folder, with tests/tools/sandbox. Imports ``tools.processes``, ``tools.workspace``,
-``tools.calling`` and ``modes``.
+folder, with tests/tools/sandbox. Imports ``tools.processes``, ``tools.workspace``
+and ``modes``.
 
 To change what commands see of the machine, or what is hidden, open ``mounts``; what is protected
 in the workspace, ``scan`` and ``protection``; the notices about it, ``sandbox``; system calls,

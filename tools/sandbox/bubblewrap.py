@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from tools.calling import Calling
+from tools.processes.calling import Calling
 from tools.processes.process import Program
 from tools.processes.sandboxes import SandboxOptions
 from tools.sandbox import git, seccomp

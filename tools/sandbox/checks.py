@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from modes.errors import ToolFailedError
-from tools.calling import Calling
+from tools.processes.calling import Calling
 from tools.processes.sandboxes import Check, SandboxOptions
 from tools.sandbox import seccomp
 from tools.sandbox.bubblewrap import Bubblewrap, try_program

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from modes.errors import ToolFailedError
-from tools.calling import Calling
+from tools.processes.calling import Calling
 from tools.processes.process import Limits, Program, run
 from tools.processes.sandboxes import Check, Command, NoSandbox, SandboxOptions
 from tools.sandbox import checks, git

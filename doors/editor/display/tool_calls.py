@@ -20,7 +20,7 @@ from graph.state import Subtask
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.plain_text import to_one_line
-from tools.arguments import BROKEN
+from tools.calls.arguments import BROKEN
 
 MAX_TITLE = 200
 _ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")

@@ -13,8 +13,8 @@ from graph.deps import AgentDeps
 from graph.settings import Settings
 from modes.effects import EFFECTS
 from modes.toolspec import ServerTool, ToolSpec
+from tools.calls.toolbox import Toolbox
 from tools.tool import Tool
-from tools.toolbox import Toolbox
 
 
 def make_deps(workspace: Path) -> AgentDeps:

@@ -22,7 +22,7 @@ from tests.harness.conversation import Conversation, make_agent
 from tests.harness.recording import KEYS, MODELS
 from tests.provider.script import Answer, Call, Failure, Raw, Step, call, say
 from tests.provider.server import KEY, serving
-from tools.arguments import BROKEN
+from tools.calls.arguments import BROKEN
 
 AT_ONCE = "0.01"
 """Seconds to wait before the model is asked again."""

@@ -12,10 +12,10 @@ from modes.errors import InvalidCallError, ToolFailedError
 from tests.harness.modes import load_test_catalog
 from tests.harness.sleepers import new_mark, wait_for
 from tests.tools.conftest import Run
-from tools.calling import Calling, calling
-from tools.deps import Commands
+from tools.calls.toolbox import build_toolbox
 from tools.processes.background import MAX_KEPT, TurnCommands
-from tools.toolbox import build_toolbox
+from tools.processes.calling import Calling, calling
+from tools.processes.sandboxes import Commands
 from tools.workspace.workspace import Workspace
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from tests.harness.modes import load_test_catalog
-from tools.calling import Calling, calling
-from tools.deps import Commands
+from tools.calls.toolbox import build_toolbox
+from tools.processes.calling import Calling, calling
 from tools.processes.process import Limits
-from tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
+from tools.processes.sandboxes import Commands, NoSandbox, Sandbox, SandboxOptions, find_sandbox
 from tools.sandbox.bubblewrap import find_bubblewrap
-from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 PROBLEM = find_bubblewrap().problem

@@ -8,8 +8,8 @@ from modes.errors import ToolFailedError
 from tests.harness.sleepers import new_mark, wait_for
 from tests.tools.processes.test_background import name, running
 from tests.tools.sandbox.commands import needs_sandbox, sandbox
-from tools.deps import Commands
 from tools.processes.background import TurnCommands
+from tools.processes.sandboxes import Commands
 
 
 @needs_sandbox

@@ -24,11 +24,11 @@ from tests.tools.sandbox.commands import (
     sandbox,
     write,
 )
-from tools.deps import Commands
+from tools.calls.toolbox import build_toolbox
 from tools.processes.process import Limits, Program
 from tools.processes.process import run as run_program
+from tools.processes.sandboxes import Commands
 from tools.sandbox.bubblewrap import find_bubblewrap
-from tools.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 pytestmark = needs_sandbox

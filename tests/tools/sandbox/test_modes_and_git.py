@@ -17,8 +17,8 @@ from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_test_catalog
 from tests.tools.sandbox.commands import Run, needs_sandbox, runner, sandbox, write
-from tools.deps import Commands
-from tools.toolbox import build_toolbox
+from tools.calls.toolbox import build_toolbox
+from tools.processes.sandboxes import Commands
 from tools.workspace.workspace import Workspace
 
 pytestmark = needs_sandbox

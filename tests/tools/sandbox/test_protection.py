@@ -13,7 +13,7 @@ import pytest
 from modes.errors import InvalidCallError, ToolFailedError
 from tests.tools.racing import swapping
 from tests.tools.sandbox.commands import READ_ONLY, Run, needs_sandbox, read_tree, runner, write
-from tools.calling import Calling
+from tools.processes.calling import Calling
 from tools.processes.sandboxes import SandboxOptions
 from tools.sandbox.bubblewrap import find_bubblewrap
 from tools.sandbox.protection import choose_protection

@@ -12,7 +12,7 @@ from modes.errors import InvalidCallError, ToolFailedError
 from modes.rules.ignore_rules import IgnoreRules
 from tests.harness.modes import load_test_catalog
 from tests.tools.conftest import Run, make_run
-from tools.toolbox import build_toolbox
+from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
 NAMES = ("a", "b", "ab", "a.b", ".env", "key.pem", "x y", "!b", "#c", "[d]")

@@ -14,11 +14,10 @@ from modes.files.modes_file import OLD_GROUPS
 from modes.rules.urls import parse_url
 from modes.toolspec import ToolSpec
 from tools import TOOLS
-from tools.arguments import BROKEN, find_unserializable
-from tools.deps import Commands, ToolDeps
-from tools.kilo_names import describe_missing
-from tools.processes.sandboxes import Sandbox
-from tools.tool import Tool
+from tools.calls.arguments import BROKEN, find_unserializable
+from tools.calls.kilo_names import describe_missing
+from tools.processes.sandboxes import Commands, Sandbox
+from tools.tool import Tool, ToolDeps
 from tools.workspace.workspace import Workspace
 
 _GROUP = re.compile(r"[a-z][a-z0-9-]*")

@@ -9,12 +9,11 @@ from pydantic import Field, ValidationError
 from modes.errors import ConfigurationError, InvalidCallError
 from tests.harness.modes import load_test_catalog
 from tools import GROUPS, IN_EVERY_MODE, TOOLS
-from tools.deps import ToolDeps
-from tools.tool import Tool
-from tools.toolbox import Toolbox, build_toolbox, make_tools
+from tools.calls.toolbox import Toolbox, build_toolbox, make_tools
+from tools.tool import Tool, ToolDeps
 from tools.workspace.workspace import Workspace
 
-HERE = "tests/tools/test_list.py: fetch_url"
+HERE = "tests/tools/calls/test_list.py: fetch_url"
 
 
 def fetch_url(url: str, depth: int = 1) -> str:
