@@ -137,8 +137,8 @@ def _usage(given: Input, made: int) -> dict[str, Any]:
         "cache_creation_input_tokens": given.written,
         "cache_read_input_tokens": given.read,
         "cache_creation": {
-            "ephemeral_5m_input_tokens": given.written - given.for_an_hour,
-            "ephemeral_1h_input_tokens": given.for_an_hour,
+            "ephemeral_5m_input_tokens": given.written,
+            "ephemeral_1h_input_tokens": 0,
         },
         "output_tokens": made,
         "service_tier": "standard",

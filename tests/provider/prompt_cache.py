@@ -39,8 +39,6 @@ class Input:
     """Neither read from a cache nor written to it."""
     read: int = 0
     written: int = 0
-    for_an_hour: int = 0
-    """Of those written, to be kept longer."""
 
     @property
     def total(self) -> int:
@@ -54,10 +52,6 @@ class PromptCache:
         self._kept: set[str] = set()
         self._lock = Lock()
 
-    def clear(self) -> None:
-        """As if its time had run out."""
-        self._kept.clear()
-
     def anthropic(self, key: str, body: Json) -> Input:
         """The input of a request for Anthropic Messages; its prefixes are kept."""
         parts = [*_anthropic_parts(body)]
@@ -65,11 +59,11 @@ class PromptCache:
         ends = [
             *accumulate((value for value, _ in parts), digest, initial=digest(key, body["model"]))
         ]
-        marks = {end: mark.get("ttl", "5m") for end, (_, mark) in enumerate(parts, 1) if mark}
+        marks = {end for end, (_, mark) in enumerate(parts, 1) if mark}
         if MARK in body:
-            marks[len(parts)] = body[MARK].get("ttl", "5m")
+            marks.add(len(parts))
         least = next(size for size, model in SMALLEST.items() if model.search(body["model"]))
-        marks = {end: ttl for end, ttl in marks.items() if sizes[end - 1] >= least}
+        marks = {end for end in marks if sizes[end - 1] >= least}
         with self._lock:
             known = (
                 near
@@ -80,9 +74,8 @@ class PromptCache:
             read = max((sizes[end - 1] for end in known), default=0)
             self._kept |= {ends[end] for end in marks}
         last = max((sizes[end - 1] for end in marks), default=0)
-        hour = max((sizes[end - 1] for end, ttl in marks.items() if ttl == "1h"), default=0)
         written = max(last - read, 0)
-        return Input(sizes[-1] - read - written, read, written, max(hour - read, 0))
+        return Input(sizes[-1] - read - written, read, written)
 
     def openai(self, key: str, body: Json) -> Input:
         """The input of a request for OpenAI; only those with the same cache key share."""
