@@ -28,16 +28,19 @@ def measure(root: Path) -> Iterator[tuple[str, int]]:
     template = sum(lines[name] for name, file in files.items() if is_template(file, root))
     imports = {name: find_imports(file, frozenset(files)) for name, file in files.items()}
     graph = {name: found for name, found in imports.items() if name.partition(".")[0] == "graph"}
+    tops = {name for name, file in files.items() if file.match("graph/[!_]*.py")}
+    beside = {name: find_reachable(imports, name) & tops for name in tops}
     yield "lines of product code", sum(lines.values())
     yield "- of the template: `graph/*.py`, `tools/*.py`", template
     yield "- of the packages around it", sum(lines.values()) - template
     yield "modules, those of packages among them", len(files)
-    yield "- side by side in `graph/`", len(list((root / "graph").glob("[!_]*.py")))
+    yield "- side by side in `graph/`", len(beside)
     yield "- median of their lines", round(median(plain))
     yield "- lines of the largest", max(plain)
     yield f"- of more than {LARGE} lines", sum(count > LARGE for count in plain)
     yield "levels of imports", max(find_levels(imports).values())
-    yield "- within `graph/`", max(find_levels(graph).values())
+    yield "- of those side by side in `graph/`", max(find_levels(beside).values())
+    yield "- within `graph/` and its packages", max(find_levels(graph).values())
     yield (
         "- from `graph/act.py` down, the longest way of a tool call",
         find_levels(imports)["graph.act"],

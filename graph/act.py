@@ -14,9 +14,10 @@ from graph.deps import AgentDeps
 from graph.messages.for_people import EDITED
 from graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result, get_call_id
 from graph.messages.untrusted import truncate
+from graph.records.approvals import Planned
 from graph.routing import Node, find_news, next_step, sets_only_approvals
 from graph.run_tool import run_tool
-from graph.state import ActTask, Planned
+from graph.state import ActTask
 from modes.chart import Configuration, Event, Phase
 
 

@@ -8,18 +8,18 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
 from graph.act import act_node
-from graph.compact import compact_node
+from graph.compaction.node import compact_node
 from graph.deps import AgentDeps
-from graph.end_subtask import end_subtask_node
 from graph.entry.checks import build_input_check, build_update_check
 from graph.entry.compiled import Agent
+from graph.entry.live_deps import LiveDeps
 from graph.intake import intake_node
-from graph.live_deps import LiveDeps
-from graph.look_ahead import look_ahead_node
 from graph.messages.channels import CheckedInput, Last
 from graph.review import review_node
 from graph.routing import build_router
 from graph.state import Input, State
+from graph.subtasks.end import end_subtask_node
+from graph.subtasks.look_ahead import look_ahead_node
 from graph.switch import switch_node
 from graph.think import mode_node
 

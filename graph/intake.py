@@ -12,9 +12,10 @@ from graph.deps import AgentDeps
 from graph.entry.checks import drop_invalid
 from graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, get_call_id, repair
 from graph.models.usage import NEW_TURN, Usage
+from graph.records.subtasks import Subtask
 from graph.routing import Node, find_news, reconcile_mode, sets_only_approvals
-from graph.state import State, Subtask
-from graph.subtasks.result import STOPPED
+from graph.state import State
+from graph.subtasks.end import STOPPED
 from modes.chart import Configuration, Event, Phase
 
 

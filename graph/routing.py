@@ -9,7 +9,8 @@ from langgraph.graph import END
 from langgraph.types import Command, Send
 
 from graph.deps import AgentDeps
-from graph.state import ActTask, ModeChange, RoutingState, State
+from graph.records.switches import ModeChange
+from graph.state import ActTask, RoutingState, State
 from graph.threads.mailbox import REVISION
 from modes.chart import Configuration, Event, Phase
 

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from modes.catalog import BUILT_IN, prompts_of
+from modes.catalog import BUILT_IN
 from modes.policy import Approvals
 from modes.rules.urls import parse_authority
 
@@ -208,43 +208,9 @@ class Settings(BaseSettings):
             )
         return self
 
-    @property
-    def own_files(self) -> tuple[Path, ...]:
-        """This project's own files on the machine, which no command may read or change."""
-        own = (ENV_FILE, DATA, self.config_folder, self.trust_file)
-        return (*own, *self.template, *self.databases)
-
-    @property
-    def template(self) -> tuple[Path, ...]:
-        """The folders of built-in modes and their prompts, unless they are the clone's."""
-        folder = self.modes_folder
-        return () if folder == BUILT_IN else (folder, prompts_of(folder))
-
-    @property
-    def databases(self) -> tuple[Path, ...]:
-        """The files of both databases."""
-        return (*list_database_files(self.checkpoints), *list_database_files(self.sessions))
-
     @field_validator(
         "workspace", "checkpoints", "sessions", "config_folder", "modes_folder", "trust_file"
     )
     @classmethod
     def _make_absolute(cls, path: Path) -> Path:
         return path.expanduser().absolute()
-
-
-def list_database_files(file: Path) -> tuple[Path, ...]:
-    """An SQLite file and those beside it: locks, the mailbox's signal, a terminal's history."""
-    real = file.resolve()  # SQLite puts its own beside this one
-    return (
-        file,
-        Path(f"{file}.lock"),
-        Path(f"{file}.signal"),
-        get_history_file(file),
-        *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
-    )
-
-
-def get_history_file(file: Path) -> Path:
-    """Where the messages are kept that were typed in a terminal."""
-    return Path(f"{file}.history")

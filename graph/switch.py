@@ -8,8 +8,9 @@ from graph.approvals.requests import describe_switch
 from graph.briefing.handover import describe_handover
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, build_not_run_result, get_call_id
+from graph.records.switches import list_switches
 from graph.routing import Node, change_mode, reconcile_mode
-from graph.state import State, list_switches
+from graph.state import State
 from graph.subtasks.begin import begin_subtask, is_as_approved, may_look_ahead
 from modes.chart import Event
 from modes.errors import InvalidInputError

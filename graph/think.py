@@ -18,8 +18,10 @@ from graph.messages.instructions import list_in_place
 from graph.messages.normal_form import normalize
 from graph.models.bound_model import call_model
 from graph.models.usage import count_answer
+from graph.records.approvals import Asked
+from graph.records.subtasks import Subtask
 from graph.routing import Node, get_thread, reconcile_mode
-from graph.state import Asked, State, Subtask, get_depth
+from graph.state import State, get_depth
 from graph.subtasks.begin import list_other_calls
 from modes.chart import Event
 from modes.errors import ConfigurationError, ProviderError, TooLongError

@@ -14,7 +14,8 @@ from doors.terminal.conversation import Conversation
 from doors.terminal.keyboard import Keyboard
 from doors.terminal.screen import FAINT, Screen
 from graph.configuration.environment import load_settings
-from graph.settings import ENV_FILE, Settings, get_history_file
+from graph.configuration.own_files import get_history_file
+from graph.settings import ENV_FILE, Settings
 from modes.errors import ConfigurationError, InvalidInputError
 
 

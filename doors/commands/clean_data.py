@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graph.configuration.environment import load_settings
-from graph.settings import list_database_files
+from graph.configuration.own_files import list_database_files
 from modes.errors import ConfigurationError
 
 SIGNATURE = b"SQLite format 3\0"

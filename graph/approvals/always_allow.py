@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from graph.deps import AgentDeps
-from graph.state import Remembered
+from graph.records.approvals import Remembered
 
 ALL = "all"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from graph.approvals.judged import Judged
 from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
-from graph.state import Approved, Planned
+from graph.records.approvals import Approved, Planned
 
 
 def plan_batches(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from graph.deps import AgentDeps
-from graph.state import Planned
+from graph.records.approvals import Planned
 from modes.errors import ToolFailedError
 from tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 

@@ -10,7 +10,8 @@ from langchain_core.messages import ToolCall
 from graph.approvals.judged import Judged
 from graph.approvals.suggestions import find_answer_problem, list_switch_targets
 from graph.deps import AgentDeps
-from graph.state import ActTask, Remembered, State, get_depth
+from graph.records.approvals import Remembered
+from graph.state import ActTask, State, get_depth
 from modes.errors import InvalidCallError
 from modes.limit import cut_verdict
 from modes.mode import Mode

@@ -20,7 +20,8 @@ from graph.messages.repair import (
     build_rejection,
     get_call_id,
 )
-from graph.state import Approved, Asked, NewTask, Switch, Todo, list_switches
+from graph.records.approvals import Approved, Asked
+from graph.records.switches import NewTask, Switch, Todo, list_switches
 from modes.chart import Configuration, Event
 from modes.effects import Effect
 from modes.plain_text import to_one_line

@@ -8,7 +8,8 @@ from graph.approvals.judged import Judged
 from graph.approvals.judging import CallContext, judge_all
 from graph.deps import AgentDeps
 from graph.messages.repair import find_last_answer, find_open_calls
-from graph.state import Asked, State
+from graph.records.approvals import Asked
+from graph.state import State
 
 
 class Question(NamedTuple):

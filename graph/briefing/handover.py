@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from graph.state import Todo
+from graph.records.switches import Todo
 from modes.plain_text import escape_invisible
 
 MAX_NAMED = 30

@@ -11,7 +11,8 @@ from graph.briefing.rules_at import find_rules_at
 from graph.deps import AgentDeps
 from graph.messages.instructions import Instruction, list_in_place
 from graph.messages.thinking import drop_unbound_thinking, find_last_prefix
-from graph.state import State, Todo, get_depth
+from graph.records.switches import Todo
+from graph.state import State, get_depth
 
 log = logging.getLogger("modeshift")
 TODO_TOOL = "update_todo_list"

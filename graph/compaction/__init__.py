@@ -1,10 +1,12 @@
 """When a conversation is summarized, and its summary.
 
 Guarantees that a request fits into the model's window, or that a person is told why not. Imports
-``graph.briefing``, ``graph.deps``, ``graph.messages`` and ``graph.models``; the nodes import it.
+``graph.briefing``, ``graph.deps``, ``graph.messages``, ``graph.models`` and ``graph.routing``; the
+nodes and the wiring import it.
 """
 
 __all__ = (  # the public modules
     "due",
+    "node",
     "summary",
 )

@@ -11,6 +11,7 @@ __all__ = (  # the public modules
     "mcp_file",
     "mcp_servers",
     "mode_files",
+    "own_files",
     "prices",
     "project_files",
     "sources",

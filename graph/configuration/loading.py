@@ -6,6 +6,7 @@ from functools import partial
 
 from graph.briefing.surroundings import describe_environment
 from graph.configuration.mcp_servers import LoadedServers, ServerSources
+from graph.configuration.own_files import list_databases, list_own_files
 from graph.configuration.sources import LoadedFiles, Sources
 from graph.deps import AgentDeps
 from graph.models.loading import Models
@@ -28,7 +29,7 @@ def choose_sandbox(settings: Settings) -> Sandbox | NoSandbox:
     if settings.sandbox == "off":
         return NoSandbox("SANDBOX=off")
     return find_sandbox(
-        SandboxOptions(settings.command_network, settings.own_files, settings.command_secrets)
+        SandboxOptions(settings.command_network, list_own_files(settings), settings.command_secrets)
     )
 
 
@@ -61,7 +62,9 @@ class AgentLoader:
         if settings.workspace == DEFAULT_WORKSPACE:
             DEFAULT_WORKSPACE.mkdir(exist_ok=True)
         self._settings = settings
-        self._workspace = Workspace(settings.workspace, settings.databases, heeds_ignore_files=True)
+        self._workspace = Workspace(
+            settings.workspace, list_databases(settings), heeds_ignore_files=True
+        )
         self._commands = build_commands(settings)
         self._models = Models(
             settings.model,
@@ -75,7 +78,7 @@ class AgentLoader:
         self._loaded: LoadedFiles | None = None
         self._has_failed = False
         # What an agent may not open still steers it.
-        plain = Workspace(settings.workspace, settings.databases)
+        plain = Workspace(settings.workspace, list_databases(settings))
         self._sources = Sources(settings, plain)
         self._server_sources = ServerSources(settings, plain, servers)
 

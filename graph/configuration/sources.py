@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graph.configuration.mode_files import GLOBAL_FILES, ModeFiles, name_source
+from graph.configuration.own_files import list_databases, list_template
 from graph.configuration.project_files import ProjectFiles, read_project
 from graph.configuration.prompt_rules import (
     PromptRules,
@@ -108,8 +109,8 @@ class Sources:
         files = (
             settings.config_folder,
             settings.trust_file,
-            *settings.template,
-            *settings.databases,
+            *list_template(settings),
+            *list_databases(settings),
         )
         real = [file.resolve() for file in files]
         inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]

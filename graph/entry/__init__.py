@@ -1,11 +1,13 @@
-"""What may get into a thread from outside: a run's input, an update, an older checkpoint.
+"""What stands around the nodes: what comes in from outside, and the tools of MCP servers.
 
-Guarantees that what does not fit is refused before any of it is saved, and that a thread which
-has such a value all the same can be read and continued. Imports ``graph.state`` and
-``graph.messages``; the nodes and the wiring import it.
+Guarantees that a run's input or an update that does not fit is refused before any of it is saved,
+that a thread which has such a value all the same can be read and continued, and that each node
+knows the tools that are there by now. Imports ``graph.deps``, ``graph.messages``,
+``graph.routing`` and ``graph.state``; the wiring imports it, and the nodes ``checks``.
 """
 
 __all__ = (  # the public modules
     "checks",
     "compiled",
+    "live_deps",
 )

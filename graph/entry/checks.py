@@ -8,7 +8,8 @@ from langgraph.types import Command
 from pydantic import TypeAdapter, ValidationError
 
 from graph.messages.from_client import accept_messages, check_history, check_kept
-from graph.state import ModeChange, State
+from graph.records.switches import ModeChange
+from graph.state import State
 from modes.catalog import Catalog
 from modes.chart import Phase
 from modes.errors import InvalidInputError, describe_misfit

@@ -15,7 +15,7 @@ from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
 from graph.entry.checks import SETTINGS
-from graph.live_deps import LiveDeps
+from graph.entry.live_deps import LiveDeps
 from graph.messages.channels import CheckedInput
 from graph.state import Input, State
 from graph.threads.started_calls import StartedCalls

@@ -9,8 +9,10 @@ from langgraph.types import Overwrite
 from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
 from graph.models.usage import NO_FILL
+from graph.records.subtasks import Parent, Subtask
+from graph.records.switches import NewTask, Switch, list_switches
 from graph.routing import change_mode
-from graph.state import NewTask, Parent, State, Subtask, Switch, get_depth, list_switches
+from graph.state import State, get_depth
 from modes.chart import Configuration, Phase
 from modes.mode import Mode
 from modes.toolspec import ToolSpec

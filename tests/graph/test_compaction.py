@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from graph.compact import MIN_NEW
+from graph.compaction.node import MIN_NEW
 from graph.compaction.summary import HEADER
 from graph.deps import AgentDeps
 from graph.messages.untrusted import remove_marks

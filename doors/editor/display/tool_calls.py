@@ -16,7 +16,7 @@ from graph.approvals.titles import build_title
 from graph.deps import AgentDeps
 from graph.messages.for_people import show_result
 from graph.messages.repair import get_call_id
-from graph.state import Subtask
+from graph.records.subtasks import Subtask
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.plain_text import to_one_line

@@ -30,7 +30,8 @@ from graph.messages.for_people import show_result
 from graph.messages.from_model import CUT_OFF
 from graph.messages.normal_form import is_sound_id
 from graph.messages.repair import find_open_calls, get_call_id
-from graph.state import Planned, Subtask
+from graph.records.approvals import Planned
+from graph.records.subtasks import Subtask
 from modes.errors import InvalidCallError
 from modes.plain_text import to_one_line
 

@@ -11,8 +11,8 @@ from functools import partial, wraps
 from typing import Any
 
 from graph.deps import AgentDeps
+from graph.records.switches import list_switches
 from graph.routing import Node
-from graph.state import list_switches
 from tools.mcp.binding import bind_tools
 from tools.mcp.managed import Offer
 

@@ -11,8 +11,11 @@ from langgraph.runtime import Runtime
 from graph.act import act_node
 from graph.deps import AgentDeps
 from graph.models.usage import Usage, add_usage
+from graph.records.approvals import Planned
+from graph.records.subtasks import Ahead
+from graph.records.switches import list_switches
 from graph.routing import Node, reconcile_mode
-from graph.state import ActTask, Ahead, Planned, State, list_switches
+from graph.state import ActTask, State
 from graph.subtasks.begin import is_as_approved, read_conversation
 from graph.think import ask_model, judge_answer
 from modes.chart import Event, Phase

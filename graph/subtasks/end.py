@@ -1,10 +1,11 @@
-"""What comes back when a sub-task ends: its result, and the conversation that began it."""
+"""``end_subtask``: brings back the conversation that began the sub-task, with its result."""
 
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.deps import AgentDeps
@@ -17,9 +18,12 @@ from graph.messages.repair import (
 )
 from graph.messages.untrusted import mark_as_data, truncate
 from graph.models.usage import Usage
-from graph.routing import change_mode, reconcile_mode
-from graph.state import EndedSubtask, ModeChange, Parent, State, Subtask
+from graph.records.subtasks import EndedSubtask, Parent, Subtask
+from graph.records.switches import ModeChange
+from graph.routing import Node, change_mode, find_news, get_thread, reconcile_mode
+from graph.state import State
 from modes.chart import Event
+from modes.errors import InvalidInputError
 from modes.plain_text import to_one_line
 
 STOPPED = "the user stopped it"
@@ -27,17 +31,29 @@ MAX_REASON = 200
 MAX_SHOWN = 300
 
 
-def return_to_parent(
+def end_subtask_node(deps: AgentDeps) -> Node:
+    """Ends the sub-task; the conversation that began it goes on with the result."""
+
+    async def end_subtask(state: State, config: RunnableConfig) -> dict[str, Any]:
+        await deps.started_calls.background.end(get_thread(config))
+        subtask, parents = state.get("subtask"), state.get("parents")
+        if subtask is None or not parents:
+            raise InvalidInputError("phase 'returning' without a sub-task in the state")
+        since: State = {**state, "host_revision": parents[-1].get("host_revision", 0)}
+        given = await find_news(deps, since, config)
+        return _return_to_parent(deps, state, subtask, parents, given)
+
+    return end_subtask
+
+
+def _return_to_parent(
     deps: AgentDeps,
     state: State,
     subtask: Subtask,
     parents: list[Parent],
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The update that brings the conversation back that began the sub-task.
-
-    What the host has set since then, which is ``given``, stays.
-    """
+    """The update; what the host has set since then, which is ``given``, stays."""
     parent = parents[-1]
     before, changed = reconcile_mode(deps, state)
     changes: list[ModeChange] = list(changed.get("mode_changes", []))
