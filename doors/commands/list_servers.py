@@ -1,10 +1,10 @@
 """``list_servers``: the part of ``make modes`` about MCP servers and their tools."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from graph.configuration.mcp_servers import LoadedServers
+from graph.configuration.mcp_servers import FoundServer
 from graph.deps import AgentDeps
 from modes.errors import ToolFailedError
 from modes.plain_text import to_one_line
@@ -38,10 +38,10 @@ async def _start_all(deps: AgentDeps) -> None:
     await asyncio.gather(*map(list_one, deps.servers))
 
 
-def list_servers(loaded: LoadedServers, deps: AgentDeps) -> Iterator[str]:
+def list_servers(found: Iterable[FoundServer], deps: AgentDeps) -> Iterator[str]:
     """Each server, and what is known of it."""
     known = {one.server.name: one.offer for one in deps.servers}
-    for one in loaded.found:
+    for one in found:
         offer = known.get(one.name)
         state = f"left out: {one.problem}"
         if one.server is not None:

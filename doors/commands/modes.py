@@ -26,8 +26,8 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
         print("\n".join(notices), file=sys.stderr)  # they say why a mode may be missing
     chosen = [deps.catalog[mode]] if mode else [deps.catalog[slug] for slug in deps.catalog]
     yield from (f"workspace  {settings.workspace}", f"approvals  {settings.approvals}", *notices)
-    if loader.servers.found:
-        yield from ("", "MCP servers", *list_servers(loader.servers, deps))
+    if loader.loaded is not None and loader.loaded.servers:
+        yield from ("", "MCP servers", *list_servers(loader.loaded.servers, deps))
     if prompt:
         yield from ("", "the system prompt, in every mode", *_indent(deps.system_prompt))
     for one in chosen:

@@ -60,10 +60,12 @@ def _list_contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
         yield f"  {name} ({len(text)} characters)"
         if name in files.modes:
             parsed = parse_modes(text, name)
-            modes, refused = check_modes(parsed, Level.PROJECT, name, tool_specs(workspace))
-            for mode in modes:
-                yield from _describe_mode(mode)
-            yield from (f"    left out: {to_one_line(problem)}" for problem in refused.values())
+            found = check_modes(parsed, Level.PROJECT, name, tool_specs(workspace))
+            for mode in found.values():
+                if isinstance(mode, Mode):
+                    yield from _describe_mode(mode)
+                else:
+                    yield f"    left out: {to_one_line(mode)}"
             if parsed.prompts:
                 yield f"    other words for: {to_one_line(', '.join(parsed.prompts))}"
     yield from _list_problems(files)

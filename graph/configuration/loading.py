@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 from graph.briefing.surroundings import describe_environment
-from graph.configuration.mcp_servers import LoadedServers, ServerSources
 from graph.configuration.own_files import list_databases, list_own_files
 from graph.configuration.sources import LoadedFiles, Sources
 from graph.deps import AgentDeps
@@ -43,8 +42,8 @@ def build_commands(settings: Settings) -> Commands:
 class AgentLoader:
     """For one workspace and model. Can load again; if that fails, the last version stays."""
 
-    servers: LoadedServers
-    """The MCP servers that ``deps`` has found."""
+    loaded: LoadedFiles | None = None
+    """What ``deps`` was last made from."""
 
     def __init__(
         self,
@@ -75,18 +74,14 @@ class AgentLoader:
         )
         self._started_calls = started_calls or StartedCalls()
         self._pool = pool or ServerPool()
-        self._loaded: LoadedFiles | None = None
-        self._has_failed = False
         # What an agent may not open still steers it.
         plain = Workspace(settings.workspace, list_databases(settings))
-        self._sources = Sources(settings, plain)
-        self._server_sources = ServerSources(settings, plain, servers)
+        self._sources = Sources(settings, plain, servers)
 
     def deps(self) -> AgentDeps:
         """What the nodes share, from the modes' files as they are now; raises ``UserError``."""
-        loaded = self._loaded = self._load()
-        self.servers = self._server_sources.load()
-        notices = [*loaded.notices, *self.servers.notices]
+        loaded = self.loaded = self._load()
+        notices = [*loaded.notices]
         for slug in loaded.catalog:
             mode = loaded.catalog[slug]
             if problem := self._models.problem(mode):
@@ -100,9 +95,8 @@ class AgentLoader:
         toolbox = build_toolbox(
             self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
         )
-        servers = self._pool.assign(
-            self, self.servers.servers, self._workspace, self._commands.sandbox
-        )
+        found = [one.server for one in loaded.servers if one.server is not None]
+        servers = self._pool.assign(self, found, self._workspace, self._commands.sandbox)
         deps = AgentDeps(
             loaded.catalog,
             toolbox,
@@ -125,23 +119,17 @@ class AgentLoader:
 
     def _load(self) -> LoadedFiles:
         try:
-            loaded = self._sources.load()
+            return self._sources.load()
         except Exception as error:
-            if self._loaded is None:
+            if self.loaded is None:
                 raise
             # Whatever happens to the files, in the middle of a checkout say: the threads continue
             # with the last version that loaded, and each of them gets a notice.
             log.exception("the modes' files could not be read again")
-            self._has_failed = True
             problem = to_one_line(f"{type(error).__name__}: {error}")
             unread = "the files of modes could not be read again; the modes stay as they were"
-            notice = f"{unread}: {problem}"
-            return replace(self._loaded, notices=(notice,))
-        self._has_failed = False
-        return loaded
+            return replace(self.loaded, notices=(f"{unread}: {problem}",))
 
     def is_outdated(self) -> bool:
         """Whether a file that ``deps`` was last made from may have changed."""
-        return (
-            self._has_failed or self._sources.have_changed() or self._server_sources.have_changed()
-        )
+        return self._sources.have_changed()

@@ -1,18 +1,17 @@
-"""``ModeFiles``: the modes of all files; what does not load stays as it last was, if it was."""
+"""``read_modes``: the modes of all files; what does not load stays as it last was, if it was."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from graph.configuration.user_files import read_user_file
+from graph.configuration.user_files import LastLoaded, read_user_file
 from graph.settings import Settings
 from modes.catalog import reword, with_prompt, with_source
 from modes.errors import ModeFileError
-from modes.files.modes_file import MAX_WARNINGS, PROMPTS, ModesFile, parse_mode, parse_modes
-from modes.mode import Level, Mode, ModePrompt
+from modes.files.modes_file import PROMPTS, ModesFile, parse_mode, parse_modes
+from modes.mode import Level, Mode
 from modes.plain_text import to_one_line
-from modes.rules.permissions import check_permissions
+from modes.rules.permissions import Rules, check_permissions
 from modes.toolspec import ToolSpec
 from tools import GROUPS
 
@@ -20,102 +19,67 @@ GLOBAL_FILES = ("custom_modes.json", "custom_modes.yaml")
 """The later one's modes replace the earlier one's."""
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    name: str
-    modes: tuple[Mode, ...] = ()
-    prompts: Mapping[str, ModePrompt] = field(default_factory=dict)
+def read_modes(
+    last: LastLoaded, settings: Settings, specs: Sequence[ToolSpec], project: Mapping[str, str]
+) -> list[Mode]:
+    """The modes, lowest precedence first.
+
+    ``project`` has the texts of the workspace's trusted files by name, in that order, too.
+    """
+    folder, built_in, others = settings.modes_folder, dict[str, Mode](), list[Mode]()
+    clones = sorted(file for file in folder.iterdir() if file.suffix == ".yaml")
+    own = [settings.config_folder / name for name in GLOBAL_FILES]
+    last.watch(folder, *clones, *own)
+    files: list[tuple[Level, str, Path | str]] = [
+        *((Level.BUILT_IN, f"{folder.name}/{file.name}", file) for file in clones),
+        *((Level.GLOBAL, str(file), file) for file in own),
+        *((Level.PROJECT, name, text) for name, text in project.items()),
+    ]
+    for level, name, content in files:
+        parsed = last.load(name, partial(_parse, level, name, content))
+        if parsed is None:
+            continue
+        last.notices += parsed.warnings
+        found = check_modes(parsed, level, name, specs)
+        kept = [last.load(f"{name} {slug}", partial(_take, one)) for slug, one in found.items()]
+        if level is Level.BUILT_IN:
+            built_in |= {mode.slug: with_prompt(mode, folder) for mode in kept if mode}
+            continue
+        others += [mode for mode in kept if mode]
+        for slug, prompt in parsed.prompts.items():
+            if slug in built_in:
+                built_in[slug] = reword(built_in[slug], prompt)
+            else:
+                why = f"there is no built-in mode {to_one_line(slug, 100)!r}"
+                last.notices.append(f"{name}: {PROMPTS}: {why}")
+    return [*built_in.values(), *others]
 
 
-class ModeFiles:
-    """Mutable: it keeps what last loaded."""
+def _parse(level: Level, name: str, content: Path | str) -> ModesFile | None:
+    text = read_user_file(content) if isinstance(content, Path) else content
+    if text is None:
+        return None
+    return (parse_mode if level is Level.BUILT_IN else parse_modes)(text, name)
 
-    def __init__(self, settings: Settings, specs: Iterable[ToolSpec]) -> None:
-        self._settings = settings
-        self._specs = tuple(specs)
-        self._loaded: dict[str, _Loaded] = {}
-        self._notices: list[str] = []
 
-    def read(self, project: Mapping[str, str]) -> tuple[list[Mode], Sequence[str]]:
-        """The modes, lowest precedence first, and notices of what was left out.
-
-        ``project`` has the texts of the workspace's trusted files by name, in that order, too.
-        """
-        self._notices = []
-        folder, built_in = self._settings.modes_folder, dict[str, Mode]()
-        for file in sorted(folder.glob("*.yaml")):
-            found = self._load(Level.BUILT_IN, f"{folder.name}/{file.name}", file, parse_mode)
-            built_in |= {mode.slug: with_prompt(mode, folder) for mode in found.modes}
-        own = [self._settings.config_folder / name for name in GLOBAL_FILES]
-        files = [self._load(Level.GLOBAL, str(file), file, parse_modes) for file in own]
-        files += [
-            self._load(Level.PROJECT, name, text, parse_modes) for name, text in project.items()
-        ]
-        for found in files:
-            for slug, prompt in found.prompts.items():
-                if slug in built_in:
-                    built_in[slug] = reword(built_in[slug], prompt)
-                else:
-                    why = f"there is no built-in mode {to_one_line(slug, 100)!r}"
-                    self._notices.append(f"{found.name}: {PROMPTS}: {why}")
-        modes = [*built_in.values(), *(mode for found in files for mode in found.modes)]
-        return modes, self._notices
-
-    def _load(
-        self,
-        level: Level,
-        name: str,
-        content: Path | str,
-        parse: Callable[[str, str], ModesFile],
-    ) -> _Loaded:
-        key = f"{level}: {name}"
-        before = self._loaded.get(key, _Loaded(name))
-        try:
-            text = read_user_file(content) if isinstance(content, Path) else content
-            if text is None:
-                self._loaded.pop(key, None)
-                return _Loaded(name)
-            parsed = parse(text, name)
-        except ModeFileError as error:
-            state = (
-                "the modes it defined before stay in effect"
-                if before.modes
-                else "the file is ignored"
-            )
-            rules = "" if before.modes else ", and so is what it denies"
-            self._notices.append(f"{error}; {state}{rules}")
-            return before
-        self._notices += parsed.warnings
-        modes, refused = check_modes(parsed, level, name, self._specs)
-        modes += self._keep(level, refused, before.modes)
-        self._loaded[key] = _Loaded(name, tuple(modes), parsed.prompts)
-        return self._loaded[key]
-
-    def _keep(self, level: Level, refused: Mapping[str, str], before: Iterable[Mode]) -> list[Mode]:
-        """Those of the modes that do not load now, as they were before."""
-        kept = {mode.slug: mode for mode in before if mode.slug in refused}
-        for slug, problem in list(refused.items())[:MAX_WARNINGS]:
-            state = "stays in effect as it was" if slug in kept else "is left out"
-            is_lost = slug not in kept and level is Level.GLOBAL
-            rules = ", and so is what it denies" if is_lost else ""
-            self._notices.append(f"{problem}; the mode {state}{rules}")
-        if (more := len(refused) - MAX_WARNINGS) > 0:
-            self._notices.append(f"{more} more modes of the file do not load")
-        return [*kept.values()]
+def _take(found: Mode | str) -> Mode:
+    if isinstance(found, str):
+        raise ModeFileError(found)
+    return found
 
 
 def check_modes(
-    parsed: ModesFile, level: Level, name: str, specs: Iterable[ToolSpec]
-) -> tuple[list[Mode], dict[str, str]]:
-    """The modes of a file, and why others cannot be used, by slug."""
-    specs, modes, refused = tuple(specs), list[Mode](), dict(parsed.refused)
+    parsed: ModesFile, level: Level, name: str, specs: Sequence[ToolSpec]
+) -> dict[str, Mode | str]:
+    """The modes of a file by slug, or why one cannot be used."""
+    found: dict[str, Mode | str] = {}
     for mode in with_source(parsed, level, name):
         try:
             _check_mode(mode, specs)
-            modes.append(mode)
+            found[mode.slug] = mode
         except ModeFileError as error:
-            refused[mode.slug] = str(error)
-    return modes, refused
+            found[mode.slug] = str(error)
+    return {**found, **parsed.refused}
 
 
 def _check_mode(mode: Mode, specs: Sequence[ToolSpec]) -> None:
@@ -127,14 +91,12 @@ def _check_mode(mode: Mode, specs: Sequence[ToolSpec]) -> None:
                 f"{to_one_line(grant.group, 100)!r}; the groups are: {', '.join(GROUPS)} "
                 "(tools/__init__.py lists them)"
             )
-    with name_source(f"{mode.file}: mode {mode.slug!r}: permissions"):
-        check_permissions(mode.permissions, specs)
+    check_rules(mode.permissions, specs, f"{mode.file}: mode {mode.slug!r}: permissions")
 
 
-@contextmanager
-def name_source(where: str) -> Iterator[None]:
-    """Makes a ``ValueError`` a ``ModeFileError`` that names where it was."""
+def check_rules(rules: Rules, specs: Sequence[ToolSpec], where: str) -> None:
+    """Raise ``ModeFileError`` that says ``where`` the invalid permissions are."""
     try:
-        yield
+        check_permissions(rules, specs)
     except ValueError as error:
         raise ModeFileError(f"{where}: {error}") from error

@@ -40,10 +40,8 @@ from tools.workspace.workspace import Workspace
 MODES_FILES = (".roomodes", ".kilocodemodes")
 """The later one's modes replace the earlier one's."""
 MAX_ENTRIES = 200
-"""Of files and folders with rules, in all."""
+"""Of files and folders with rules, of skills, and of nested ``AGENTS.md``."""
 MAX_DEPTH = 5
-MAX_SKILLS = 50
-MAX_NESTED = 50
 MAX_FILE_BYTES = 1_000_000
 MAX_BYTES = 2_000_000
 """Of all files together."""
@@ -108,8 +106,16 @@ class _Reader:
         self.skills: list[Skill] = []
         self._room = MAX_BYTES
 
-    def read(self, name: str, *, follows: bool = False) -> str | None:
-        """The path of the file, once its text is among the texts."""
+    def bound(self, names: Iterable[str], what: str) -> list[str]:
+        """The names, or none of them where they are too many."""
+        found = list(islice(names, MAX_ENTRIES + 1))
+        if len(found) <= MAX_ENTRIES:
+            return found
+        self.problems[what] = f"more than {MAX_ENTRIES} files and folders; all are left out"
+        return []
+
+    def read(self, name: str, *, follows: bool = False) -> None:
+        """Take the file's text, of a skill under the path where it really is."""
         try:
             if not follows and (self.workspace.root / name).is_symlink():
                 raise ToolFailedError("is a link, which is not followed here")
@@ -117,14 +123,17 @@ class _Reader:
                 raise ToolFailedError("has a name with characters that are not shown")
             path = self._follow(name)
             text = self.workspace.read(path, MAX_FILE_BYTES)
-        except (ToolFailedError, InvalidCallError) as error:
+            self._room -= len(text)
+            if self._room < 0:
+                raise ToolFailedError(f"there are more than {MAX_BYTES} characters before it")
+            if name.endswith(SKILL_FILE):
+                if path in self.texts:
+                    return
+                self.skills.append(parse_skill(text, name, path))
+                name = path
+            self.texts[name] = text
+        except (ToolFailedError, InvalidCallError, ModeFileError) as error:
             self.problems[name] = str(error)
-            return None
-        self._room -= len(text)
-        if self._room < 0:
-            self.problems[name] = f"there are more than {MAX_BYTES} characters of rules before it"
-            return None
-        return self._keep(path if name.endswith(SKILL_FILE) else name, text)
 
     def _follow(self, name: str) -> str:
         """Where it leads: a link to nothing that the agent may not open, or must ask for."""
@@ -135,52 +144,18 @@ class _Reader:
                 raise ToolFailedError(f"is a link to {path!r}, which may hold secrets")
         return path
 
-    def _keep(self, name: str, text: str) -> str:
-        self.texts[name] = text
-        return name
-
-    def read_all(self, names: Iterable[str], most: int, what: str) -> None:
-        """Read them, or none of them where they are too many."""
-        found = list(islice(names, most + 1))
-        if len(found) > most:
-            self.problems[what] = f"more than {most} files and folders; all are left out"
-            return
-        for name in found:
-            if not name.endswith("/"):
-                self.read(name)
-
-    def read_skill(self, name: str) -> None:
-        """A ``SKILL.md``, which may be reached by a link inside the workspace."""
-        path = self.read(name, follows=True)
-        if path is None or any(skill.path == path for skill in self.skills):
-            return
-        try:
-            self.skills.append(parse_skill(self.texts[path], name, path))
-        except ModeFileError as error:
-            del self.texts[path]
-            self.problems[name] = str(error)
-
 
 def read_project(workspace: Workspace) -> ProjectFiles:
     """Read them; what cannot be read becomes a problem, not an exception. Blocks."""
     reader = _Reader(workspace)
-    for name in MODES_FILES:
-        if os.path.lexists(workspace.root / name):
-            reader.read(name)
-    if os.path.lexists(workspace.root / AGENTS):
-        reader.read(AGENTS, follows=True)
-    entries = list(islice(_list_rule_entries(workspace, reader.problems), MAX_ENTRIES + 1))
-    reader.read_all(entries, MAX_ENTRIES, "rules")
-    skills = list(islice(_list_skills(workspace, reader.problems), MAX_SKILLS + 1))
-    if len(skills) > MAX_SKILLS:
-        reader.problems["skills"] = f"more than {MAX_SKILLS} skills; all are left out"
-        skills = []
-    for name in skills:
-        reader.read_skill(name)
-    nested = _find_nested(workspace)
-    reader.read_all(nested, MAX_NESTED, f"**/{AGENTS}")
+    rules = reader.bound(_list_rule_entries(workspace, reader.problems), "rules")
+    skills = reader.bound(_list_skills(workspace, reader.problems), "skills")
+    nested = reader.bound(_find_nested(workspace), f"**/{AGENTS}")
+    for name in (*MODES_FILES, AGENTS, *rules, *skills, *nested):
+        if os.path.lexists(workspace.root / name) and not name.endswith("/"):
+            reader.read(name, follows=name == AGENTS or name in skills)
     folders = [folder for one in SKILL_FOLDERS for folder in (one, f"{one}/skills")]
-    names = (*MODES_FILES, *IGNORE_FILES, AGENTS, *EDITORS, *folders, *entries, *skills, *nested)
+    names = (*MODES_FILES, *IGNORE_FILES, AGENTS, *EDITORS, *folders, *rules, *skills, *nested)
     watched = tuple(workspace.root / name for name in names)
     return ProjectFiles(reader.texts, reader.problems, watched, tuple(reader.skills))
 
@@ -215,29 +190,22 @@ def _is_no_rule(entry: str) -> bool:
 def _list_skills(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
     """Each ``SKILL.md``, as it is found."""
     for place in SKILL_FOLDERS:
-        folders = sorted((workspace.root / place).glob("skills*"))
-        for folder in folders:
+        for folder in sorted((workspace.root / place).glob("skills*")):
             name = f"{place}/{folder.name}"
-            if folder.name != "skills" and not folder.name.startswith("skills-"):
+            if name.partition("-")[0] != f"{place}/skills":
                 continue
             try:
-                real = workspace.resolve(name)
-                found = [Path(entry).name for entry in workspace.list_entries(real, 1)]
+                entries = [*workspace.list_entries(workspace.resolve(name), 1)]
             except (ToolFailedError, InvalidCallError, TimeoutError) as error:
                 problems[name] = str(error) or "takes too long to list"
                 continue
-            files = (f"{name}/{entry}/{SKILL_FILE}" for entry in found)
+            files = (f"{name}/{Path(entry).name}/{SKILL_FILE}" for entry in entries)
             yield from (file for file in files if os.path.lexists(workspace.root / file))
 
 
 def _find_nested(workspace: Workspace) -> list[str]:
     """The ``AGENTS.md`` of folders below, but for what git ignores and what others have written."""
-    with os.scandir(workspace.root) as entries:
-        has_folders = any(
-            entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
-            for entry in entries
-        )
-    if not has_folders:
+    if next(workspace.root.glob("[!.]*/"), None) is None:
         return []
     with workspace.open_for_search(".") as (folder, _):
         found, _ = find_files(folder, Glob.of(AGENTS))

@@ -1,16 +1,16 @@
 """``PromptRules``: what the user and the project want the model to be told, in order."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from graph.configuration.user_files import read_user_file
-from modes.errors import ModeFileError
+from graph.configuration.user_files import LastLoaded, read_user_file
 
 MAX_CHARACTERS = 50_000
 """Of all rules for one mode, of those for every mode, and of those for a folder."""
-MAX_USER_FILES = 200
-_FOLDER = "rules"
+_FOLDER = re.compile(r"rules(?:-.*)?", re.DOTALL)
 
 
 class Rule(NamedTuple):
@@ -64,35 +64,21 @@ def cut(text: str) -> str:
     )
 
 
-def list_user_files(folders: Iterable[Path]) -> list[Path]:
-    """The folders ``rules`` and ``rules-{slug}`` in these, and what is in them; links count."""
-    found: list[Path] = []
+def read_user_rules(folders: Iterable[Path], last: LastLoaded) -> list[Rule]:
+    """The user's own rules: ``rules`` and ``rules-{slug}`` in these folders, where links count.
+
+    Watches them, and adds to the notices what cannot be read.
+    """
+    rules: list[Rule] = []
     for folder in folders:
-        for rules in sorted(folder.glob(f"{_FOLDER}*/")):
-            if rules.name == _FOLDER or rules.name.startswith(f"{_FOLDER}-"):
-                found.append(rules)
-                found += sorted(file for file in rules.rglob("*") if not _is_hidden(file, rules))
-    return found
-
-
-def _is_hidden(file: Path, folder: Path) -> bool:
-    return any(name.startswith(".") for name in file.relative_to(folder).parts)
-
-
-def read_user_rules(files: Iterable[Path], notices: list[str]) -> list[Rule]:
-    """The user's own rules, in ``list_user_files``; adds to the notices what cannot be read."""
-    texts = [file for file in files if not file.is_dir()]
-    if len(texts) > MAX_USER_FILES:
-        notices.append(f"more than {MAX_USER_FILES} files of rules of your own; all are left out")
-        return []
-    rules = []
-    for file in texts:
-        try:
-            text = read_user_file(file) or ""
-        except ModeFileError as error:
-            notices.append(f"{error}; it is left out")
-            continue
-        folder = next(one for one in file.parents if one.name.startswith(_FOLDER))
-        _, _, slug = folder.name.partition("-")
-        rules.append(Rule(str(file), text, slug or None))
+        found = sorted(one for one in folder.glob("rules*/") if _FOLDER.fullmatch(one.name))
+        last.watch(folder, *found)
+        for one in found:
+            slug = one.name.partition("-")[2] or None
+            for file in sorted(one.rglob("*")):
+                if not any(name.startswith(".") for name in file.relative_to(one).parts):
+                    last.watch(file)
+                    if not file.is_dir():
+                        text = last.load(str(file), partial(read_user_file, file)) or ""
+                        rules.append(Rule(str(file), text, slug))
     return rules

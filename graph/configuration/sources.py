@@ -1,38 +1,34 @@
-"""``Sources``: where modes, rules and permissions come from, read again when they change.
+"""``Sources``: where modes, rules, permissions and MCP servers come from, read again on a change.
 
 Built-in (``modes/*.yaml`` of the clone) < global (the user's configuration folder) <
 project (the workspace, if it is trusted). If a file does not load, its last version that did
 stays in effect, if there is one; a notice says so.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from graph.configuration.mode_files import GLOBAL_FILES, ModeFiles, name_source
+from graph.configuration.mcp_servers import FoundServer, read_servers
+from graph.configuration.mode_files import check_rules, read_modes
 from graph.configuration.own_files import list_databases, list_template
 from graph.configuration.project_files import ProjectFiles, read_project
-from graph.configuration.prompt_rules import (
-    PromptRules,
-    list_user_files,
-    read_user_rules,
-)
+from graph.configuration.prompt_rules import PromptRules, read_user_rules
 from graph.configuration.trust import TrustFile, find_differences
 from graph.configuration.unread_files import find_unread
-from graph.configuration.user_files import read_user_file
-from graph.configuration.watch import Watch
+from graph.configuration.user_files import LastLoaded, read_user_file
 from graph.settings import Settings
 from modes.catalog import Catalog, layer_modes, prompts_of
-from modes.errors import ConfigurationError, ModeFileError
+from modes.errors import ConfigurationError
 from modes.files.modes_file import parse_permissions
 from modes.mode import SourcedPermissions
 from modes.plain_text import to_one_line
 from modes.rules.matching import EVERY
-from modes.rules.permissions import Kind, Rules, check_permissions
+from modes.rules.permissions import Kind, Rules
 from prompts import FOLDER as PROMPTS
 from tools.calls.toolbox import tool_specs
+from tools.mcp.server import Server
 from tools.workspace.workspace import Workspace
 
+MAX_NOTICES = 100
 PERMISSIONS = "permissions.yaml"
 
 
@@ -45,6 +41,8 @@ class LoadedFiles:
     """The workspace's files that are trusted."""
     rules: PromptRules
     """The user's, then the project's."""
+    servers: tuple[FoundServer, ...] = ()
+    """All that were found."""
     notices: tuple[str, ...] = ()
     """What was left out, and why, for a person to read."""
 
@@ -52,56 +50,49 @@ class LoadedFiles:
 class Sources:
     """The sources for one workspace; mutable, as it keeps what last loaded."""
 
-    def __init__(self, settings: Settings, workspace: Workspace) -> None:
+    def __init__(
+        self, settings: Settings, workspace: Workspace, servers: tuple[Server, ...] = ()
+    ) -> None:
+        """``servers`` are the MCP servers of an editor's session."""
         self._settings = settings
         self._workspace = workspace
+        self._servers = servers
         self._specs = tool_specs(workspace)
-        self._modes = ModeFiles(settings, self._specs)
-        self._permissions: Rules | None = None
         self._project = ProjectFiles()
-        self._default: str | None = None
-        self._watch = Watch()
-        self._notices: list[str] = []
+        self._last: LastLoaded | None = None
 
     def load(self) -> LoadedFiles:
-        """Read everything.
+        """Read everything. Starts no server. Blocks.
 
         Raises ``ConfigurationError`` where the default mode has never been among the
         modes, and ``ModeFileError`` for permissions that have never loaded: they may
         forbid something.
         """
-        watch = Watch()
-        self._notices = []
-        user_rules = self._read_permissions()
+        last, settings = LastLoaded(self._last), self._settings
+        user_rules = self._read_permissions(last)
         found = read_project(self._workspace)
-        self._project = self._select_trusted(found)
-        modes, notices = self._modes.read(self._project.modes)
-        self._notices += notices
-        folders = self._settings.all_rules_folders
-        user_files = list_user_files(folders)
-        rules = PromptRules((*read_user_rules(user_files, self._notices), *self._project.rules))
-        watch.keep((*self._own_paths(), *folders, *user_files, *found.watched))
-        self._watch = watch
-        default = self._choose_default([mode.slug for mode in modes])
+        self._project = self._select_trusted(found, last.notices)
+        modes = read_modes(last, settings, self._specs, self._project.modes)
+        folders = settings.all_rules_folders
+        rules = PromptRules((*read_user_rules(folders, last), *self._project.rules))
+        prompts = (one for one in (prompts_of(settings.modes_folder), PROMPTS) if one.is_dir())
+        for folder in prompts:
+            last.watch(folder, *folder.glob("*.md"))
+        last.watch(settings.trust_file, *found.watched)
+        default = self._choose_default([mode.slug for mode in modes], last.notices)
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
-        self._notices += [*rules.find_problems([*catalog]), *self._project.unused]
-        self._notices += find_unread(self._workspace.root, folders)
-        told = tuple(to_one_line(notice, 1000) for notice in self._notices)
-        return LoadedFiles(catalog, self._project, rules, told)
+        last.notices += [*rules.find_problems([*catalog]), *self._project.unused]
+        last.notices += find_unread(self._workspace.root, folders)
+        servers = read_servers(last, settings, self._workspace, self._servers)
+        told = [to_one_line(notice, 1000) for notice in dict.fromkeys(last.notices)]
+        if (more := len(told) - MAX_NOTICES) > 0:
+            told = [*told[:MAX_NOTICES], f"and {more} more notices"]
+        self._last = last
+        return LoadedFiles(catalog, self._project, rules, servers, tuple(told))
 
     def have_changed(self) -> bool:
         """Whether a file may have changed since ``load``."""
-        return self._watch.has_changed()
-
-    def _own_paths(self) -> Iterator[Path]:
-        built_in = self._settings.modes_folder
-        own_prompts = filter(Path.is_dir, [prompts_of(built_in)])
-        for folder in {built_in, *own_prompts, PROMPTS}:
-            yield folder
-            yield from (file for file in folder.iterdir() if file.suffix in (".yaml", ".md"))
-        for name in (*GLOBAL_FILES, PERMISSIONS):
-            yield self._settings.config_folder / name
-        yield self._settings.trust_file
+        return self._last is None or self._last.has_changed()
 
     def _protect_own_files(self) -> list[SourcedPermissions]:
         """Rules that deny edits of the agent's configuration and databases inside the workspace."""
@@ -127,59 +118,52 @@ class Sources:
             else []
         )
 
-    def _choose_default(self, slugs: list[str]) -> str:
+    def _choose_default(self, slugs: list[str], notices: list[str]) -> str:
         wanted = self._settings.default_mode
         if wanted in slugs:
-            self._default = wanted
             return wanted
         problem = f"DEFAULT_MODE {wanted!r} is unknown; the modes are: {', '.join(slugs)}"
-        if self._default is None:
-            raise ConfigurationError("; ".join([problem, *self._notices]))
+        if self._last is None:
+            raise ConfigurationError("; ".join([problem, *notices]))
         fallback = "ask" if "ask" in slugs else slugs[0]
-        self._notices.append(f"{problem}; new threads start in {fallback!r}")
+        notices.append(f"{problem}; new threads start in {fallback!r}")
         return fallback
 
-    def _read_permissions(self) -> list[SourcedPermissions]:
+    def _read_permissions(self, last: LastLoaded) -> list[SourcedPermissions]:
         file = self._settings.config_folder / PERMISSIONS
-        try:
-            text = read_user_file(file)
-            rules = {} if text is None else parse_permissions(text, str(file))
-            with name_source(str(file)):
-                check_permissions(rules, self._specs)
-            self._permissions = rules
-        except ModeFileError as error:
-            if self._permissions is None:
-                raise
-            self._notices.append(f"{error}; the permissions as they were stay in effect")
-        return [SourcedPermissions(self._permissions, str(file))] if self._permissions else []
+        last.watch(file)
 
-    def _select_trusted(self, found: ProjectFiles) -> ProjectFiles:
+        def read() -> Rules:
+            rules = parse_permissions(read_user_file(file) or "", str(file))
+            check_rules(rules, self._specs, str(file))
+            return rules
+
+        rules = last.load(str(file), read, is_needed=True)
+        return [SourcedPermissions(rules, str(file))] if rules else []
+
+    def _select_trusted(self, found: ProjectFiles, notices: list[str]) -> ProjectFiles:
         """The project's files to use: as found if trusted, else as last trusted, or none."""
-        problems = [f"{name}: left out: {problem}" for name, problem in found.problems.items()]
-        if not found or self._settings.trust_workspace:
-            self._notices += problems
-            return found
         root = self._workspace.root
         how = f"look at them, then: make trust WORKSPACE={root}"
-        try:
-            trusted = TrustFile(self._settings.trust_file).trusted(root)
-        except ConfigurationError as error:
-            self._notices.append(str(error))
-            return ProjectFiles()
-        if trusted is None:
-            names = ", ".join(list(found.digests)[:10])
-            self._notices.append(
-                f"{root} has modes or rules of its own, which are ignored until you trust "
-                f"them ({names}); {how}"
-            )
-            return ProjectFiles()
-        changed = find_differences(trusted, found.digests)
-        if not changed:
-            self._notices += problems
-            return found
-        now = "what you trusted stays in effect" if self._project else "they are ignored"
-        self._notices.append(
-            f"modes or rules in {root} are not as you trusted them "
-            f"({', '.join(changed[:10])}); {now} until you do again; {how}"
-        )
-        return self._project
+        if found and not self._settings.trust_workspace:
+            try:
+                trusted = TrustFile(self._settings.trust_file).trusted(root)
+            except ConfigurationError as error:
+                notices.append(str(error))
+                return ProjectFiles()
+            if trusted is None:
+                names = ", ".join(list(found.digests)[:10])
+                notices.append(
+                    f"{root} has modes or rules of its own, which are ignored until you trust "
+                    f"them ({names}); {how}"
+                )
+                return ProjectFiles()
+            if changed := find_differences(trusted, found.digests):
+                now = "what you trusted stays in effect" if self._project else "they are ignored"
+                notices.append(
+                    f"modes or rules in {root} are not as you trusted them "
+                    f"({', '.join(changed[:10])}); {now} until you do again; {how}"
+                )
+                return self._project
+        notices += [f"{name}: left out: {problem}" for name, problem in found.problems.items()]
+        return found

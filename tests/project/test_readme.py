@@ -11,7 +11,7 @@ import pytest
 
 from graph.approvals.decisions import Decision
 from graph.configuration.environment import load_settings
-from graph.configuration.mcp_servers import ServerSources
+from graph.configuration.sources import Sources
 from graph.models.loading import load_model
 from graph.settings import ROOT, Settings
 from modes.policy import Approvals, verdict
@@ -87,8 +87,8 @@ def test_the_example_of_mcp_servers_loads(
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "1")
     (place.home / "mcp.json").write_text(part("servers"))
-    loaded = ServerSources(place.settings(), Workspace(place.workspace)).load()
-    assert [server.name for server in loaded.servers] == ["github", "notes", "docs"]
+    loaded = Sources(place.settings(), Workspace(place.workspace)).load()
+    assert [one.name for one in loaded.servers] == ["github", "notes", "docs"]
     assert not loaded.notices
 
 

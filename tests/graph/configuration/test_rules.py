@@ -210,14 +210,14 @@ def test_links_that_lead_outside_are_left_out(place: UserFolders) -> None:
 
 
 def test_too_many_are_left_out(place: UserFolders) -> None:
-    for number in range(51):
+    for number in range(201):
         place.rule(f".roo/skills/s{number}/SKILL.md", SKILL.format(name=f"s{number}", says="d"))
         place.rule(f"d{number}/AGENTS.md", "Rule.")
     deps = load(place)
     assert deps.rules_at == {}
-    assert "skills: left out: more than 50 skills; all are left out" in deps.notices
+    assert "skills: left out: more than 200 files and folders; all are left out" in deps.notices
     assert (
-        "**/AGENTS.md: left out: more than 50 files and folders; all are left out" in deps.notices
+        "**/AGENTS.md: left out: more than 200 files and folders; all are left out" in deps.notices
     )
 
 

@@ -15,7 +15,7 @@ from graph.agent import build_agent
 from graph.configuration.loading import AgentLoader
 from graph.configuration.prompt_rules import MAX_CHARACTERS
 from graph.configuration.trust import TrustFile
-from graph.configuration.watch import Watch
+from graph.configuration.user_files import LastLoaded
 from graph.deps import AgentDeps
 from modes.catalog import Catalog
 from modes.errors import ConfigurationError, ModeFileError
@@ -90,13 +90,13 @@ def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) ->
         place.global_modes.write_text(broken)
         (notice,) = loader.deps().notices
         assert notice.startswith(f"{place.global_modes}: ")
-        assert "is ignored" in notice
+        assert "it is left out, and so is what it denies" in notice
     place.global_modes.write_text(modes_file("mine"))
     assert custom(loader) == ["mine", "theirs"]
     place.global_modes.write_text(": :")
     deps = loader.deps()
     assert "mine" in deps.catalog
-    assert "modes it defined before stay in effect" in deps.notices[0]
+    assert deps.notices[0].endswith("it stays as it was")
     place.global_modes.unlink()
     assert custom(loader) == ["theirs"]
     place.global_modes.write_text(": :")
@@ -113,16 +113,16 @@ def test_a_bad_mode_leaves_its_neighbours_and_what_it_was(place: UserFolders) ->
         assert notice.startswith(
             f"{place.global_modes}: mode '{slug}': groups: unknown group 'fly'"
         )
-        assert notice.endswith("the mode is left out, and so is what it denies")
+        assert notice.endswith("; it is left out, and so is what it denies")
     place.global_modes.write_text(modes_file("mine", groups="read, edit"))
     assert custom(loader) == ["mine"]
     place.global_modes.write_text(bad)
     deps = loader.deps()
     assert custom(loader) == ["mine"]
     assert deps.catalog["mine"].grant("edit")
-    assert deps.notices[0].endswith("the mode stays in effect as it was")
-    place.global_modes.write_text(modes_file(*(f"m{n}" for n in range(50)), groups="fly"))
-    assert loader.deps().notices[20:] == ("30 more modes of the file do not load",)
+    assert deps.notices[0].endswith("; it stays as it was")
+    place.global_modes.write_text(modes_file(*(f"m{n}" for n in range(150)), groups="fly"))
+    assert loader.deps().notices[100:] == ("and 50 more notices",)
 
 
 def test_other_words_for_a_built_in_mode_change_no_right(place: UserFolders) -> None:
@@ -199,7 +199,7 @@ def test_permissions_stop_the_start_and_later_hold_as_they_were(place: UserFolde
     place.permissions.write_text("write_file: deni")
     deps = loader.deps()
     assert deps.catalog["code"].denials == before
-    assert "as they were stay in effect" in deps.notices[0]
+    assert deps.notices[0].endswith("it stays as it was")
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_rules_are_bounded(place: UserFolders) -> None:
     assert len(text) < MAX_CHARACTERS + 10_000
     assert "more characters left out]" in text
     notices = "\n".join(deps.notices)
-    assert ".roo/rules/2: left out: there are more than 2000000 characters of rules" in notices
+    assert ".roo/rules/2: left out: there are more than 2000000 characters before it" in notices
     assert "is larger than 1000000 bytes" in notices
     assert "more than 50000 characters of rules for every mode" in notices
     for number in range(201):
@@ -399,10 +399,10 @@ def test_rules_that_are_left_out(place: UserFolders) -> None:
 
 
 def test_what_has_just_changed_counts_as_changed_again(tmp_path: Path) -> None:
-    watch = Watch()
+    last = LastLoaded()
     (tmp_path / "modes.yaml").write_text("written while it was read")
-    watch.keep([tmp_path / "modes.yaml"])
-    assert watch.has_changed()
+    last.watch(tmp_path / "modes.yaml")
+    assert last.has_changed()
 
 
 def test_each_file_is_watched(place: UserFolders) -> None:
