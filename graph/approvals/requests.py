@@ -9,9 +9,10 @@ from typing_extensions import TypedDict
 from graph.approvals.judged import Judged
 from graph.approvals.judging import CallContext
 from graph.approvals.suggestions import list_suggestions
-from graph.deps import AgentDeps, describe_edit_limit
+from graph.deps import AgentDeps
 from modes.mode import Mode
 from modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
+from modes.rights import describe_edit_limit
 
 MAX_REASON = 1000
 MAX_PLACES = 10
