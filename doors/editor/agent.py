@@ -6,16 +6,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from acp import RequestError, schema
-from acp.interfaces import Client
 
 from doors.editor.mcp_servers import McpServer, take_servers
 from doors.editor.session import Session
 from doors.editor.store import Record, Sessions
-from doors.editor.transport import PipeTransport
+from doors.editor.transport import Editor
 from doors.editor.user_prompt import PromptBlock
 from graph.configuration.cache import AgentCache
 from graph.configuration.environment import load_settings
@@ -31,9 +30,7 @@ Servers = Sequence[McpServer] | None
 
 
 @asynccontextmanager
-async def open_agent(
-    client: Client, offered: schema.ClientCapabilities, transport: PipeTransport
-) -> AsyncIterator["EditorAgent"]:
+async def open_agent(editor: Editor) -> AsyncIterator["EditorAgent"]:
     """The agent with the settings as they are now, until the client is gone.
 
     Raises ``UserError``.
@@ -49,7 +46,7 @@ async def open_agent(
         except (OSError, sqlite3.Error) as error:
             raise ConfigurationError(f"SESSIONS={str(settings.sessions)!r}: {error}") from error
         agents = AgentCache(settings, saver, Mailbox(settings.sessions))
-        agent = EditorAgent(cast(Client, _Asking(client, transport)), offered, agents, store)
+        agent = EditorAgent(editor, agents, store)
         try:
             yield agent
         finally:
@@ -59,16 +56,8 @@ async def open_agent(
 class EditorAgent:
     """One per connection; its methods have the SDK's names. They raise ``UserError``."""
 
-    def __init__(
-        self,
-        client: Client,
-        offered: schema.ClientCapabilities,
-        agents: AgentCache,
-        store: Sessions,
-    ) -> None:
-        """``offered`` is what the client can do."""
-        self._client = client
-        self._offered = offered
+    def __init__(self, editor: Editor, agents: AgentCache, store: Sessions) -> None:
+        self._editor = editor
         self._agents = agents
         self._store = store
         self._sessions: dict[str, Session] = {}
@@ -108,17 +97,17 @@ class EditorAgent:
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
     ) -> schema.ListSessionsResponse:
-        """List the sessions, latest first, one page at a time."""
+        """List the sessions, latest first, all on one page."""
+        if cursor is not None:
+            raise InvalidInputError(f"cursor {cursor[:100]!r} did not come from this agent")
         folder = None if cwd is None else str(_resolve_folder(cwd))
-        records, next_cursor = await self._store.list_page(folder, cursor)
         return schema.ListSessionsResponse(
             sessions=[
                 schema.SessionInfo(
                     session_id=one.id, cwd=cwd or one.cwd, title=one.title, updated_at=one.updated
                 )
-                for one in records
-            ],
-            next_cursor=next_cursor,
+                for one in await self._store.list_all(folder)
+            ]
         )
 
     async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
@@ -180,7 +169,7 @@ class EditorAgent:
         await asyncio.gather(*(session.leave() for session in self._sessions.values()))
 
     def _create(self, record: Record) -> Session:
-        return Session(self._client, record, self._agents, self._store, self._offered)
+        return Session(self._editor, record, self._agents, self._store)
 
     async def _reopen(self, cwd: str, session_id: str, mcp_servers: Servers) -> Session:
         record = await self._find_record(cwd, session_id)
@@ -207,33 +196,6 @@ class EditorAgent:
                 NOT_FOUND, f"no session {session_id[:100]!r} is open here; load or resume it first"
             )
         return session
-
-
-class _Asking:
-    """The client; a question whose asking is cancelled is taken back on the wire."""
-
-    def __init__(self, client: Client, transport: PipeTransport) -> None:
-        self._client = client
-        self._transport = transport
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    async def request_permission(self, **given: Any) -> schema.RequestPermissionResponse:
-        async with self._withdrawing(given["tool_call"].tool_call_id):
-            return await self._client.request_permission(**given)
-
-    async def create_elicitation(self, **given: Any) -> schema.CreateElicitationResponse:
-        async with self._withdrawing(given["mode"].tool_call_id):
-            return await self._client.create_elicitation(**given)
-
-    @asynccontextmanager
-    async def _withdrawing(self, call: str) -> AsyncIterator[None]:
-        try:
-            yield
-        except asyncio.CancelledError:
-            await self._transport.withdraw(call)
-            raise
 
 
 def _resolve_folder(cwd: str) -> Path:

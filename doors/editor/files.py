@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from acp import RequestError
-from acp.interfaces import Client
-from acp.schema import ClientCapabilities
 from pydantic import ValidationError
 
+from doors.editor.transport import Editor
 from modes.errors import ToolFailedError
 from modes.plain_text import to_one_line
 
@@ -56,17 +55,16 @@ def describe_error(error: Exception) -> str:
 class EditorFiles:
     """The ``Buffers`` of one turn: once it ends, no request to the editor is waited for."""
 
-    def __init__(
-        self, client: Client, session_id: str, offered: ClientCapabilities, folder: Folder
-    ) -> None:
-        self._client = client
+    def __init__(self, editor: Editor, session_id: str, folder: Folder) -> None:
+        self._client = editor.client
         self._id = session_id
         self._folder = folder
         self._loop = asyncio.get_running_loop()
         self._requests = set[Future[Any]]()
         self._is_closed = False
-        self.reads = bool(offered.fs and offered.fs.read_text_file)
-        self.writes = bool(offered.fs and offered.fs.write_text_file)
+        offered = editor.offered.fs
+        self.reads = bool(offered and offered.read_text_file)
+        self.writes = bool(offered and offered.write_text_file)
 
     def read(self, file: Path) -> str:
         """The text as the editor has it. Blocks: call it in a thread."""

@@ -21,7 +21,7 @@ from acp.interfaces import Client
 from acp.schema import ClientCapabilities
 
 from doors.editor.entrance import Entrance
-from doors.editor.transport import connect_pipes, take_standard_streams
+from doors.editor.transport import Editor, connect_pipes, take_standard_streams
 
 EXIT_SECONDS = 4
 THREADS = 512
@@ -59,7 +59,9 @@ async def _serve_editor() -> None:
 
         async def open_agent(client: Client, offered: ClientCapabilities) -> Any:
             agent = await asyncio.to_thread(importlib.import_module, "doors.editor.agent")
-            return await stack.enter_async_context(agent.open_agent(client, offered, transport))
+            return await stack.enter_async_context(
+                agent.open_agent(Editor(client, offered, transport.withdraw))
+            )
 
         try:
             # The SDK still calls closing and resuming unstable; the protocol does not.

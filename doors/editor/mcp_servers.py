@@ -8,7 +8,6 @@ from acp import schema
 from modes.plain_text import is_plain, to_one_line
 from tools.mcp.server import Server
 
-MAX_SERVERS = 100
 McpServer = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
 
 
@@ -23,7 +22,7 @@ def take_servers(given: Sequence[McpServer]) -> EditorServers:
     """Take what the editor's user has configured: trusted, and kept nowhere."""
     servers: dict[str, Server] = {}
     refused: list[str] = []
-    for one in given[:MAX_SERVERS]:
+    for one in given:
         name = one.name.strip()
         if not name or not is_plain(name) or name in servers:
             refused.append(f"{_show(one)} (its name is not one line of its own)")
@@ -42,8 +41,6 @@ def take_servers(given: Sequence[McpServer]) -> EditorServers:
             servers[name] = Server(name=name, origin="editor", url=one.url, headers=headers)
         else:
             refused.append(f"{_show(one)} (the transport {one.type!r} is not supported)")
-    if len(given) > MAX_SERVERS:
-        refused.append(f"all behind the first {MAX_SERVERS}")
     return EditorServers(tuple(servers.values()), tuple(refused))
 
 

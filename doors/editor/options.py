@@ -49,11 +49,6 @@ class Options:
     approvals: str
 
     @property
-    def chosen(self) -> tuple[str, str, str]:
-        """What is chosen, without what there is to choose from."""
-        return self.mode, self.model, self.approvals
-
-    @property
     def mode_name(self) -> str:
         """The name of the chosen mode."""
         return next(name for slug, name, _ in self.modes if slug == self.mode)

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from acp.interfaces import Client
-from acp.schema import ClientCapabilities, StopReason
+from acp.schema import StopReason
 
+from doors.editor.asking import EditorGone, TurnDismissed
 from doors.editor.display.updates import SessionUpdates
 from doors.editor.files import EditorFiles, Folder
-from doors.editor.graph_run import EditorGone, GraphRun, TurnDismissed
 from doors.editor.mcp_servers import EditorServers
 from doors.editor.options import Options
-from doors.editor.prompt_turn import PromptTurn
 from doors.editor.session_config import SessionConfig
 from doors.editor.store import Record, Sessions
+from doors.editor.transport import Editor
+from doors.editor.turn import Turn
 from doors.editor.user_prompt import Prompt, PromptBlock, parse_choice
 from graph.configuration.cache import AgentCache
 from graph.messages.repair import get_call_id
@@ -28,24 +28,16 @@ CLEANUP_SECONDS = 2
 class Session:
     """One per id in a process; it can be closed and opened again."""
 
-    def __init__(
-        self,
-        client: Client,
-        record: Record,
-        agents: AgentCache,
-        store: Sessions,
-        offered: ClientCapabilities,
-    ) -> None:
+    def __init__(self, editor: Editor, record: Record, agents: AgentCache, store: Sessions) -> None:
         self.id = record.id
         self.cwd = Path(record.cwd)
         self.is_open = False
-        self._client = client
+        self._editor = editor
         self._store = store
-        self._offered = offered
-        self._updates = SessionUpdates(client, record.id, Folder(self.cwd, self.cwd), offered)
+        self._updates = SessionUpdates(editor, record.id, Folder(self.cwd, self.cwd))
         self._config = SessionConfig(record, agents, store, self._updates)
         self._lock = asyncio.Lock()
-        self._turns: dict[asyncio.Task[StopReason], PromptTurn] = {}
+        self._turns: dict[asyncio.Task[StopReason], Turn] = {}
         """The turns that are running or waiting."""
         self._follow_up: asyncio.Task[None] | None = None
         self._holds_question = False
@@ -161,9 +153,8 @@ class Session:
         await self.close()
 
     def _start(self, prompt: Prompt) -> asyncio.Task[StopReason]:
-        graph_run = GraphRun(self._client, self._config, self._updates, self._offered)
-        files = EditorFiles(self._client, self.id, self._offered, self._updates.folder)
-        turn = PromptTurn(prompt, self._config, self._updates, graph_run, files)
+        files = EditorFiles(self._editor, self.id, self._updates.folder)
+        turn = Turn(prompt, self._config, self._updates, files)
         turn.asks_first, self._holds_question = self._holds_question, False
         task = asyncio.create_task(self._run_turn(turn))
         self._turns[task] = turn
@@ -175,7 +166,7 @@ class Session:
         task.add_done_callback(end)
         return task
 
-    async def _run_turn(self, turn: PromptTurn) -> StopReason:
+    async def _run_turn(self, turn: Turn) -> StopReason:
         """Run the turn after those before it; refused while another process has the session."""
         try:
             async with self._lock:

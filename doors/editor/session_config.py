@@ -42,8 +42,6 @@ class SessionConfig:
         self, record: Record, agents: AgentCache, store: Sessions, updates: SessionUpdates
     ) -> None:
         self.record = record
-        self.foreign_changes = 0
-        """How often another process has changed what this editor shows."""
         self.mode_is_pending = asyncio.Event()
         self.is_asking = False
         """Whether the turn waits for a person's decision."""
@@ -158,9 +156,6 @@ class SessionConfig:
         self._approvals = state.values.get("approvals") or deps.approvals.value
         self._usage.read(state.values)
         await self._read_news(state.values.get(REVISION, 0))
-        shown = self._shown
-        if shown and shown.mode in deps.catalog and shown.chosen != self.options.chosen:
-            self.foreign_changes += 1
         is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
         await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
 

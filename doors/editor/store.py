@@ -1,7 +1,6 @@
 """The sessions of all editors, in the SQLite file that also holds their threads."""
 
 import fcntl
-import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -16,7 +15,6 @@ import aiosqlite
 from modes.errors import InvalidInputError
 
 T = TypeVar("T")
-PAGE = 100
 IN_USE = 1 << 62
 """The byte that every process with the file open has locked; ``make clean-data`` looks for it."""
 
@@ -80,23 +78,13 @@ class Sessions:
         found = await self._database.execute_fetchall(query, (id,))
         return next((Record(*row) for row in found), None)
 
-    async def list_page(
-        self, cwd: str | None, cursor: str | None
-    ) -> tuple[list[Record], str | None]:
-        """The sessions of a folder, or all, latest first; and the cursor of the next page.
-
-        Raises ``InvalidInputError`` for a cursor that did not come from here.
-        """
-        if cursor is not None and not re.fullmatch(r"[0-9]{1,9}", cursor):
-            raise InvalidInputError(f"cursor {cursor[:100]!r} did not come from this agent")
-        start = int(cursor or 0)
+    async def list_all(self, cwd: str | None) -> list[Record]:
+        """The sessions of a folder, or of all, latest first."""
+        query = f"SELECT {_COLUMNS} FROM sessions WHERE :cwd IS NULL OR cwd = :cwd"  # noqa: S608  # as above
         found = await self._database.execute_fetchall(
-            f"SELECT {_COLUMNS} FROM sessions WHERE :cwd IS NULL OR cwd = :cwd "  # noqa: S608  # as above
-            "ORDER BY updated DESC, id LIMIT :limit OFFSET :start",
-            {"cwd": cwd, "limit": PAGE + 1, "start": start},
+            f"{query} ORDER BY updated DESC, id", {"cwd": cwd}
         )
-        records = [Record(*row) for row in found]
-        return records[:PAGE], str(start + PAGE) if len(records) > PAGE else None
+        return [Record(*row) for row in found]
 
     @contextmanager
     def claim(self, id: str) -> Iterator[None]:

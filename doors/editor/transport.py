@@ -5,10 +5,13 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from acp import RequestError
+from acp.interfaces import Client
+from acp.schema import ClientCapabilities
 
 from modes.plain_text import to_one_line
 
@@ -21,6 +24,21 @@ _EXTENSIONS = {"session/delete": "_session/delete"}
 """Methods that the SDK does not know, as it passes them on."""
 
 log = logging.getLogger("modeshift")
+
+
+class Editor(NamedTuple):
+    """The other end of the connection."""
+
+    client: Client
+    offered: ClientCapabilities
+    """What it can do."""
+    withdraw: Callable[[str], Awaitable[None]]
+    """Takes back the question about a call."""
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether it can ask with a form."""
+        return bool(self.offered.elicitation and self.offered.elicitation.form is not None)
 
 
 class PipeTransport:

@@ -5,11 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from acp import (
-    update_user_message,
-)
-from acp.interfaces import Client
-from acp.schema import ClientCapabilities
+from acp import update_user_message
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -25,6 +21,7 @@ from doors.editor.display.live_output import LiveOutput
 from doors.editor.display.sender import Sender
 from doors.editor.display.tool_calls import ToolCallView
 from doors.editor.files import Folder
+from doors.editor.transport import Editor
 from graph.deps import AgentDeps
 from graph.messages.for_people import show_result
 from graph.messages.from_model import CUT_OFF
@@ -45,10 +42,8 @@ STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or i
 class SessionUpdates(Sender):
     """The updates of one session; mutable."""
 
-    def __init__(
-        self, client: Client, session_id: str, folder: Folder, offered: ClientCapabilities
-    ) -> None:
-        super().__init__(client, session_id)
+    def __init__(self, editor: Editor, session_id: str, folder: Folder) -> None:
+        super().__init__(editor, session_id)
         self.folder = folder
         self.streamed = ""
         """The text so far of the answer that is coming in."""
@@ -65,7 +60,7 @@ class SessionUpdates(Sender):
         """Results of calls that ended in this turn; the stored history may not have them yet."""
         self._known = set[str]()
         """The ids of all calls so far."""
-        self._output = LiveOutput(offered)
+        self._output = LiveOutput(editor.offered)
 
     # While the graph runs.
 

@@ -3,10 +3,12 @@
 import asyncio
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from acp import Client, RequestError, schema
 
+from doors.editor import transport
 from doors.editor.files import EditorFiles, Folder
 from modes.errors import ToolFailedError
 from tests.doors.editor.editor import FILES, Editor, Talk, choosing, editing
@@ -201,7 +203,8 @@ async def test_the_end_of_a_turn_ends_the_wait_for_an_answer(workspace: Path) ->
             await asyncio.Event().wait()
 
     client = cast("Client", Silent())
-    files = EditorFiles(client, "1", FILES, Folder(workspace, workspace))
+    silent = transport.Editor(client, FILES, withdraw=AsyncMock())
+    files = EditorFiles(silent, "1", Folder(workspace, workspace))
     reading = asyncio.create_task(asyncio.to_thread(files.read, workspace / "a.txt"))
     await asked.wait()
     await asyncio.sleep(0.2)  # by then the thread waits for the answer

@@ -3,11 +3,13 @@
 import asyncio
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from acp import RequestError, schema
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from doors.editor import transport
 from doors.editor.agent import EditorAgent
 from doors.editor.store import Sessions
 from graph.configuration.cache import AgentCache
@@ -186,7 +188,8 @@ async def test_a_session_that_is_closed_at_once_asks_nothing(place: UserFolders)
     ):
         editor, tasks_before = Editor(never), asyncio.all_tasks()
         agents = AgentCache(settings, saver, Mailbox(settings.sessions))
-        agent: Any = EditorAgent(cast("Any", editor), schema.ClientCapabilities(), agents, sessions)
+        there = transport.Editor(cast("Any", editor), schema.ClientCapabilities(), AsyncMock())
+        agent: Any = EditorAgent(there, agents, sessions)
         editor.agent = agent
         talk = await editor.talk(place.workspace, "code")
         turn = await talk.begin_asking("write a.txt: a")
@@ -268,16 +271,10 @@ async def test_sessions_are_listed(tmp_path: Path, workspace: Path) -> None:
             second.id
         ]
         assert await editor.list(cwd=str(tmp_path)) == []
-        for wrong in ({"cwd": "here"}, {"cursor": "-1"}, {"cursor": "x"}, {"cursor": "9" * 99}):
+        for wrong in ({"cwd": "here"}, {"cursor": "100"}):
             with pytest.raises(RequestError) as refused:
                 await editor.list(**wrong)
             assert refused.value.code == -32602
-        for _ in range(100):
-            await editor.agent.new_session(cwd=str(workspace), mcp_servers=[])
-        page = await editor.agent.list_sessions()
-        rest = await editor.agent.list_sessions(cursor=page.next_cursor)
-        assert (len(page.sessions), len(rest.sessions), rest.next_cursor) == (100, 2, None)
-        assert len({one.session_id for one in [*page.sessions, *rest.sessions]}) == 102
 
 
 # What is refused.

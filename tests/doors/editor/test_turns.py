@@ -9,7 +9,7 @@ import pytest
 from acp.schema import Cost
 
 from doors.commands.usage import read_threads
-from doors.editor.prompt_turn import STOPPED_HERE
+from doors.editor.turn import STOPPED_HERE
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing
 from tests.doors.editor.model import CLAUDE, GPT, MARK, STORY
 from tests.harness.conversation import until

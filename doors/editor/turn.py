@@ -1,73 +1,77 @@
-"""``PromptTurn``: one message of the user's, from the checks before it to the cleanup after it."""
+"""``Turn``: one message of the user's, from the checks before it to the cleanup after it."""
 
 import asyncio
 import logging
 import sqlite3
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
-from typing import Any, cast
+from contextlib import aclosing, suppress
+from typing import Any
 
 from acp.schema import SessionInfoUpdate, StopReason
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
-from langgraph.types import Command, Interrupt
+from langgraph.types import Command, Durability, Interrupt, StreamMode
 
+from doors.editor.asking import EditorGone, TurnDismissed, ask_person, resume_with
 from doors.editor.display.updates import SessionUpdates
 from doors.editor.files import EditorFiles
-from doors.editor.graph_run import (
-    DURABILITY,
-    EditorGone,
-    GraphRun,
-    TurnDismissed,
-    resume_with,
-)
 from doors.editor.session_config import SessionConfig
 from doors.editor.user_prompt import Content, Prompt
 from graph.approvals.requests import Request
+from graph.messages.repair import VOID
 from graph.state import Input
 from modes.chart import Phase
-from modes.errors import InvalidInputError, UserError
+from modes.errors import UserError
 from tools.workspace.client_files import buffers
 
 STOPPED_HERE = "[The user stopped this answer here.]"
+STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
+DURABILITY: Durability = "sync"
+"""An approval is stored before the call begins."""
+MAX_CONCURRENCY = 8
+"""Calls of one message that run at once: each that waits for the editor blocks a thread."""
+Given = Input | dict[str, Any] | Command[Any] | None
+"""What the graph is run with; None to continue."""
 
 log = logging.getLogger("modeshift")
 
 
-class PromptTurn:
+class _Paused(Exception):  # noqa: N818  # not an error
+    """The run stands between two steps, because the user has chosen another model."""
+
+
+class Turn:
     """A turn on one message."""
 
     def __init__(
-        self,
-        prompt: Prompt,
-        config: SessionConfig,
-        updates: SessionUpdates,
-        graph_run: GraphRun,
-        files: EditorFiles,
+        self, prompt: Prompt, config: SessionConfig, updates: SessionUpdates, files: EditorFiles
     ) -> None:
-        self.prompt = prompt
-        self.graph_run = graph_run
         self.asks_first = False
         """Whether the question that is open is asked before the message is taken."""
         self.keeps_question = False
         """Whether an open question stays open when the turn is cancelled."""
         self.is_over = asyncio.Event()
         """Whether its end may be reported."""
+        self._prompt = prompt
         self._config = config
         self._updates = updates
         self._files = files
-        self._foreign_changes = config.foreign_changes
 
     async def run(self) -> StopReason:
-        """Run the turn. Raises ``UserError``, ``RequestError`` and what ``GraphRun`` raises."""
+        """Run the turn.
+
+        Raises ``UserError``, ``TurnDismissed``, ``EditorGone``, ``RequestError`` if the editor
+        cannot ask, and whatever the graph raises.
+        """
         config = self._config
         await config.refresh()
         await config.show()
-        await self._prepare(self.prompt)
+        await self._prepare(self._prompt)
         buffers.set(self._files)
         try:
             with config.turn():
-                return await self._run()
+                return await self._answer()
         except EditorGone:
             raise
         except (asyncio.CancelledError, TurnDismissed):
@@ -85,14 +89,8 @@ class PromptTurn:
             await config.loaded.agent.started_calls.background.end(config.record.id)
 
     async def _prepare(self, prompt: Prompt) -> None:
-        """Apply a slash command and the title; refuse if another process changed the options."""
+        """Apply a slash command and the title."""
         config = self._config
-        if config.foreign_changes != self._foreign_changes:
-            now = config.options
-            raise InvalidInputError(
-                f"not run: elsewhere this session has been set to {now.mode!r}, {now.model!r} and "
-                f"approvals {now.approvals!r}; send the message again if that is right"
-            )
         if prompt.mode is not None:
             await config.choose("mode", prompt.mode)
         if prompt.content:
@@ -105,25 +103,88 @@ class PromptTurn:
             )
         )
 
-    async def _run(self) -> StopReason:
-        config, prompt = self._config, self.prompt
+    async def _answer(self) -> StopReason:
+        config, prompt = self._config, self._prompt
         question = await config.open_question()
         answer = question and _answer_in_chat(question, prompt.content)
         if self.asks_first and question is not None and answer is None:
-            stop = await self.graph_run.run(None, question)
+            stop = await self._run_graph(None, question)
             question = await config.open_question()
             if stop != "end_turn" or question is not None:
                 return stop
-        given: Any = {}
+        given: dict[str, Any] = {}
         if prompt.compacts:
             given["compact"] = True
         elif question is not None and (answer := _answer_in_chat(question, prompt.content)):
-            return await self.graph_run.run(answer)
+            return await self._run_graph(answer)
         if prompt.content:
             given["messages"] = [HumanMessage(prompt.content)]
         if prompt.content or question is None:  # else it is asked again
             await config.drop_open_question()
-        return await self.graph_run.run(cast(Input, given))
+        return await self._run_graph(given)
+
+    async def _run_graph(self, given: Given, interrupt: Interrupt | None = None) -> StopReason:
+        """Run to the end, from an input or from an open question."""
+        config, updates = self._config, self._updates
+        while True:
+            try:
+                interrupt = interrupt or await self._stream(given)
+            except _Paused:
+                given = None
+                await config.load_model()
+                continue
+            if interrupt is None:
+                return "max_tokens" if updates.was_cut_off else "end_turn"
+            config.is_asking = True
+            given, interrupt = await ask_person(config, updates, interrupt), None
+            config.is_asking = False
+            if given is None and not config.mode_is_pending.is_set():
+                return "end_turn"
+
+    async def _stream(self, given: Given) -> Interrupt | None:
+        """Run until the end, or until a person has to decide.
+
+        Raises ``_Paused`` once the user has chosen another model. The first step is always done:
+        it takes in what the run is given.
+        """
+        config, interrupt = self._config, None
+        can_pause = given is None
+        options = RunnableConfig(**config.run_config, max_concurrency=MAX_CONCURRENCY)
+        stream = config.loaded.agent.astream(
+            given, options, stream_mode=STREAMS, durability=DURABILITY
+        )
+        part: Any
+        async with aclosing(stream) as parts:  # type: ignore[type-var]  # it is a generator
+            async for kind, part in parts:
+                if kind == "updates" and "__interrupt__" in part:
+                    (interrupt,) = part["__interrupt__"]
+                else:
+                    await self._show(kind, part)
+                can_pause = can_pause or kind == "updates"
+                is_announced = kind == "tasks" and "input" in part  # and has not begun
+                if is_announced and can_pause and config.model_is_pending:
+                    raise _Paused
+        return interrupt
+
+    async def _show(self, stream: str, part: Any) -> None:
+        deps, updates = self._config.loaded.deps, self._updates
+        match stream, part:
+            case "messages", (message, _):
+                await updates.show_chunk(deps, message)
+            case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
+                await updates.show_output(id, text)
+            case "tasks", {"name": "act", "input": {"planned": planned}}:
+                if planned["denied"] is None:
+                    await updates.begin_call(deps, planned)
+            case "tasks", {"name": "compact_history", "input": _}:
+                await updates.say("> The conversation is being summarized.\n\n")
+            case "updates", dict():
+                for node, update in part.items():
+                    await updates.show_update(deps, node, update or {})
+                    for notice in (update or {}).get("notices", ()):
+                        if notice != VOID:  # the tool calls say so themselves
+                            await updates.show_notice(notice)
+                    await self._config.follow(update or {})
 
     async def _clean_up(self) -> None:
         """After a cancelled turn: drop the open question, and store the text that was streamed."""
