@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from doors.server.gate import refuse
+from doors.server.thread_modes import call_server
 
 _RUNS = re.compile(r"(/threads/[^/]+)/runs(/stream|/wait)?")
 GONE_ON = (
@@ -50,26 +51,13 @@ class BindAnswers:
             await refuse(scope, receive, send, "the body is nested too deeply", status=400)
             return
         if run is not None:
-            run = self._bind(run, await self._get_state(scope, found[1]))
+            state = await call_server(Request(scope), "GET", f"{found[1]}/state")
+            run = self._bind(run, state.content)
             if run is None:
                 await refuse(scope, receive, send, GONE_ON, status=409)
                 return
             body = json.dumps({**run, "multitask_strategy": "reject"}).encode()
         await self.app(_set_length(scope, body), _make_receive(body, receive), send)
-
-    async def _get_state(self, scope: Scope, thread: str) -> bytes:
-        """The body of ``GET .../state``, or of its refusal, with the caller's own headers."""
-        path = f"{thread}/state"
-        headers = [one for one in scope["headers"] if one[0] != b"accept-encoding"]
-        asked = {"method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
-        answer = bytearray()
-
-        async def collect(message: Message) -> None:
-            answer.extend(message.get("body", b""))
-
-        inner = _set_length({**scope, **asked, "headers": headers}, b"")
-        await self.app(inner, _make_receive(b""), collect)
-        return bytes(answer)
 
     def _bind(self, run: dict[str, Any], state: bytes) -> dict[str, Any] | None:
         """The run with the open question's id in its answer; None if nothing it can answer is open.
@@ -142,11 +130,11 @@ def _set_length(scope: Scope, body: bytes) -> Scope:
     return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
 
 
-def _make_receive(body: bytes, then: Receive | None = None) -> Receive:
+def _make_receive(body: bytes, then: Receive) -> Receive:
     """An ASGI ``receive`` that returns the body, and after it what ``then`` returns."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Message:
-        return next(messages, None) or (await then() if then else {"type": "http.disconnect"})
+        return next(messages, None) or await then()
 
     return receive
