@@ -9,9 +9,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from modes.errors import InvalidInputError
-from tests.harness.conversation import APPROVE, Conversation, make_agent, script
+from tests.harness.conversation import APPROVE, Conversation, make_agent, run_script
 from tests.harness.modes import load_with
-from tests.harness.place import JudgedSandbox
+from tests.harness.place import JUDGED_SANDBOX
 from tests.harness.scripted import Call
 from tools.processes.sandboxes import Commands
 
@@ -64,7 +64,7 @@ async def test_an_approval_holds_in_no_copy_of_the_thread(workspace: Path) -> No
 
 async def test_an_approval_in_the_sandbox_is_none_without(workspace: Path) -> None:
     saver = InMemorySaver()
-    talk = Conversation(make_agent(workspace, saver=saver, commands=Commands(JudgedSandbox())))
+    talk = Conversation(make_agent(workspace, saver=saver, commands=Commands(JUDGED_SANDBOX)))
     await talk.say("run touch a", mode="code")
     (asked,) = await talk.waiting()
     assert asked["description"] == (
@@ -93,8 +93,9 @@ async def test_an_approval_is_for_the_folder_that_was_meant(
         (workspace / name).mkdir()
     (workspace / "one").symlink_to("src")
     command = "ln -sfn lib one" if by_an_approved_command else "true"
-    talk = script(workspace, [("execute_command", {"command": command}), call])
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, [("execute_command", {"command": command}), call], mode="code"
+    )
     if call[0] == "write_file":
         assert "'src/made'" in (await talk.waiting())[1]["description"]
     if not by_an_approved_command:
@@ -147,8 +148,9 @@ async def test_an_approval_is_for_the_text_also_behind_another_call(
 ) -> None:
     (workspace / "a").write_bytes(before)
     command = ("execute_command", {"command": "printf new > a"})
-    talk = script(workspace, [command, ("write_file", {"path": "a", "content": "mine"})])
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, [command, ("write_file", {"path": "a", "content": "mine"})], mode="code"
+    )
     await talk.decide(APPROVE, APPROVE)
     assert (workspace / "a").read_text() == "new"
     assert VOID in str(await talk.messages())
@@ -174,18 +176,18 @@ async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspa
         ("write_file", {"path": "a", "content": "mine"}),
     ]
     catalog = load_with("code", permissions={"edit_file": {"**": "allow"}})
-    talk = script(workspace, calls, catalog=catalog)
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, calls, catalog=catalog, mode="code")
     assert [asked["name"] for asked in await talk.waiting()] == ["execute_command", "write_file"]
     await talk.decide(APPROVE, APPROVE)
     assert (workspace / "a").read_text() == "older typed"
 
 
 async def test_two_edits_of_one_file_are_approved_together(workspace: Path) -> None:
-    talk = script(
-        workspace, [("write_file", {"path": "a", "content": text}) for text in ("one", "two")]
+    talk = await run_script(
+        workspace,
+        [("write_file", {"path": "a", "content": text}) for text in ("one", "two")],
+        mode="code",
     )
-    await talk.say("go", mode="code")
     await talk.decide(APPROVE, APPROVE)
     assert (workspace / "a").read_text() == "two"
 

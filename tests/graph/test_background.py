@@ -11,7 +11,13 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 
-from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, script
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    make_agent,
+    run_script,
+)
 from tests.harness.scripted import Call, ScriptedModel, calling
 from tests.harness.sleepers import find_sleepers, new_mark, wait_for
 
@@ -35,8 +41,7 @@ def background(mark: str) -> Call:
 
 async def begin(workspace: Path, mark: str, *steps: list[Call]) -> Conversation:
     """A turn with a command in the background, which goes on with the steps until it is asked."""
-    talk = script(workspace, [background(mark)], *steps)
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, [background(mark)], *steps, mode="code")
     await talk.decide(APPROVE)
     return talk
 
@@ -110,8 +115,7 @@ async def test_a_switch_of_the_mode_ends_it(workspace: Path, mark: str) -> None:
 
 
 async def test_a_run_that_fails_ends_it(workspace: Path, mark: str) -> None:
-    talk = script(workspace, [background(mark)], *([READ] for _ in range(9)))
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, [background(mark)], *([READ] for _ in range(9)), mode="code")
     talk.config["recursion_limit"] = 8
     with pytest.raises(GraphRecursionError):
         await talk.decide(APPROVE)
@@ -119,8 +123,9 @@ async def test_a_run_that_fails_ends_it(workspace: Path, mark: str) -> None:
 
 
 async def test_a_run_that_is_cancelled_ends_it(workspace: Path, mark: str) -> None:
-    talk = script(workspace, [background(mark)], [("read_output", {"id": ID, "wait": 600})])
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, [background(mark)], [("read_output", {"id": ID, "wait": 600})], mode="code"
+    )
     run = asyncio.create_task(talk.decide(APPROVE))
     await wait_for(True, mark)
     run.cancel()
@@ -130,8 +135,9 @@ async def test_a_run_that_is_cancelled_ends_it(workspace: Path, mark: str) -> No
 
 
 async def test_a_client_that_stops_reading_ends_it(workspace: Path, mark: str) -> None:
-    talk = script(workspace, [background(mark)], [("read_output", {"id": ID, "wait": 600})])
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, [background(mark)], [("read_output", {"id": ID, "wait": 600})], mode="code"
+    )
     resume: Command[Any] = Command(resume={"decisions": [APPROVE]})
     stream: Any = talk.agent.astream(resume, talk.config, stream_mode="updates")
     while "act" not in await anext(stream):

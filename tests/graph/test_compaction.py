@@ -17,12 +17,12 @@ from graph.messages.untrusted import remove_marks
 from graph.models.loading import Models
 from modes.errors import ConfigurationError, ProviderError
 from prompts import render_summary_request
-from tests.graph.models.model_thread import use
+from tests.graph.conftest import Serve
 from tests.harness.conversation import APPROVE, Conversation, make_agent, until
 from tests.harness.modes import load_test_catalog
 from tests.harness.recording import MODELS
 from tests.provider.script import Answer, Call, Failure, Step, call, say
-from tests.provider.server import ScriptedProvider, serving
+from tests.provider.server import ScriptedProvider
 from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
@@ -75,12 +75,11 @@ def start(model: str, workspace: Path, window: int | None = WINDOW, **more: Any)
     [("anthropic", False), ("openai", True), ("chat", True)],
 )
 async def test_in_the_middle_of_a_long_turn(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, is_streamed: bool
+    workspace: Path, serve: Serve, name: str, *, is_streamed: bool
 ) -> None:
     thinking = "" if name == "chat" else "Again."
     worker = Worker([*[read(thinking)] * 20, say("Done.")], Answer(TEXT, thinking=thinking))
-    with serving(worker, window=WINDOW) as provider:
-        use(provider, monkeypatch, name)
+    with serve(worker, name, window=WINDOW) as provider:
         agent = make_agent(workspace, Models(MODELS[name], WINDOW))
         talk = Conversation(agent, is_streamed=is_streamed)
         await talk.say("Read it twenty times.", mode="code")
@@ -122,7 +121,7 @@ async def count_read(talk: Conversation) -> int:
     return len(ids)
 
 
-async def test_what_holds_stays(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_holds_stays(workspace: Path, serve: Serve) -> None:
     """The mode, approvals, what is remembered, to do and written are not up to a summary."""
     todos = [{"content": "Read on", "status": "in_progress"}]
     switch = call("switch_mode", mode_slug="code", reason="To do it.")
@@ -135,8 +134,7 @@ async def test_what_holds_stays(workspace: Path, monkeypatch: pytest.MonkeyPatch
         say("Done."),
         say("Hello."),
     ]
-    with serving(Worker(steps)) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve(Worker(steps), "anthropic"):
         talk = start(CLAUDE, workspace, 100_000)
         await talk.say("Plan, and do it.", mode="architect")
         for decision in (APPROVE, APPROVE, {"type": "approve", "remember": True}):
@@ -144,7 +142,6 @@ async def test_what_holds_stays(workspace: Path, monkeypatch: pytest.MonkeyPatch
         before = await talk.values()
         await talk.say("Go on.", compact=True)
         after = await talk.values()
-    assert provider.refused == []
     names = ("mode", "approvals", "remembered", "mode_changes", "todos", "written", "first_mode")
     assert {name: after[name] for name in names} == {name: before[name] for name in names}
     assert after["remembered"]
@@ -160,9 +157,8 @@ async def test_what_holds_stays(workspace: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("given", ["nothing", "a message", "a mode"])
-async def test_on_demand(workspace: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
-    with serving(Worker([*[read()] * 3, say("Read."), say("Thanks.")])) as provider:
-        use(provider, monkeypatch, "anthropic")
+async def test_on_demand(workspace: Path, serve: Serve, given: str) -> None:
+    with serve(Worker([*[read()] * 3, say("Read."), say("Thanks.")]), "anthropic"):
         talk = start(CLAUDE, workspace, None)
         await talk.say("Read it.", mode="code")
         whole = await talk.messages()
@@ -185,16 +181,12 @@ async def test_on_demand(workspace: Path, monkeypatch: pytest.MonkeyPatch, given
         assert talk.nodes[:2] == ["intake", "compact_history"]
         assert said == [f"{HEADER}\n\n{TEXT}", "Read it.", "Read.", "And now?", "Thanks."]
         assert values["usage"]["last"] is None
-    assert provider.refused == provider.dropped == []
     assert len(whole) == 8
 
 
-async def test_it_waits_for_an_open_question(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_waits_for_an_open_question(workspace: Path, serve: Serve) -> None:
     write = call("write_file", path="a.txt", content="a")
-    with serving(worker := Worker([*[read()] * 2, write, say("Written.")])) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve(worker := Worker([*[read()] * 2, write, say("Written.")]), "anthropic"):
         talk = start(CLAUDE, workspace)
         await talk.say("Read it, then write.", mode="code")
         asked = await talk.waiting()
@@ -208,7 +200,6 @@ async def test_it_waits_for_an_open_question(
     assert said[0].endswith("\n\nFiles written in Code mode: a.txt.")
     assert said[1] == "Read it, then write."
     assert said[-1] == "Written."
-    assert provider.refused == provider.dropped == []
 
 
 LONG = "It is a long story. " * 2000
@@ -229,15 +220,12 @@ FAILURES: dict[str, tuple[Step, str]] = {
     ("name", "kind"), [*zip(cycle(["anthropic", "openai"]), FAILURES), ("openai", "declined")]
 )
 async def test_without_a_summary_all_stays(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+    workspace: Path, serve: Serve, name: str, kind: str
 ) -> None:
     """It is tried once in a turn, and again in the next one."""
     step, why = FAILURES[kind]
     steps = [*[read()] * 7, say("Read."), say("Still here.")]
-    with serving(
-        worker := Worker(steps, step, *[step] * (kind == "too long"), say(TEXT))
-    ) as provider:
-        use(provider, monkeypatch, name)
+    with serve(worker := Worker(steps, step, *[step] * (kind == "too long"), say(TEXT)), name):
         talk = Conversation(
             make_agent(workspace, Models(MODELS[name], WINDOW)), is_streamed=kind == "broken off"
         )
@@ -257,33 +245,27 @@ async def test_without_a_summary_all_stays(
         messages = await talk.messages()
     assert is_summary(messages[0])
     assert [message.text for message in messages[-2:]] == ["Hello?", "Still here."]
-    assert provider.refused == provider.dropped == []
 
 
 async def test_too_long_for_a_model_of_which_nothing_is_known(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, serve: Serve
 ) -> None:
     """Its refusal says so; nor does the whole fit with the request for a summary behind it."""
-    with serving(
+    with serve(
         worker := Worker([*[read("")] * 12, say("Done.")], say(TEXT)), window=WINDOW
     ) as provider:
-        use(provider, monkeypatch, "chat")
         talk = start(MODELS["chat"], workspace, None)
         await talk.say("Read it twelve times.", mode="code")
         messages = await talk.messages()
     assert is_summary(messages[0])
     assert messages[-1].text == "Done."
     assert len(provider.too_long) == 2 * len(worker.asked) == 2
-    assert provider.refused == []
     request = next(body for body in bodies(provider) if TEXT in body)
     assert request.count("read_file") < 20
 
 
-async def test_what_does_not_fit_even_then_is_an_error(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving(worker := Worker([say("Hello."), say("Back.")]), window=4000) as provider:
-        use(provider, monkeypatch, "anthropic")
+async def test_what_does_not_fit_even_then_is_an_error(workspace: Path, serve: Serve) -> None:
+    with serve(worker := Worker([say("Hello."), say("Back.")]), "anthropic", window=4000):
         talk = start(CLAUDE, workspace, None)
         await talk.say("Hello.")
         with pytest.raises(ProviderError, match="longer than it can read"):
@@ -292,13 +274,11 @@ async def test_what_does_not_fit_even_then_is_an_error(
         last = (await talk.messages())[-1]
         await talk.send({"messages": [HumanMessage("Sorry.", id=last.id)]})
         assert [one.text for one in (await talk.messages())[-2:]] == ["Sorry.", "Back."]
-    assert provider.refused == []
 
 
-async def test_it_cannot_loop(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_cannot_loop(workspace: Path, serve: Serve) -> None:
     """A window that the prompt nearly fills: it would be due at each step."""
-    with serving(worker := Worker([*[read("")] * 20, say("Done.")], say(TEXT))) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve(worker := Worker([*[read("")] * 20, say("Done.")], say(TEXT)), "anthropic"):
         catalog = load_test_catalog()
         toolbox = build_toolbox(Workspace(workspace), catalog)
         window = AgentDeps(catalog, toolbox, Models(CLAUDE)).prompt_size("code") + 100
@@ -306,17 +286,13 @@ async def test_it_cannot_loop(workspace: Path, monkeypatch: pytest.MonkeyPatch) 
         await talk.say("Read it.", mode="code")
         results = await talk.results()
     assert worker.asked == [20 - done for done in range(0, 20, MIN_NEW // 2)]
-    assert provider.refused == []
     text = next(iter(results.values())).text
     assert len(remove_marks(text)) < window + 100, "a quarter, at four letters to a token"
     assert "more characters left out" in text
 
 
-async def test_a_window_smaller_than_the_prompt(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving([say("Hello.")]) as provider:
-        use(provider, monkeypatch, "anthropic")
+async def test_a_window_smaller_than_the_prompt(workspace: Path, serve: Serve) -> None:
+    with serve([say("Hello.")], "anthropic") as provider:
         talk = start(CLAUDE, workspace, 1024)
         with pytest.raises(ConfigurationError, match=r"1,024 .* about [12],...; .*CONTEXT_WINDOW"):
             await talk.say("Hello?")
@@ -326,21 +302,17 @@ async def test_a_window_smaller_than_the_prompt(
         assert [message.text for message in await talk.messages()] == ["Hello?", "Hello."]
 
 
-async def test_a_thread_of_an_older_version(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_thread_of_an_older_version(workspace: Path, serve: Serve) -> None:
     """Nothing was counted or told there, and its thinking is of another prompt."""
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "EqE"}
     said = [HumanMessage("One " * 9000), AIMessage([thought, {"type": "text", "text": "Two."}])]
-    with serving(worker := Worker([say("Four.")])) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve(worker := Worker([say("Four.")]), "anthropic"):
         talk = start(CLAUDE, workspace)
         await talk.agent.aupdate_state(talk.config, {"messages": said, "mode": "code"})
         await talk.say("Three?")
         messages = await talk.messages()
     assert worker.asked == [1]
     assert [one.text for one in messages] == [f"{HEADER}\n\n{TEXT}", "Three?", "Four."]
-    assert provider.refused == provider.dropped == []
 
 
 async def test_there_is_nothing_to_summarize(workspace: Path) -> None:
@@ -364,12 +336,9 @@ async def test_the_offline_model_retells_what_it_was_told(workspace: Path) -> No
     assert len(more) == 2
 
 
-async def test_what_was_cancelled_is_not_done_later(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_cancelled_is_not_done_later(workspace: Path, serve: Serve) -> None:
     busy = Failure("overloaded", retry_after="30")
-    with serving(worker := Worker([*[read()] * 3, say("Read."), say("Hello.")], busy)) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve(worker := Worker([*[read()] * 3, say("Read."), say("Hello.")], busy), "anthropic"):
         talk = start(CLAUDE, workspace, None)
         await talk.say("Read it.", mode="code")
         before = await talk.messages()
@@ -385,11 +354,10 @@ async def test_what_was_cancelled_is_not_done_later(
 
 @pytest.mark.parametrize("stop", ["before", "within", "after"])
 async def test_it_goes_on_in_another_process(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stop: str
+    workspace: Path, serve: Serve, tmp_path: Path, stop: str
 ) -> None:
     worker = Worker([*[read()] * 8, say("Read."), say("Thanks.")])
-    with serving(worker, window=WINDOW) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve(worker, "anthropic", window=WINDOW):
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads")) as saver:
             talk = start(CLAUDE, workspace, saver=saver)
             given: Any = {"messages": [HumanMessage("Read it.")], "mode": "code"}
@@ -415,4 +383,3 @@ async def test_it_goes_on_in_another_process(
             assert await count_read(talk) == 8
     assert is_summary(messages[0])
     assert messages[-1].text == "Thanks."
-    assert provider.refused == provider.dropped == []

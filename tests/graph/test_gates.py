@@ -10,13 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from modes.policy import Approvals
-from tests.harness.conversation import (
-    APPROVE,
-    Conversation,
-    edit,
-    make_agent,
-    script,
-)
+from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, run_script, script
 from tests.harness.modes import load_with
 from tests.harness.scripted import Call, ScriptedModel, calling
 from tools.calls.kilo_names import KILO_NAMES
@@ -73,8 +67,7 @@ async def test_a_hallucinated_call_never_runs(there: Path, mode: str) -> None:
 )
 async def test_a_call_of_no_tool_is_an_error(workspace: Path, name: str, told: str) -> None:
     """A name that no provider takes back is made anew, and never that of a tool."""
-    talk = script(workspace, [(name, {})], approvals=Approvals.AUTO)
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, [(name, {})], approvals=Approvals.AUTO, mode="code")
     result = (await talk.results())["call_0"]
     assert (result.status, result.name, f"'{told}'" in result.text) == ("error", told, True)
 
@@ -82,8 +75,9 @@ async def test_a_call_of_no_tool_is_an_error(workspace: Path, name: str, told: s
 async def test_a_call_by_kilo_s_name_is_told_ours(workspace: Path) -> None:
     """Each name that the table gives is a tool's; nothing runs by another one."""
     args = {"path": "a", "content": "x"}
-    talk = script(workspace, [(name, args) for name in KILO_NAMES], approvals=Approvals.AUTO)
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, [(name, args) for name in KILO_NAMES], approvals=Approvals.AUTO, mode="code"
+    )
     results = (await talk.results()).values()
     for result, ours in zip(results, KILO_NAMES.values(), strict=True):
         assert result.status == "error"
@@ -96,8 +90,7 @@ async def test_a_call_by_kilo_s_name_is_told_ours(workspace: Path) -> None:
 async def test_architect_writes_markdown_alone(workspace: Path, tmp_path: Path) -> None:
     allowed = ["plan.md", "docs/plan.md", "./other.md", "a/../last.md"]
     calls: list[Call] = [("write_file", {"path": path, "content": path}) for path in allowed]
-    talk = script(workspace, calls, approvals=Approvals.AUTO)
-    await talk.say("go", mode="architect")
+    talk = await run_script(workspace, calls, approvals=Approvals.AUTO, mode="architect")
     for path in allowed:
         assert (workspace / path).resolve().read_text() == path
     (workspace / "plan.py").write_text("old")
@@ -111,8 +104,7 @@ async def test_architect_writes_markdown_alone(workspace: Path, tmp_path: Path) 
     calls += [
         ("edit_file", {"path": path, "edits": [{"old": "old", "new": "x"}]}) for path in paths
     ]
-    talk = script(workspace, calls, approvals=Approvals.AUTO)
-    await talk.say("go", mode="architect")
+    talk = await run_script(workspace, calls, approvals=Approvals.AUTO, mode="architect")
     results = await talk.results()
     assert [results[f"call_{index}"].status for index in range(len(calls))] == ["error"] * 34
     assert (workspace / "plan.py").read_text() == "old"
@@ -136,8 +128,7 @@ async def test_architect_writes_markdown_alone(workspace: Path, tmp_path: Path) 
 async def test_an_approval_that_somebody_rewrote_is_none(
     workspace: Path, change: dict[str, Any]
 ) -> None:
-    talk = script(workspace, [("write_file", {"path": "a", "content": "x"})])
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, [("write_file", {"path": "a", "content": "x"})], mode="code")
     await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
     ((planned,),) = (await talk.values())["plan"]
     planned["approved"].update(change)
@@ -149,8 +140,7 @@ async def test_an_approval_that_somebody_rewrote_is_none(
 
 async def test_a_call_that_nobody_approved_does_not_run_though_it_is_planned(there: Path) -> None:
     for name, args in CHANGES:
-        talk = script(there, [(name, args)])
-        await talk.say("go", mode="code")
+        talk = await run_script(there, [(name, args)], mode="code")
         call = {"name": name, "args": args, "id": "call_0"}
         plan = [[{"call": call, "approved": None, "denied": None}]]
         update = {"phase": "acting", "plan": plan}
@@ -189,8 +179,7 @@ async def test_a_call_that_is_denied_by_now_does_not_run_though_it_was_allowed(
 async def test_edited_arguments_are_judged_again(
     workspace: Path, call: Call, edited: dict[str, Any], told: str | None
 ) -> None:
-    talk = script(workspace, [call])
-    await talk.say("go", mode="architect")
+    talk = await run_script(workspace, [call], mode="architect")
     await talk.decide(edit(call[0], **edited))
     result = (await talk.results())["call_0"]
     assert (told or "The user changed the arguments") in result.text
@@ -230,16 +219,14 @@ async def test_an_answer_with_ids_that_are_not_its_own_replaces_nothing(workspac
 
 
 async def test_a_history_written_to_behind_the_question_voids_it(workspace: Path) -> None:
-    talk = script(workspace, [WRITE])
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, [WRITE], mode="code")
     await talk.send(Command(resume={"decisions": [APPROVE]}, update={"messages": ["and then?"]}))
     assert list(workspace.iterdir()) == []
 
 
 async def test_the_models_words_cannot_look_like_ours(workspace: Path) -> None:
     reason = "ok\nTools gained: none.\n\n\u2028Tools lost: none.\n\u202eTools\u2800lost\n"
-    talk = script(workspace, [("switch_mode", {"mode_slug": "code", "reason": reason})])
-    await talk.say("go")
+    talk = await run_script(workspace, [("switch_mode", {"mode_slug": "code", "reason": reason})])
     (request,) = await talk.waiting()
     first, second = request["description"].split("\n")
     assert r"\u202eTools\u2800lost" in first

@@ -19,7 +19,13 @@ from modes.limit import is_within
 from modes.mode import Grant, Mode
 from modes.policy import Approvals
 from tests.graph.test_gates import CHANGES, EDIT, RUN, WRITE, assert_untouched
-from tests.harness.conversation import APPROVE, Conversation, make_agent, reload, script
+from tests.harness.conversation import (
+    APPROVE,
+    Conversation,
+    make_agent,
+    reload,
+    run_script,
+)
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
 from tools.calls.toolbox import Toolbox, build_toolbox
@@ -65,11 +71,11 @@ async def test_no_call_goes_beyond_it_in_any_mode(there: Path) -> None:
 
 async def test_rights_are_what_both_modes_have(workspace: Path) -> None:
     """Architect writes Markdown alone, and runs nothing."""
-    talk = script(workspace, [NOTE, WRITE, RUN], approvals=Approvals.AUTO)
-    await talk.say("go", mode="code", limit="architect")
+    await run_script(
+        workspace, [NOTE, WRITE, RUN], approvals=Approvals.AUTO, mode="code", limit="architect"
+    )
     assert [file.name for file in workspace.iterdir()] == ["plan.md"]
-    talk = script(workspace, [EDIT, WRITE, RUN], approvals=Approvals.AUTO)
-    await talk.say("go", mode="ask", limit="code")
+    await run_script(workspace, [EDIT, WRITE, RUN], approvals=Approvals.AUTO, limit="code")
     assert [file.name for file in workspace.iterdir()] == ["plan.md"]
     deps = AgentDeps(
         load_test_catalog(),
@@ -86,8 +92,7 @@ async def test_a_switch_beyond_it_is_answered_without_a_person(there: Path, targ
         "ask_followup_question",
         {"question": "Which?", "follow_up": [{"text": "Do it", "mode": target}]},
     )
-    talk = script(there, [to(target)], [question], [*CHANGES])
-    await talk.say("go", mode="ask", limit="ask")
+    talk = await run_script(there, [to(target)], [question], [*CHANGES], limit="ask")
     assert await talk.waiting() == []
     results = await talk.results()
     for id in ("call_0", "step1_0"):
@@ -98,8 +103,7 @@ async def test_a_switch_beyond_it_is_answered_without_a_person(there: Path, targ
 
 
 async def test_what_was_remembered_before_does_not_raise_it(there: Path) -> None:
-    talk = script(there, [RUN], [RUN, WRITE], [RUN])
-    await talk.say("go", mode="code")
+    talk = await run_script(there, [RUN], [RUN, WRITE], [RUN], mode="code")
     await talk.decide(ALWAYS)
     assert await talk.waiting(), "the file alone is asked about"
     await talk.say("stop", limit="ask")
@@ -124,8 +128,7 @@ async def test_what_the_limit_asks_about_is_asked_about(there: Path) -> None:
 async def test_an_old_question_and_an_old_approval_do_not_raise_it(there: Path, call: Call) -> None:
     """The limit comes while a person is asked, or between the approval and the call."""
     for is_approved in (False, True):
-        talk = script(there, [call], [WRITE])
-        await talk.say("go", mode="debug")
+        talk = await run_script(there, [call], [WRITE], mode="debug")
         if is_approved:
             await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
             values = {"limit": "ask"}
@@ -143,8 +146,7 @@ async def test_an_old_question_and_an_old_approval_do_not_raise_it(there: Path, 
 
 
 async def test_a_fork_behind_it_is_limited_too(there: Path) -> None:
-    talk = script(there, [to("code")], [*CHANGES], approvals=Approvals.AUTO)
-    await talk.say("go", mode="ask", limit="ask")
+    talk = await run_script(there, [to("code")], [*CHANGES], approvals=Approvals.AUTO, limit="ask")
     forks = [one async for one in talk.agent.aget_state_history(talk.config) if one.values]
     for fork in forks:
         if "phase" not in fork.values:

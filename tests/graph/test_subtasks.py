@@ -22,15 +22,17 @@ from tests.harness.conversation import (
     APPROVE,
     REJECT,
     Conversation,
+    Step,
     edit,
     make_agent,
     problems,
+    restart,
+    run_script,
+    script,
 )
 from tests.harness.modes import load_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
 
-Step = list[Call] | str
-"""The calls of an answer, or its words."""
 WRITE: Call = ("write_file", {"path": "a.py", "content": "x"})
 SAID = {"role": "user", "content": "Stop."}
 TO_CODE = {"mode_slug": "code", "reason": "x"}
@@ -40,29 +42,6 @@ PARTS = "task in ask: read a.txt\ntask in code: write b.txt: b | write c.txt: c\
 
 def task(mode: str = "code", message: str = "Do it.", **more: Any) -> Call:
     return "new_task", {"mode_slug": mode, "message": message, **more}
-
-
-def model_of(talk: Conversation) -> ScriptedModel:
-    """The one that ``script`` made."""
-    model = getattr(talk, "model", None)
-    assert isinstance(model, ScriptedModel)
-    return model
-
-
-def saver_of(talk: Conversation) -> Any:
-    return talk.agent.checkpointer
-
-
-def scripted(workspace: Path, *steps: Step, **options: Any) -> Conversation:
-    """Like ``script``, with the words of an answer for a step without calls."""
-    answers = [
-        AIMessage(step) if isinstance(step, str) else calling(*step, prefix=f"s{number}")
-        for number, step in enumerate(steps)
-    ]
-    model = ScriptedModel(answers=answers)
-    talk = Conversation(make_agent(workspace, model, **options))
-    talk.model = model  # type: ignore[attr-defined]  # for model_of
-    return talk
 
 
 async def last_result(talk: Conversation) -> str:
@@ -120,10 +99,10 @@ async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
 
 async def test_it_sees_its_own_conversation_and_the_parent_its_result(workspace: Path) -> None:
     todos = [{"content": "first"}]
-    talk = scripted(workspace, [task(todos=todos)], "All is done.", "I see.")
+    talk = script(workspace, [task(todos=todos)], "All is done.", "I see.")
     await talk.say("the secret of the parent")
     await talk.decide(APPROVE)
-    parent, child, after = model_of(talk).asked
+    parent, child, after = talk.model.asked
     assert "secret" not in str(child.messages[1:])
     assert [message.type for message in child.messages] == ["system", "human"]
     for words in ("Do it.", "You are in Code mode now.", "# A sub-task", "first (pending)"):
@@ -151,8 +130,9 @@ async def test_a_child_writes_nothing_that_its_mode_may_not(
     workspace: Path, mode: str, calls: list[Call], approvals: Approvals
 ) -> None:
     """From a parent in code mode, whose rights do not count."""
-    talk = scripted(workspace, [task(mode)], calls, [WRITE], "end", approvals=approvals)
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, [task(mode)], calls, [WRITE], "end", approvals=approvals, mode="code"
+    )
     assert [one["name"] for one in await talk.waiting()] == ["new_task"]
     if mode == "code":
         await talk.decide(APPROVE)
@@ -178,22 +158,20 @@ async def test_a_call_of_a_withheld_tool_is_refused_to_the_depth_that_is_set(
         "outer",
         "end",
     ]
-    talk = scripted(workspace, *steps, subtask_depth=2)
-    await talk.say("go")
+    talk = await run_script(workspace, *steps, subtask_depth=2)
     assert await talk.approve_all() == ["new_task", "new_task", "write_file"]
     inner, outer = (await talk.values())["subtasks"]
     assert (inner["mode"], inner["result"], inner["files"]) == ("code", "inner", ["a.py"])
     assert "There is no new_task in a sub-task at depth 2" in str(inner["messages"])
     assert (outer["mode"], outer["result"], outer["files"]) == ("ask", "outer", ["a.py"])
-    none = scripted(workspace, [task("code")], subtask_depth=0)
-    await none.say("go")
+    none = await run_script(workspace, [task("code")], subtask_depth=0)
     assert await none.waiting() == []
-    assert "new_task" not in model_of(none).asked[0].tools
+    assert "new_task" not in none.model.asked[0].tools
 
 
 async def test_what_is_remembered_holds_on_neither_side(workspace: Path) -> None:
     steps: list[Step] = [[WRITE], [task()], [WRITE], [WRITE], "end", [WRITE], "end"]
-    talk = scripted(workspace, *steps)
+    talk = script(workspace, *steps)
     always = {**APPROVE, "remember": "*.py"}
     await talk.say("go", mode="code")
     await talk.decide(always)
@@ -204,16 +182,14 @@ async def test_what_is_remembered_holds_on_neither_side(workspace: Path) -> None
     assert await talk.waiting() == []
     (kept,) = (await talk.values())["remembered"]
     assert kept["pattern"] == "*.py"
-    other = scripted(workspace, [task()], [WRITE], "end", [WRITE], "end")
-    await other.say("go", mode="code")
+    other = await run_script(workspace, [task()], [WRITE], "end", [WRITE], "end", mode="code")
     await other.decide(APPROVE)
     await other.decide(always)
     assert [one["name"] for one in await other.waiting()] == ["write_file"], "nor the child's"
 
 
 async def test_forgetting_reaches_the_parent(workspace: Path) -> None:
-    talk = scripted(workspace, [WRITE], [task()], [WRITE], "end", [WRITE])
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, [WRITE], [task()], [WRITE], "end", [WRITE], mode="code")
     await talk.decide({**APPROVE, "remember": "*.py"})
     await talk.decide(APPROVE)
     await talk.send({"forget": "all"})
@@ -227,8 +203,7 @@ async def test_forgetting_reaches_the_parent(workspace: Path) -> None:
 async def test_approvals_of_the_child_end_with_it(workspace: Path, policy: str) -> None:
     before = Approvals.MANUAL if policy == "auto" else Approvals.AUTO
     steps: list[Step] = [[task()], [WRITE], "end", [WRITE], "end"]
-    talk = scripted(workspace, *steps, approvals=before)
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, *steps, approvals=before, mode="code")
     await talk.decide({**APPROVE, "approvals": policy})
     assert len(await talk.waiting()) == 1, "of the parent where the child has auto, or the child"
     assert await talk.approve_all() == ["write_file"]
@@ -236,8 +211,9 @@ async def test_approvals_of_the_child_end_with_it(workspace: Path, policy: str) 
 
 
 async def test_what_the_host_sets_in_a_child_is_set_for_the_thread(workspace: Path) -> None:
-    talk = scripted(workspace, [task()], [WRITE], "end", [WRITE], "end", approvals=Approvals.AUTO)
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, [task()], [WRITE], "end", [WRITE], "end", approvals=Approvals.AUTO, mode="code"
+    )
     await talk.send_until("switch_mode", Command(resume={"decisions": [APPROVE]}))
     await talk.send({"mode": "ask", "approvals": "manual"})
     values = await talk.values()
@@ -252,10 +228,13 @@ async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(
     """Such as "ask" for a child in ask mode, and not only until the parent goes on in code."""
     mailbox = Mailbox(tmp_path / "mail.sqlite")
     steps: list[Step] = [[task("ask")], [("read_file", {"path": ".env"})], "end", [WRITE]]
-    talk = scripted(
-        workspace, *steps, approvals=Approvals.AUTO, started_calls=StartedCalls(mailbox)
+    talk = await run_script(
+        workspace,
+        *steps,
+        approvals=Approvals.AUTO,
+        started_calls=StartedCalls(mailbox),
+        mode="code",
     )
-    await talk.say("go", mode="code")
     await talk.decide({**APPROVE, "approvals": "manual"})
     thread = str(talk.config["configurable"]["thread_id"])
     await mailbox.put(thread, {"mode": "ask", "approvals": "manual"})
@@ -266,8 +245,7 @@ async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(
 
 
 async def test_an_edited_task_and_one_that_is_rejected(workspace: Path) -> None:
-    talk = scripted(workspace, [task()], [WRITE], "end", [task()], "end")
-    await talk.say("go")
+    talk = await run_script(workspace, [task()], [WRITE], "end", [task()], "end")
     await talk.decide(edit("new_task", mode_slug="architect", message="Plan it."))
     (ended,) = (await talk.values())["subtasks"]
     assert (ended["mode"], ended["message"]) == ("architect", "Plan it.")
@@ -281,12 +259,11 @@ async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
     workspace: Path,
 ) -> None:
     steps: list[Step] = [[task("code", "1"), task("ask", "2"), task("ask", "3")], [WRITE], "one"]
-    talk = scripted(workspace, *steps, "two", "end")
-    await talk.say("go")
+    talk = await run_script(workspace, *steps, "two", "end")
     asked = await talk.waiting()
     assert [one["description"].splitlines()[-1] for one in asked] == ["1", "2", "3"]
     named = [{**APPROVE, "id": one["id"]} for one in asked]
-    with pytest.raises(InvalidInputError, match="give one for each of: s0_0, s0_1, s0_2"):
+    with pytest.raises(InvalidInputError, match="give one for each of: call_0, call_1, call_2"):
         await talk.decide(*named[1:], APPROVE)
     named[2] |= REJECT
     await talk.decide(*reversed(named))
@@ -294,7 +271,7 @@ async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
     assert asking["description"].startswith("Code mode (in the sub-task '1') wants to use")
     await talk.send_until("end_subtask", Command(resume={"decisions": [APPROVE]}))
     assert "1" not in await talk.results(), "the parent goes on when all have ended"
-    talk.agent = make_agent(workspace, model_of(talk), saver=saver_of(talk))
+    restart(talk, workspace)
     await talk.send(None)
     values = await talk.values()
     assert [(one["message"], one["result"]) for one in values["subtasks"]] == [
@@ -304,8 +281,8 @@ async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
     assert (values["mode"], values["parents"], values["switch"]) == ("ask", [], None)
     results = await talk.results()
     words = ("one", "two", "rejected")
-    assert all(word in results[f"s0_{n}"].text for n, word in enumerate(words))
-    assert [message.text for message in model_of(talk).asked[3].messages[2:]] == []
+    assert all(word in results[f"call_{n}"].text for n, word in enumerate(words))
+    assert [message.text for message in talk.model.asked[3].messages[2:]] == []
 
 
 class Meeting(ScriptedModel):
@@ -406,7 +383,7 @@ async def test_a_crash_while_they_look_and_in_the_turn_of_one(workspace: Path) -
         approved = {"decisions": [APPROVE] * 2}
         given: Any = Command(resume=approved) if node == "look_ahead" else None
         await talk.send_until(node, given)
-        talk.agent = make_agent(workspace, model, saver=saver_of(talk))
+        restart(talk, workspace, model=model)
     await talk.send(None)
     ended = (await talk.values())["subtasks"]
     assert [one["result"] for one in ended] == ["end 0", "end 1"]
@@ -435,10 +412,9 @@ async def test_while_they_look_the_host_or_a_message_ends_them(
 
 
 async def test_a_message_has_sub_tasks_or_a_switch(workspace: Path) -> None:
-    talk = scripted(workspace, [task("ask"), ("switch_mode", TO_CODE)], "part", "end")
-    await talk.say("go")
+    talk = await run_script(workspace, [task("ask"), ("switch_mode", TO_CODE)], "part", "end")
     await talk.decide(APPROVE)
-    assert "not beside new_task" in (await talk.results())["s0_1"].text
+    assert "not beside new_task" in (await talk.results())["call_1"].text
     assert await talk.mode() == "ask"
 
 
@@ -455,8 +431,9 @@ async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
     workspace: Path, given: dict[str, Any]
 ) -> None:
     steps: list[Step] = [[task(), task(message="write")], [("read_file", {"path": "a"})]]
-    talk = scripted(workspace, *steps, "one", [WRITE], "end", approvals=Approvals.AUTO)
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, *steps, "one", [WRITE], "end", approvals=Approvals.AUTO, mode="code"
+    )
     await talk.send_until(
         "switch_mode", Command(resume={"decisions": [{**APPROVE, "approvals": "auto"}] * 2})
     )
@@ -464,7 +441,7 @@ async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
     await talk.send(given)
     values = await talk.values()
     assert [one["message"] for one in values["subtasks"]] == ["Do it."]
-    assert (await talk.results())["s0_1"].status == "error"
+    assert (await talk.results())["call_1"].status == "error"
     assert "write" not in [message.text for message in values["messages"]]
 
 
@@ -490,8 +467,14 @@ async def test_under_the_hosts_limit_no_child_writes(
     workspace: Path, steps: list[Step], decisions: list[dict[str, Any]]
 ) -> None:
     """The attack on agents that hold only the conversation in front to the plan."""
-    talk = scripted(workspace, *steps, subtask_depth=3, approvals=Approvals.AUTO)
-    await talk.say("go", mode="architect", limit="architect")
+    talk = await run_script(
+        workspace,
+        *steps,
+        subtask_depth=3,
+        approvals=Approvals.AUTO,
+        mode="architect",
+        limit="architect",
+    )
     for decision in decisions:
         await talk.decide(decision)
     assert await talk.waiting() == [], "nobody is asked about what cannot be"
@@ -502,9 +485,16 @@ async def test_under_the_hosts_limit_no_child_writes(
 async def test_under_the_hosts_limit_none_of_several_writes(workspace: Path) -> None:
     """Nor by an edit of one of them, nor while they look side by side."""
     several = [task("ask", "1"), task("code", "2"), task("ask", "3")]
-    talk = scripted(workspace, several, [WRITE], "end", approvals=Approvals.AUTO)
-    await talk.say("go", mode="architect", limit="architect")
-    assert [one["id"] for one in await talk.waiting()] == ["s0_0", "s0_2"], "2 is beyond it"
+    talk = await run_script(
+        workspace,
+        several,
+        [WRITE],
+        "end",
+        approvals=Approvals.AUTO,
+        mode="architect",
+        limit="architect",
+    )
+    assert [one["id"] for one in await talk.waiting()] == ["call_0", "call_2"], "2 is beyond it"
     await talk.decide(APPROVE, edit("new_task", mode_slug="code", message="3"))
     ended = (await talk.values())["subtasks"]
     assert [(one["mode"], one["message"]) for one in ended] == [("ask", "1")]
@@ -512,8 +502,9 @@ async def test_under_the_hosts_limit_none_of_several_writes(workspace: Path) -> 
 
 
 async def test_a_limit_set_while_a_childs_question_is_open(workspace: Path) -> None:
-    talk = scripted(workspace, [task("code")], [WRITE], [WRITE], "end", approvals=Approvals.AUTO)
-    await talk.say("go")
+    talk = await run_script(
+        workspace, [task("code")], [WRITE], [WRITE], "end", approvals=Approvals.AUTO
+    )
     await talk.agent.aupdate_state(talk.config, {"limit": "ask"})
     await talk.send(Command(resume={"decisions": [APPROVE]}))
     while waiting := await talk.waiting():
@@ -560,8 +551,7 @@ async def test_an_error_in_the_child_is_the_result_of_the_parents_call(workspace
 async def test_the_host_ends_a_child_and_the_parent_is_told(
     workspace: Path, words: list[Any]
 ) -> None:
-    talk = scripted(workspace, [task()], [WRITE], [WRITE], "I see.")
-    await talk.say("go")
+    talk = await run_script(workspace, [task()], [WRITE], [WRITE], "I see.")
     await talk.decide(APPROVE)
     await talk.decide(APPROVE)
     await talk.send({"end_subtask": True, **({"messages": words} if words else {})})
@@ -578,19 +568,19 @@ async def test_the_host_ends_a_child_and_the_parent_is_told(
 
 
 async def test_a_message_while_a_child_waits_is_for_the_child(workspace: Path) -> None:
-    talk = scripted(workspace, [task()], [WRITE], "Not done, as you said.", "end")
-    await talk.say("go")
+    talk = await run_script(workspace, [task()], [WRITE], "Not done, as you said.", "end")
     await talk.decide(APPROVE)
     await talk.say("Do not write.")
-    assert "Do not write." in model_of(talk).asked[2].messages[-1].text
+    assert "Do not write." in talk.model.asked[2].messages[-1].text
     (ended,) = (await talk.values())["subtasks"]
     assert ended["result"] == "Not done, as you said."
     assert not (workspace / "a.py").exists()
 
 
 async def test_what_a_person_rejected_is_reported_as_data(workspace: Path) -> None:
-    talk = scripted(workspace, [task()], [WRITE], [("attempt_completion", {"result": "R"})], "end")
-    await talk.say("go")
+    talk = await run_script(
+        workspace, [task()], [WRITE], [("attempt_completion", {"result": "R"})], "end"
+    )
     await talk.decide(APPROVE)
     await talk.decide({**REJECT, "message": "not that file"})
     (ended,) = (await talk.values())["subtasks"]
@@ -603,8 +593,9 @@ async def test_what_a_person_rejected_is_reported_as_data(workspace: Path) -> No
 
 
 async def test_a_child_in_the_parents_own_mode_and_one_that_is_compacted(workspace: Path) -> None:
-    talk = scripted(workspace, [WRITE], [task("code")], [WRITE], "A summary.", "end", "end")
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        workspace, [WRITE], [task("code")], [WRITE], "A summary.", "end", "end", mode="code"
+    )
     await talk.decide(APPROVE)
     await talk.decide(APPROVE)
     await talk.send({"compact": True, "messages": [{"role": "user", "content": "Shorter."}]})
@@ -620,7 +611,7 @@ async def test_a_thread_takes_room_once(workspace: Path, tmp_path: Path) -> None
     database = tmp_path / "threads.sqlite"
     async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
         look: Step = [("list_files", {})]
-        talk = scripted(workspace, [task("ask")], *[look] * 8, saver=saver)
+        talk = script(workspace, [task("ask")], *[look] * 8, saver=saver)
         await talk.say("x" * 200_000)
         await talk.decide(APPROVE)
     assert database.stat().st_size < 2_000_000

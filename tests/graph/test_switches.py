@@ -22,8 +22,8 @@ from graph.agent import build_agent
 from graph.deps import AgentDeps
 from graph.models.loading import Models
 from modes.catalog import Catalog
+from tests.graph.conftest import Serve
 from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_thoughts
-from tests.graph.models.model_thread import use
 from tests.graph.test_prefix import check_prefixes
 from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent
 from tests.harness.modes import load_test_catalog, load_with
@@ -31,7 +31,7 @@ from tests.provider import binding
 from tests.provider.anthropic_messages import refusal
 from tests.provider.reasoning import ENCRYPTED
 from tests.provider.script import Answer, Call, Failure, Ids, Step
-from tests.provider.server import ScriptedProvider, serving
+from tests.provider.server import ScriptedProvider
 from tools.calls.toolbox import Toolbox, build_toolbox
 from tools.workspace.workspace import Workspace
 
@@ -42,9 +42,8 @@ ANEW = "cache starts anew"
 
 
 @pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedProvider]:
-    with serving(answer) as provider:
-        use(provider, monkeypatch, "openai")
+def provider(serve: Serve) -> Iterator[ScriptedProvider]:
+    with serve(answer, "openai") as provider:
         yield provider
 
 
@@ -209,15 +208,14 @@ BETAS = "mid-conversation-tool-changes-2026-07-01", "thinking-binding-controls-2
     ],
 )
 async def test_a_service_that_refuses_a_way(
-    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve,
     project: Path,
     caplog: pytest.LogCaptureFixture,
     name: str,
     unknown: str,
 ) -> None:
     """It is said once, and holds for all threads of the process; every thread goes on."""
-    with serving(answer, unknown=unknown) as provider:
-        use(provider, monkeypatch, "openai")
+    with serve(answer, "openai", unknown=unknown) as provider:
         agent = make_agent(project, Models(name))
         for _ in range(2):
             thread = Thread(Conversation(agent), project, name)
@@ -232,7 +230,7 @@ async def test_a_service_that_refuses_a_way(
 
 
 async def test_a_service_that_refuses_all_there_is(
-    monkeypatch: pytest.MonkeyPatch, project: Path, caplog: pytest.LogCaptureFixture
+    serve: Serve, project: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One thing after the other, within one call."""
     headers = {"anthropic-beta": ",".join(BETAS)}
@@ -241,12 +239,10 @@ async def test_a_service_that_refuses_all_there_is(
         *(Failure("request", text) for text in refused),
         Answer("So.", thinking="Hm."),
     ]
-    with serving([*script, Answer("So.")]) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve([*script, Answer("So.")], "anthropic") as provider:
         thread = Thread(Conversation(make_agent(project, Models(CLAUDE))), project, CLAUDE)
         await thread.say("Begin:")
         await thread.say("Go on:")
-        assert (provider.refused, provider.dropped, provider.steps_left) == ([], [], 0)
     assert len(caplog.messages) == len(refused)
     last = provider.requests[-1]
     assert list_thoughts(last) == ["Hm."]
@@ -302,21 +298,19 @@ def make_old(name: str) -> list[Any]:
 @pytest.mark.parametrize("way", ["auto", "rewrite"])
 @pytest.mark.parametrize("name", [CLAUDE, GPT])
 async def test_a_tool_that_the_mode_lacks_is_refused(
-    monkeypatch: pytest.MonkeyPatch, project: Path, name: str, way: str
+    serve: Serve, project: Path, name: str, way: str
 ) -> None:
     """Before it was ever shown, and after it was taken away; the model is told who has it."""
     write = Answer(calls=(Call("write_file", {"path": "b.md", "content": "b"}),))
     run = Answer(calls=(Call("execute_command", {"command": "touch b.md"}),))
     switch = Answer(calls=(Call("switch_mode", {"mode_slug": "code", "reason": "To write."}),))
     steps = [write, run, switch, Answer("So."), switch, write, Answer("So.")]
-    with serving(steps) as provider:
-        use(provider, monkeypatch, "openai")
+    with serve(steps, "openai") as provider:
         talk = Conversation(make_agent(project, Models(name, mode_changes=way)))
         await talk.say("Begin.")
         await talk.decide(APPROVE)
         await talk.say("And back?", mode="ask")
         await talk.decide(REJECT)
-        assert (provider.refused, provider.dropped, provider.steps_left) == ([], [], 0)
     assert provider.not_offered == ["write_file", "execute_command", "write_file"]
     assert not (project / "b.md").exists()
     results = [one for one in await talk.messages() if isinstance(one, ToolMessage)]

@@ -13,7 +13,7 @@ from tests.harness.conversation import (
     Conversation,
     edit,
     make_agent,
-    script,
+    run_script,
 )
 from tests.harness.scripted import Call, ScriptedModel, calling
 
@@ -144,8 +144,7 @@ async def test_a_rejection_voids_what_changes_something_behind_it(
 async def test_what_a_person_says_is_kept_behind_a_rejection(workspace: Path) -> None:
     question: Call = ("ask_followup_question", {"question": "Which?"})
     write: Call = ("write_file", {"path": "a", "content": "1"})
-    talk = script(workspace, [switch_to("ask"), question, write, write])
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, [switch_to("ask"), question, write, write], mode="code")
     why = {**REJECT, "message": "never a"}
     await talk.decide(REJECT, {"type": "respond", "message": "the first"}, why, REJECT)
     texts = [one.text for one in (await talk.results()).values()]
@@ -159,8 +158,7 @@ async def test_the_same_switch_is_not_asked_for_twice_in_a_turn(workspace: Path)
     suggest = {"question": "May I?", "follow_up": [{"text": "Yes", "mode": "code"}]}
     again = [switch_to("code"), task, ("ask_followup_question", suggest)]
     steps = [[switch_to("code")], *([call] for call in again), [switch_to("debug")]]
-    talk = script(workspace, *steps)
-    await talk.say("go")
+    talk = await run_script(workspace, *steps)
     await talk.decide(REJECT)
     assert [each["args"]["mode_slug"] for each in await talk.waiting()] == ["debug"]
     results = await talk.results()
@@ -179,8 +177,7 @@ async def test_a_switch_that_makes_no_sense_bothers_nobody(workspace: Path) -> N
         ({"mode_slug": "kode", "reason": "x"}, "unknown mode 'kode'; the modes are: ask, "),
         ({"mode_slug": "ask", "reason": "x"}, "Already in Ask mode."),
     ]
-    talk = script(workspace, [("switch_mode", args) for args, _ in rows])
-    await talk.say("go")
+    talk = await run_script(workspace, [("switch_mode", args) for args, _ in rows])
     assert await talk.waiting() == []
     results = await talk.results()
     for index, (_, expected) in enumerate(rows):
@@ -189,8 +186,7 @@ async def test_a_switch_that_makes_no_sense_bothers_nobody(workspace: Path) -> N
 
 
 async def test_one_switch_in_a_message(workspace: Path) -> None:
-    talk = script(workspace, [switch_to("code"), switch_to("debug")])
-    await talk.say("go")
+    talk = await run_script(workspace, [switch_to("code"), switch_to("debug")])
     assert len(await talk.waiting()) == 1
     await talk.decide({**APPROVE, "approvals": "auto"})
     values = await talk.values()
@@ -207,8 +203,7 @@ async def test_a_suggestion_switches_only_by_the_label_that_says_so(
 ) -> None:
     follow_up = [{"text": "Do it", "mode": "code"}, {"text": "Later"}]
     question = ("ask_followup_question", {"question": "And now?", "follow_up": follow_up})
-    talk = script(workspace, [question])
-    await talk.say("go")
+    talk = await run_script(workspace, [question])
     (asked,) = await talk.waiting()
     assert asked["description"] == "And now?\n- Do it (switch to code)\n- Later"
     await talk.decide({"type": "respond", "message": answer})
@@ -221,8 +216,7 @@ async def test_a_suggestion_switches_only_by_the_label_that_says_so(
 
 async def test_completion_is_called_alone(workspace: Path) -> None:
     completion = ("attempt_completion", {"result": "all done"})
-    talk = script(workspace, [completion, ("list_files", {})], [completion])
-    await talk.say("go")
+    talk = await run_script(workspace, [completion, ("list_files", {})], [completion])
     assert "alone" in (await talk.results())["call_0"].text
     values = await talk.values()
     assert (values["messages"][-1].text, values["phase"]) == ("all done", "idle")
@@ -271,8 +265,9 @@ async def test_a_switch_does_not_happen_after_the_host_has_set_a_mode(talk: Conv
 
 
 async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Path) -> None:
-    talk = script(workspace, [("write_file", {"path": "a", "content": "x"}), switch_to("code")])
-    await talk.say("go")
+    talk = await run_script(
+        workspace, [("write_file", {"path": "a", "content": "x"}), switch_to("code")]
+    )
     await talk.agent.aupdate_state(talk.config, {"mode": "code", "approvals": "auto"})
     await talk.decide(APPROVE)
     assert list(workspace.iterdir()) == []
@@ -280,7 +275,6 @@ async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Pat
 
 async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(workspace: Path) -> None:
     question = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
-    talk = script(workspace, [("ask_followup_question", question), switch_to("debug")])
-    await talk.say("go")
+    talk = await run_script(workspace, [("ask_followup_question", question), switch_to("debug")])
     await talk.decide({"type": "respond", "message": "y (switch to code)"}, APPROVE)
     assert await talk.mode() == "debug"

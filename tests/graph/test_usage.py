@@ -10,14 +10,14 @@ from langgraph.channels import UntrackedValue
 from graph.models.loading import Models
 from graph.models.usage import NO_FILL, Tokens, Usage, add_usage, count_answer
 from modes.errors import InvalidInputError
-from tests.graph.models.model_thread import use
+from tests.graph.conftest import Serve
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_test_catalog
 from tests.harness.place import UserFolders
 from tests.harness.recording import MODELS
 from tests.harness.scripted import ScriptedModel, calling
 from tests.provider.script import call, say
-from tests.provider.server import KEY, serving
+from tests.provider.server import KEY
 
 
 def tokens(**given: int) -> Tokens:
@@ -84,12 +84,11 @@ def test_parts_of_one_step_add_up_in_any_order() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 async def test_turns_with_a_real_client(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, is_streamed: bool
+    workspace: Path, serve: Serve, name: str, *, is_streamed: bool
 ) -> None:
     """The sums are the provider's; a resume in another agent goes on with the turn."""
     script = [call("list_files"), call("write_file", path="a", content="b"), say("1"), say("2")]
-    with serving(script) as provider:
-        use(provider, monkeypatch, name)
+    with serve(script, name) as provider:
         agent = make_agent(workspace, MODELS[name])
         talk = Conversation(agent, is_streamed=is_streamed)
         await talk.say("word " * 2000, mode="code")
@@ -98,7 +97,6 @@ async def test_turns_with_a_real_client(
         first = (await talk.values())["usage"]
         await talk.say("more")
         usage = (await talk.values())["usage"]
-    assert provider.refused == []
     assert first["turn"] == first["thread"]
     if name == "chat" and is_streamed:  # LangChain does not ask other servers for it
         assert usage["thread"] == {MODELS[name]: {**UNKNOWN, "unknown": 4}}

@@ -28,6 +28,8 @@ from tools.workspace.workspace import Workspace
 
 APPROVE = {"type": "approve"}
 REJECT = {"type": "reject"}
+Step = Sequence[Call] | str
+"""The calls of a scripted answer, or its words."""
 
 
 def edit(name: str, **args: Any) -> dict[str, Any]:
@@ -62,6 +64,8 @@ class Conversation:
         self.config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
         self.nodes: list[str] = []
         self.chunks: list[AIMessageChunk] = []
+        self.model = ScriptedModel(answers=[])
+        """The one that ``script`` made, with what it was asked."""
         self._modes: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
 
     async def send(self, given: Any) -> None:
@@ -124,16 +128,38 @@ def reload(talk: Conversation, deps: AgentDeps) -> None:
     talk.agent = build_agent(deps, saver)  # type: ignore[arg-type]  # it is one
 
 
-def script(workspace: Path, *steps: Sequence[Call], **options: Any) -> Conversation:
-    """A conversation with a model that makes the calls of one step after the other.
+def restart(talk: Conversation, workspace: Path, **options: Any) -> None:
+    """The same with an agent on ``workspace``, and with the model that ``script`` made, if any."""
+    saver: Any = talk.agent.checkpointer
+    if talk.model.answers:
+        options.setdefault("model", talk.model)
+    talk.agent = make_agent(workspace, saver=saver, **options)
 
-    Their ids are ``call_0``, ``call_1``, ... in the first step, ``step1_0``, ... in the second.
+
+def script(workspace: Path, *steps: Step, **options: Any) -> Conversation:
+    """A conversation with a model that takes one step after the other.
+
+    The ids of calls are ``call_0``, ``call_1``, ... in the first, ``step1_0``, ... in the second.
     """
     answers = [
-        calling(*calls, prefix=f"step{number}" if number else "call")
-        for number, calls in enumerate(steps)
+        AIMessage(step)
+        if isinstance(step, str)
+        else calling(*step, prefix=f"step{number}" if number else "call")
+        for number, step in enumerate(steps)
     ]
-    return Conversation(make_agent(workspace, ScriptedModel(answers=answers), **options))
+    model = ScriptedModel(answers=answers)
+    talk = Conversation(make_agent(workspace, model, **options))
+    talk.model = model
+    return talk
+
+
+async def run_script(
+    workspace: Path, *steps: Step, mode: str = "ask", limit: str | None = None, **options: Any
+) -> Conversation:
+    """The same, and the user has said "go" in ``mode``, under the host's ``limit``."""
+    talk = script(workspace, *steps, **options)
+    await talk.say("go", mode=mode, **({"limit": limit} if limit else {}))
+    return talk
 
 
 async def until(condition: Callable[[], bool], seconds: float = 30) -> None:

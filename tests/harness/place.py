@@ -1,8 +1,8 @@
 """A user's folders in a temporary folder, and the settings that point at them."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from graph.configuration.loading import AgentLoader
@@ -11,9 +11,7 @@ from graph.configuration.trust import TrustFile
 from graph.deps import AgentDeps
 from graph.settings import Settings
 from tools.calls.toolbox import build_toolbox
-from tools.processes.calling import Calling
-from tools.processes.process import Limits, Program
-from tools.processes.sandboxes import Check, Command, Commands
+from tools.processes.sandboxes import Commands
 from tools.workspace.workspace import Workspace
 
 MODE = (
@@ -30,36 +28,13 @@ def modes_file(*slugs: str, groups: str = "read", role: str = "You help.", rest:
     return "customModes:\n" + "".join(modes)
 
 
-@dataclass(frozen=True)
-class JudgedSandbox:
-    """A sandbox to judge calls with, on any machine; nothing runs in it."""
-
-    has_network: bool = False
-
-    async def run(
-        self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
-    ) -> str:
-        raise NotImplementedError
-
-    def build_program(
-        self,
-        workspace: Workspace,
-        line: str,
-        folder: Path,
-        environment: Mapping[str, str],
-        *,
-        has_network: bool,
-        is_writable: bool,
-    ) -> Program:
-        raise NotImplementedError
-
-    def check(self, workspace: Path) -> Iterator[Check]:
-        raise NotImplementedError
+JUDGED_SANDBOX: Any = SimpleNamespace(has_network=False)
+"""A sandbox to judge calls with, on any machine; nothing runs in it."""
 
 
 def in_sandbox(deps: AgentDeps) -> AgentDeps:
     """The same where there is a sandbox; to judge, not to run."""
-    commands = Commands(JudgedSandbox())
+    commands = Commands(JUDGED_SANDBOX)
     toolbox = build_toolbox(deps.toolbox.workspace, deps.catalog, commands)
     return replace(deps, toolbox=toolbox)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_catalog
-from tests.harness.place import JudgedSandbox
+from tests.harness.place import JUDGED_SANDBOX
 from tests.harness.recording import MODELS
 from tests.provider.script import say
 from tests.provider.server import serving
@@ -70,7 +70,7 @@ def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str
                 known = tools.setdefault(tool.get("function", tool)["name"], tool)
                 assert known == tool, "a tool is the same in every mode"
         yield f"tools-{name}.json", as_json([tools[tool] for tool in sorted(tools)])
-    commands = Commands(JudgedSandbox())
+    commands = Commands(JUDGED_SANDBOX)
     command, *_ = command_tools(ToolDeps(workspace, commands=commands))
     yield "execute_command-in-the-sandbox.txt", f"{command.runnable.description}\n"
 

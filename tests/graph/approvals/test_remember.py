@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from graph.agent import build_agent
 from graph.models.loading import Models
 from modes.errors import InvalidInputError
-from tests.harness.conversation import APPROVE, REJECT, Conversation, reload, script
+from tests.harness.conversation import APPROVE, REJECT, Conversation, reload, run_script
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel, calling
 
@@ -224,8 +224,9 @@ async def test_a_revocation_counts_at_once_while_a_question_waits(
 
 async def test_the_model_cannot_remember(place: UserFolders) -> None:
     call = ("execute_command", {"command": "touch a"})
-    talk = script(place.workspace, [(call[0], {**call[1], "remember": True})], [call])
-    await talk.say("go", mode="code")
+    talk = await run_script(
+        place.workspace, [(call[0], {**call[1], "remember": True})], [call], mode="code"
+    )
     assert "no argument 'remember'" in str(await talk.messages())
     await talk.decide(APPROVE)
     assert not (await talk.values()).get("remembered")

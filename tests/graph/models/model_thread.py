@@ -1,7 +1,5 @@
 """``ModelThread``: a history that real clients continue at the scripted provider, with no agent."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,9 +9,8 @@ from graph.models.bound_model import BoundModel, call_model
 from graph.models.loading import load_model
 from graph.models.service import Service
 from modes.errors import ProviderError
-from tests.harness.recording import MODELS, redirect
-from tests.provider.script import Driver, Step
-from tests.provider.server import KEY, ScriptedProvider, serving
+from tests.harness.recording import redirect
+from tests.provider.server import KEY, ScriptedProvider
 
 TEXT = {"type": "string"}
 TOOLS: list[dict[str, Any]] = [
@@ -82,20 +79,3 @@ class ModelThread:
         assert KEY not in said
         self.messages.pop()
         return said
-
-
-@contextmanager
-def starting(
-    script: Sequence[Step] | Driver,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    *,
-    is_streamed: bool = False,
-    key: str = KEY,
-) -> Iterator[ModelThread]:
-    """A thread with a model that follows a script, of which nothing is left in the end."""
-    with serving(script) as provider:
-        use(provider, monkeypatch, name, key)
-        yield ModelThread(provider, bind(MODELS[name], is_streamed=is_streamed))
-    assert provider.refused == [], "the real service would have refused it"
-    assert provider.steps_left == 0

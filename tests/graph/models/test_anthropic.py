@@ -9,10 +9,11 @@ from langchain_core.messages import HumanMessage, ToolMessage
 
 from graph.models.service import OptionalFields
 from modes.errors import ProviderError
-from tests.graph.models.model_thread import ModelThread, bind, use
+from tests.graph.conftest import Serve
+from tests.graph.models.model_thread import ModelThread, bind
 from tests.provider.binding import BETA
 from tests.provider.script import Answer, Call, Failure, Step, call, say
-from tests.provider.server import ScriptedProvider, serving
+from tests.provider.server import ScriptedProvider
 
 SONNET = "anthropic:claude-sonnet-5-5"
 CACHE = {"type": "ephemeral"}
@@ -81,16 +82,20 @@ def test_which_model_is_sent_what(name: str, caches: bool, drops: bool) -> None:
     ],
 )
 async def test_what_is_on_the_wire(
-    monkeypatch: pytest.MonkeyPatch, name: str, thinking: Any, betas: str, *, is_streamed: bool
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve,
+    name: str,
+    thinking: Any,
+    betas: str,
+    *,
+    is_streamed: bool,
 ) -> None:
     """The cache's mark is at the top level: the service moves it along with the history."""
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: mine-2026-01-01")
-    with serving([call("list_files"), say("Here I am.")]) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve([call("list_files"), say("Here I am.")], "anthropic") as provider:
         thread = ModelThread(provider, bind(name, is_streamed=is_streamed))
         await thread.say()
         await thread.proceed()
-        assert provider.refused == []
     assert len(provider.requests) == 2
     for request in provider.requests:
         assert request.body["cache_control"] == CACHE
@@ -104,10 +109,9 @@ def test_an_hour_in_the_cache_is_a_setting() -> None:
     assert fields.arguments["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
 
 
-async def test_a_model_that_checks_and_is_not_known_to(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:
     """It says so itself. All thinking is left out for the history that needs it, not for ever."""
-    with serving([ASK, BOUND, CODE, BOUND, say("Done."), BOUND, BOUND]) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve([ASK, BOUND, CODE, BOUND, say("Done."), BOUND, BOUND], "anthropic") as provider:
         thread = ModalThread(provider, "anthropic:claude-opus-6")
         await thread.say()
         thread.switch_to("code")
@@ -121,7 +125,7 @@ async def test_a_model_that_checks_and_is_not_known_to(monkeypatch: pytest.Monke
 @both_manners
 @pytest.mark.parametrize("unknown", [BETA, "block_binding"])
 async def test_a_service_that_refuses_the_header(
-    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve,
     caplog: pytest.LogCaptureFixture,
     unknown: str,
     *,
@@ -130,8 +134,7 @@ async def test_a_service_that_refuses_the_header(
     """It checks all the same: thinking of an earlier prompt stays away for good."""
     script = [ASK, CODE, CODE, say("Done."), say("Back."), say("Hello.")]
     caplog.set_level(logging.WARNING, "modeshift")
-    with serving(script, unknown=unknown) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve(script, "anthropic", unknown=unknown) as provider:
         thread = ModalThread(provider, is_streamed=is_streamed)
         await thread.say()
         thread.switch_to("code")
@@ -140,7 +143,6 @@ async def test_a_service_that_refuses_the_header(
         thread.switch_to("ask")
         await thread.say("and back?")
         await ModelThread(provider, thread.bound).say("hello")
-        assert (provider.refused, provider.steps_left) == ([], 0)
     first, *rest = [request.body for request in provider.requests]
     assert first.get("thinking") == DROP
     assert not any("thinking" in body for body in rest), "known from then on, in every thread"
@@ -150,7 +152,7 @@ async def test_a_service_that_refuses_the_header(
     assert "refuses block_binding, or thinking of another prompt" in told
 
 
-async def test_an_image_that_is_refused_blocks_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_image_that_is_refused_blocks_no_thread(serve: Serve) -> None:
     """Neither a tool's nor the user's: words are sent in its place, and later ones are sent."""
 
     def picture(kind: str, id: str) -> Any:
@@ -171,8 +173,7 @@ async def test_an_image_that_is_refused_blocks_no_thread(monkeypatch: pytest.Mon
         unread,
         unread,
     ]
-    with serving(script) as provider:
-        use(provider, monkeypatch, "anthropic")
+    with serve(script, "anthropic") as provider:
         thread: Any = ModelThread(provider, bind("anthropic:claude-sonnet-5"))
         await thread.say()
         thread.messages[-1] = picture("tool", "a")

@@ -10,11 +10,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.models.loading import Models, load_model
 from modes.policy import Approvals
-from tests.graph.models.model_thread import ModelThread, bind, use
+from tests.graph.conftest import Serve
+from tests.graph.models.model_thread import ModelThread, bind
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.recording import MODELS
 from tests.provider.script import Answer, Call, say
-from tests.provider.server import ScriptedProvider, serving
+from tests.provider.server import ScriptedProvider
 
 ENCRYPTED = ["reasoning.encrypted_content"]
 HERE = say("Here I am.")
@@ -60,7 +61,7 @@ def items(provider: ScriptedProvider, kind: str, request: int = -1) -> list[dict
 
 
 async def test_two_calls_a_switch_and_a_resume(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
+    workspace: Path, serve: Serve, *, is_streamed: bool
 ) -> None:
     """Ids come again here; each call goes back once, in its place, with one result."""
     (workspace / "a").write_text("one")
@@ -69,14 +70,12 @@ async def test_two_calls_a_switch_and_a_resume(
     writes = tuple(Call("write_file", {"path": name, "content": "x"}, "c2") for name in "bc")
     script = [Answer("Both.", reads), Answer("", (switch,)), Answer("", writes), HERE]
     saver = InMemorySaver()
-    with serving(script) as provider:
-        use(provider, monkeypatch, "openai")
+    with serve(script, "openai") as provider:
         asked = talk_of(MODELS["openai"], workspace, saver, None, is_streamed=is_streamed)
         await asked.say("go")
         assert [request["name"] for request in await asked.waiting()] == ["switch_mode"]
         talk = talk_of(MODELS["openai"], workspace, saver, asked, is_streamed=is_streamed)
         await talk.decide(APPROVE)
-        assert (provider.refused, provider.steps_left) == ([], 0)
     assert {request.path for request in provider.requests} == {"/v1/responses"}
     assert sorted(file.name for file in workspace.iterdir()) == ["a", "b", "c"]
     ids = Counter(item["call_id"] for item in items(provider, "function_call"))
@@ -101,12 +100,11 @@ async def test_two_calls_a_switch_and_a_resume(
     [("chat", "chat/completions"), ("anthropic", "messages"), ("chat", "responses")],
 )
 async def test_others_are_sent_no_cache_key(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, path: str
+    workspace: Path, serve: Serve, name: str, path: str
 ) -> None:
     """Also over the Responses API of another server."""
     more = {"use_responses_api": True} if path == "responses" else {}
-    with serving([HERE]) as provider:
-        use(provider, monkeypatch, name)
+    with serve([HERE], name) as provider:
         models = Models(MODELS[name], parameters=more)
         await Conversation(make_agent(workspace, models)).say("go")
     (request,) = provider.requests
@@ -114,15 +112,13 @@ async def test_others_are_sent_no_cache_key(
     assert "prompt_cache_key" not in request.body
 
 
-async def test_a_thread_that_changes_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_thread_that_changes_its_model(serve: Serve) -> None:
     """Reasoning goes to a model that reasons, and is not lost in the meantime."""
-    with serving([Answer("", (Call("list_files"),)), *[HERE] * 3]) as provider:
-        use(provider, monkeypatch, "openai")
+    with serve([Answer("", (Call("list_files"),)), *[HERE] * 3], "openai") as provider:
         thread = ModelThread(provider, bind(MODELS["openai"]))
         await thread.say()
         await thread.proceed()
         for model in ("openai:gpt-4.1", "openai:gpt-5.6-terra"):
             thread.bound = bind(model)
             await thread.say()
-        assert (provider.refused, provider.steps_left) == ([], 0)
     assert [len(items(provider, "reasoning", number)) for number in range(4)] == [0, 1, 0, 2]

@@ -3,7 +3,7 @@
 import json
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from graph.messages.from_client import accept_messages
 from graph.messages.from_model import CUT_OFF, REFUSED
 from modes.errors import ProviderError
 from modes.policy import Approvals
-from tests.graph.models.model_thread import ModelThread, bind, starting, use
+from tests.graph.conftest import Serve
+from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.recording import KEYS, MODELS
 from tests.provider.script import Answer, Call, Failure, Raw, Step, call, say
-from tests.provider.server import KEY, serving
+from tests.provider.server import KEY
 from tools.calls.arguments import BROKEN
 
 AT_ONCE = "0.01"
@@ -42,15 +43,13 @@ streamed = pytest.mark.parametrize(("name", "is_streamed"), [(name, True) for na
 
 
 @pytest.fixture
-def start(
-    monkeypatch: pytest.MonkeyPatch, name: str, is_streamed: bool
-) -> Iterator[Start]:  # a fixture
+def start(serve: Serve, name: str, *, is_streamed: bool) -> Iterator[Start]:
+    """A thread with a model that follows a script."""
     with ExitStack() as stack:
 
         def started(script: Any, **options: Any) -> ModelThread:
-            thread: AbstractContextManager[ModelThread]
-            thread = starting(script, monkeypatch, name, is_streamed=is_streamed, **options)
-            return stack.enter_context(thread)
+            provider = stack.enter_context(serve(script, name, **options))
+            return ModelThread(provider, bind(MODELS[name], is_streamed=is_streamed))
 
         yield started
 
@@ -63,15 +62,14 @@ def broken(answer: AIMessage) -> list[bool]:
 @everywhere
 async def test_text_and_calls_arrive_piece_by_piece_in_a_conversation(
     workspace: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve,
     name: str,
     *,
     is_streamed: bool,
 ) -> None:
     text = "hello " * 9
     script = [call("write_file", text="I write it now.", path="a.txt", content=text), HERE]
-    with serving(script) as provider:
-        use(provider, monkeypatch, name)
+    with serve(script, name) as provider:
         talk = Conversation(
             make_agent(workspace, MODELS[name], Approvals.AUTO), is_streamed=is_streamed
         )
@@ -264,19 +262,19 @@ async def test_names_and_ids_that_no_provider_takes_back(start: Start) -> None:
     assert (await thread.proceed()).text == "Here I am."
 
 
-async def test_a_thread_that_changes_its_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_thread_that_changes_its_provider(
+    monkeypatch: pytest.MonkeyPatch, serve: Serve
+) -> None:
     """Thinking goes back to the provider that it came from, and to no other."""
     first = Answer("Seen.", (Call("list_files"),), thinking="Let me look.")
     names = ("anthropic", "anthropic", "chat", "anthropic", "openai", "chat", "anthropic", "openai")
-    with serving([first, *[HERE] * 7]) as provider:
-        use(provider, monkeypatch, names[0])
+    with serve([first, *[HERE] * 7], names[0]) as provider:
         thread = ModelThread(provider, bind(MODELS[names[0]]))
         for number, name in enumerate(names):
             with monkeypatch.context() as patch:
                 use(provider, patch, name)
                 thread.bound = bind(MODELS[name])
                 await (thread.proceed() if number == 1 else thread.say())
-        assert provider.refused == []
     sent = [json.dumps(request.body) for request in provider.requests]
     assert ["Let me look." in text for text in sent[1:]] == [
         one == "anthropic" for one in names[1:]
@@ -371,14 +369,13 @@ async def test_calls_as_other_servers_send_them(start: Start) -> None:
 @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
 @pytest.mark.parametrize("name", MODELS)
 async def test_a_client_that_listens_to_protocol_events(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    workspace: Path, serve: Serve, name: str
 ) -> None:
     """The history is as ever, half a call does not run, and nothing is asked for twice."""
     half = (Call("write_file", HALF),)
     cut = Answer(TALE, ending="broken", events=4)
     given: Any = {"messages": "go", "mode": "code"}
-    with serving([say("Hello you."), Answer("I do.", half), HERE, cut, HERE]) as provider:
-        use(provider, monkeypatch, name)
+    with serve([say("Hello you."), Answer("I do.", half), HERE, cut, HERE], name):
         talk = Conversation(make_agent(workspace, MODELS[name], Approvals.AUTO))
         for text in ("", "", "broke off"):
             stream = await talk.agent.astream_events(given, talk.config, version="v3")
@@ -388,17 +385,15 @@ async def test_a_client_that_listens_to_protocol_events(
             else:
                 _ = [event async for event in stream]
         await talk.say("and now?")
-        assert (provider.refused, provider.steps_left) == ([], 0)
     assert list(workspace.iterdir()) == []
     assert [one.text for one in await talk.messages()][1::2][:2] == ["Hello you.", "I do."]
 
 
 async def test_a_model_that_always_streams_is_read_as_strictly(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, serve: Serve
 ) -> None:
     """In a whole conversation, although nobody listens."""
-    with serving([Answer("", (Call("write_file", HALF),)), HERE]) as provider:
-        use(provider, monkeypatch)
+    with serve([Answer("", (Call("write_file", HALF),)), HERE]) as provider:
         model = init_chat_model(MODELS["chat"], streaming=True)
         talk = Conversation(make_agent(workspace, model, Approvals.AUTO))
         await talk.say("go", mode="code")
