@@ -47,7 +47,7 @@ def act_node(deps: AgentDeps) -> Node:
         try:
             message, update = await run_tool(deps, context, judged, config, runtime.stream_writer)
         finally:
-            await _end(deps, task, thread)
+            _end(deps, call, thread)
         if approved is not None and approved["edited"]:
             message.content = EDITED.format(args=approved["args"]) + message.text
             if message.artifact is None or isinstance(message.artifact, dict):
@@ -91,13 +91,12 @@ async def _begin(deps: AgentDeps, task: ActTask, judged: Judged, thread: str) ->
     if (mailbox := deps.started_calls.mailbox) is None:
         return None
     id, name, taken = get_call_id(judged.call), judged.call["name"], task.get("host_revision", 0)
-    is_read = not judged.effect.changes_the_world
-    return None if await mailbox.begin(thread, id, name, taken, is_read=is_read) else CHANGED
+    return None if await mailbox.begin(thread, id, name, taken) else CHANGED
 
 
-async def _end(deps: AgentDeps, task: ActTask, thread: str) -> None:
+def _end(deps: AgentDeps, call: ToolCall, thread: str) -> None:
     if (mailbox := deps.started_calls.mailbox) is not None:
-        await mailbox.end(thread, get_call_id(task["planned"]["call"]))
+        mailbox.end(thread, get_call_id(call))
 
 
 async def _move_on(

@@ -14,28 +14,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from uuid import uuid4
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS host_settings (
         thread_id TEXT, name TEXT, value TEXT, revision INTEGER, PRIMARY KEY (thread_id, name));
     CREATE INDEX IF NOT EXISTS host_revisions ON host_settings (revision);
-    CREATE TABLE IF NOT EXISTS begun_calls (
-        thread_id TEXT, call_id TEXT, tool TEXT, pid INTEGER, process_id TEXT,
-        PRIMARY KEY (thread_id, call_id));
 """
 _SET = "INSERT OR REPLACE INTO host_settings (value, revision, thread_id, name) VALUES (?, ?, ?, ?)"
 _SET_AGAIN = "UPDATE host_settings SET value = ?, revision = ? WHERE thread_id = ? AND name = ?"
 _LAST = "SELECT coalesce(max(revision), 0) FROM host_settings"  # a thread's copy has its revision
 _NEWS = "SELECT name, value, revision FROM host_settings WHERE thread_id = ? AND revision > ?"
-_BEGIN = "INSERT OR REPLACE INTO begun_calls VALUES (?, ?, ?, ?, ?)"
-_BEGUN = "SELECT tool, pid, process_id FROM begun_calls WHERE thread_id = ?"
-_END = "DELETE FROM begun_calls WHERE thread_id = ? AND call_id = ?"
 _DELETE = "DELETE FROM host_settings WHERE thread_id = ?"
 _COPY = """INSERT INTO host_settings
     SELECT ?, name, value, revision FROM host_settings WHERE thread_id = ?"""
-_PROCESS_ID = uuid4().hex
-"""The system gives a killed process's number to another one."""
 REVISION = "host_revision"
 """The state's key for the newest revision that it has taken in."""
 
@@ -50,17 +41,18 @@ class Mailbox:
         """Grows with each setting: to see that there is none takes no query, and so no thread."""
         self._newest = dict[str, tuple[int, int]]()
         """By thread, its newest revision when the signal had this size."""
-        self._reading = dict[tuple[str, str], str]()
-        """By thread and call, the tools of the calls in this process that change nothing."""
+        self._begun = dict[tuple[str, str], str]()
+        """By thread and call, the tools of the calls that go on in this process."""
         self._database: sqlite3.Connection | None = None
         self._lock = Lock()
 
     async def put(self, thread: str, values: Mapping[str, Any]) -> list[str]:
-        """Keep the settings; gives the tools whose calls have begun and go on, judged before.
+        """Keep the settings; gives the tools whose calls have begun here and go on, judged before.
 
         No other call that was judged before begins after this.
         """
-        return await asyncio.to_thread(self._put, _SET, thread, values)
+        await asyncio.to_thread(self._put, _SET, thread, values)
+        return [tool for (other, _), tool in [*self._begun.items()] if other == thread]
 
     async def put_again(self, thread: str, values: Mapping[str, Any]) -> None:
         """Replace those of the settings that there are: a run's input came later than they."""
@@ -73,26 +65,18 @@ class Mailbox:
             return {}
         return await asyncio.to_thread(self._find_news, thread, taken)
 
-    async def begin(
-        self, thread: str, call: str, tool: str, taken: int, *, is_read: bool = False
-    ) -> bool:
-        """Record a call as begun; False, and nothing is recorded, if there is news for it.
-
-        One that is a read is recorded in this process alone, without a transaction.
-        """
-        if not is_read:
-            return await asyncio.to_thread(self._begin, thread, call, tool, taken)
+    async def begin(self, thread: str, call: str, tool: str, taken: int) -> bool:
+        """Record a call as begun; False, and nothing is recorded, if there is news for it."""
         # Recorded first: if ``put`` does not find it, it finds what was put.
-        self._reading[thread, call] = tool
+        self._begun[thread, call] = tool
         if await self.find_news(thread, taken):
-            del self._reading[thread, call]
+            self.end(thread, call)
             return False
         return True
 
-    async def end(self, thread: str, call: str) -> None:
+    def end(self, thread: str, call: str) -> None:
         """Record that a call has ended."""
-        if self._reading.pop((thread, call), None) is None:
-            await asyncio.to_thread(self._execute, _END, thread, call)
+        self._begun.pop((thread, call), None)
 
     async def delete(self, thread: str) -> None:
         """Forget what was set in a thread."""
@@ -124,15 +108,12 @@ class Mailbox:
         finally:
             os.close(file)
 
-    def _put(self, statement: str, thread: str, values: Mapping[str, Any]) -> list[str]:
+    def _put(self, statement: str, thread: str, values: Mapping[str, Any]) -> None:
         with self._transaction() as database:
             ((last,),) = database.execute(_LAST)
             rows = [(json.dumps(value), last + 1, thread, name) for name, value in values.items()]
             database.executemany(statement, rows)
-            begun = database.execute(_BEGUN, (thread,)).fetchall()
         self._give_signal()
-        reading = [tool for (other, _), tool in [*self._reading.items()] if other == thread]
-        return [tool for tool, *process in begun if _is_alive(*process)] + reading
 
     def _find_news(self, thread: str, taken: int) -> dict[str, Any]:
         signal = self._get_signal()
@@ -143,13 +124,6 @@ class Mailbox:
         if not rows:
             return {}
         return {name: json.loads(value) for name, value, _ in rows} | {REVISION: revision}
-
-    def _begin(self, thread: str, call: str, tool: str, taken: int) -> bool:
-        with self._transaction() as database:
-            if database.execute(_NEWS, (thread, taken)).fetchone() is not None:
-                return False
-            database.execute(_BEGIN, (thread, call, tool, os.getpid(), _PROCESS_ID))
-            return True
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -173,15 +147,3 @@ class Mailbox:
         database.execute("PRAGMA synchronous = NORMAL")
         database.executescript(_TABLES)
         return database
-
-
-def _is_alive(pid: int, process_id: str) -> bool:
-    if pid == os.getpid():
-        return process_id == _PROCESS_ID
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

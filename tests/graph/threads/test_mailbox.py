@@ -26,11 +26,11 @@ class Interfering(Mailbox):
         self.values = values
         self.calls = 0
 
-    async def begin(self, thread: str, *call: Any, is_read: bool = False) -> bool:
+    async def begin(self, thread: str, *call: Any) -> bool:
         self.calls += 1
         if self.calls == 2:
             assert await self.put(thread, self.values) == []
-        return await super().begin(thread, *call, is_read=is_read)
+        return await super().begin(thread, *call)
 
 
 Make = Callable[[Mailbox], Conversation]
@@ -127,16 +127,12 @@ async def test_of_several_the_last_one_wins_key_by_key(tmp_path: Path) -> None:
     assert (await second.find_news("a copy of it", 2))["mode"] == "code"
 
 
-@pytest.mark.parametrize("is_read", [True, False])
-async def test_what_has_begun_is_named_and_what_comes_later_does_not_begin(
-    tmp_path: Path, *, is_read: bool
-) -> None:
-    """In two processes, or, if it is a read, in one."""
-    first = Mailbox(tmp_path / "mail.sqlite")
-    second = first if is_read else Mailbox(tmp_path / "mail.sqlite")
-    assert await second.begin("thread", "call", "a_tool", 0, is_read=is_read)
+async def test_what_has_begun_is_named_and_what_comes_later_does_not_begin(tmp_path: Path) -> None:
+    first, second = (Mailbox(tmp_path / "mail.sqlite") for _ in range(2))
+    assert await first.begin("thread", "call", "a_tool", 0)
     assert await first.put("another", {"limit": None}) == []
     assert await first.put("thread", {"limit": None}) == ["a_tool"]
-    assert not await second.begin("thread", "late", "a_tool", 0, is_read=is_read)
-    await second.end("thread", "call")
+    for late in (first, second):
+        assert not await late.begin("thread", "late", "a_tool", 0), "in another process, too"
+    first.end("thread", "call")
     assert await first.put("thread", {"limit": None}) == []
