@@ -1,17 +1,16 @@
 """``review``: one interrupt for all calls of a message that need a person."""
 
-from typing import Any, assert_never, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.approvals.decisions import Decision, ask_person
-from graph.approvals.judged import Judged
 from graph.approvals.outcome import Outcome
 from graph.approvals.question import judge_question
 from graph.approvals.requests import build_request
 from graph.deps import AgentDeps
-from graph.messages.repair import VOID, repair
+from graph.messages.repair import VOID, get_call_id, repair
 from graph.routing import Node, find_news, get_thread, reconcile_mode
 from graph.state import State
 from modes.chart import Configuration, Event
@@ -28,32 +27,18 @@ def review_node(deps: AgentDeps) -> Node:
         question = None if changed else await judge_question(deps, state)
         if question is None:
             return _void(deps, state, now, news | changed)
-        message, asked, context, judged = question
-        outcome = Outcome(deps, context, asked, get_thread(config), message)
-        asking = [one for one in judged if one.verdict.kind == "ask"]
+        outcome = Outcome(deps, question, get_thread(config))
+        asking = [one for one in question.judged if one.verdict.kind == "ask"]
+        decisions: list[Decision] = []
         if asking:
-            request = build_request(deps, context, asking, f"{message}{asked['digest']}")
+            unique = f"{question.message}{question.asked['digest']}"
+            request = build_request(deps, question.context, asking, unique)
             decisions = ask_person(deps, asking, request)
-            for one, decision in zip(asking, decisions, strict=True):
-                await _apply_decision(outcome, one, decision)
-        return news | outcome.update(now, judged)
+        ids = (get_call_id(one.call) for one in asking)
+        await outcome.settle(dict(zip(ids, decisions, strict=True)))
+        return news | outcome.update(now)
 
     return review
-
-
-async def _apply_decision(outcome: Outcome, one: Judged, decision: Decision) -> None:
-    match decision["type"]:
-        case "approve":
-            pattern = decision.get("remember", False)
-            await outcome.approve(one, decision.get("approvals"), pattern)
-        case "edit":
-            await outcome.edit(one, decision["edited_action"]["args"])
-        case "reject":
-            outcome.reject(one, decision.get("message", ""))
-        case "respond":
-            outcome.respond(one, decision["message"])
-        case _:
-            assert_never(decision["type"])
 
 
 def _void(

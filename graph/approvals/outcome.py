@@ -1,16 +1,18 @@
 """``Outcome``: collects what follows from a person's decisions into one state update."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
 
 from graph.approvals.always_allow import remember
 from graph.approvals.batches import plan_batches
 from graph.approvals.contents import digest_contents
+from graph.approvals.decisions import Approve, Decision, Edit, Respond
 from graph.approvals.judged import Judged
-from graph.approvals.judging import CallContext, judge
+from graph.approvals.judging import judge
+from graph.approvals.question import Question
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from graph.messages.repair import (
@@ -20,7 +22,7 @@ from graph.messages.repair import (
     build_rejection,
     get_call_id,
 )
-from graph.records.approvals import Approved, Asked
+from graph.records.approvals import Approved
 from graph.records.switches import NewTask, Switch, Todo, list_switches
 from modes.chart import Configuration, Event
 from modes.effects import Effect
@@ -32,31 +34,54 @@ MAX_REASON = 200
 class Outcome:
     """The decisions on the calls of one message; mutable."""
 
-    def __init__(
-        self, deps: AgentDeps, context: CallContext, asked: Asked, thread: str, message: str
-    ) -> None:
-        """``thread`` and ``message`` are ids."""
+    def __init__(self, deps: AgentDeps, question: Question, thread: str) -> None:
+        """``thread`` is an id."""
         self._deps = deps
-        self._context = context
-        self._asked = asked
+        self._question = question
+        self._context = question.context
         self._thread = thread
-        self._message = message
         self._approved: dict[str, Approved] = {}
         self._results: list[ToolMessage] = []
-        self._rejected: dict[str, Effect] = {}
         self._switch: Switch | None = None
-        self._refused = list(context.refused)
-        self._remembered = {one["id"]: one for one in context.remembered}
+        self._refused = list(question.context.refused)
+        self._remembered = {one["id"]: one for one in question.context.remembered}
 
-    async def approve(self, one: Judged, approvals: str | None, pattern: str | bool) -> None:
+    async def settle(self, decisions: Mapping[str, Decision]) -> None:
+        """Take the calls in their order; ``decisions`` are by id, of those that were asked about.
+
+        What a rejection voids is answered, whether somebody was asked about it or not.
+        """
+        rejected: list[Effect] = []
+        for one in self._question.judged:
+            decision = decisions.get(get_call_id(one.call))
+            if decision is not None and decision["type"] == "reject":
+                self._reject(one, decision.get("message", ""))
+                rejected.append(one.effect)
+            elif any(voids(effect, one.effect) for effect in rejected):
+                self._results.append(build_not_run_result(one.call, BEHIND))
+            elif decision is not None:
+                await self._apply(one, decision)
+
+    async def _apply(self, one: Judged, decision: Approve | Edit | Respond) -> None:
+        match decision["type"]:
+            case "approve":
+                remember = decision.get("remember", False)
+                await self._approve(one, decision.get("approvals"), remember)
+            case "edit":
+                await self._edit(one, decision["edited_action"]["args"])
+            case "respond":
+                self._respond(one, decision["message"])
+            case _:
+                assert_never(decision["type"])
+
+    async def _approve(self, one: Judged, approvals: str | None, pattern: str | bool) -> None:
         """``pattern`` is what to remember: True for this very call, False for nothing."""
-        if self._is_void(one):
-            return
         if one.effect.switches_mode:
             self._choose(one, one.call["args"], "The user approved.", approvals)
             return
+        before = self._question.asked["contents"]
         contents = await digest_contents(self._deps, one.edited_paths)
-        if any(self._asked["contents"].get(path) != digest for path, digest in contents.items()):
+        if any(before.get(path) != digest for path, digest in contents.items()):
             self._results.append(build_not_run_result(one.call, VOID))
             return
         self._allow(one, contents, edited=False)
@@ -67,10 +92,8 @@ class Outcome:
             kept = remember(self._deps, slug, tool, what, exact=pattern is True)
             self._remembered[kept["id"]] = kept
 
-    async def edit(self, one: Judged, args: dict[str, Any]) -> None:
+    async def _edit(self, one: Judged, args: dict[str, Any]) -> None:
         """Approve the call with these arguments, unless they are denied."""
-        if self._is_void(one):
-            return
         call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
         # Earlier refusals do not count: the person has just asked for this.
         edited = await judge(self._deps, replace(self._context, refused=()), call)
@@ -83,14 +106,13 @@ class Outcome:
             contents = await digest_contents(self._deps, edited.edited_paths)
             self._allow(edited, contents, edited=True)
 
-    def reject(self, one: Judged, message: str) -> None:
+    def _reject(self, one: Judged, message: str) -> None:
         """Refuse the call; a rejected switch is not asked for again in this turn."""
         if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
             self._refused.append(one.args["mode_slug"])
         self._results.append(build_rejection(one.call, message))
-        self._rejected[get_call_id(one.call)] = one.effect
 
-    def respond(self, one: Judged, message: str) -> None:
+    def _respond(self, one: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""
         mode_slug = list_suggestions(one.args or {}).get(message.strip())
         if mode_slug is not None and mode_slug != self._context.mode.slug and self._switch is None:
@@ -99,7 +121,7 @@ class Outcome:
             self._results.append(_success(one.call, message))
 
     def _allow(self, one: Judged, contents: dict[str, str], *, edited: bool) -> None:
-        digest = one.digest(self._thread, self._message)
+        digest = one.digest(self._thread, self._question.message)
         self._approved[get_call_id(one.call)] = Approved(
             args=one.call["args"], edited=edited, digest=digest, contents=contents
         )
@@ -135,13 +157,12 @@ class Outcome:
             self._results.append(_success(before["call"], before["reply"]))
         self._switch = switch
 
-    def update(self, now: Configuration, judged: list[Judged]) -> dict[str, Any]:
+    def update(self, now: Configuration) -> dict[str, Any]:
         """The state update, with the phase that the state machine goes to from ``now``."""
-        self._void_allowed(judged)
         settled = {result.tool_call_id for result in self._results}
         settled |= {get_call_id(one["call"]) for one in list_switches(self._switch)}
-        left = [one for one in judged if get_call_id(one.call) not in settled]
-        plan = plan_batches(self._deps, self._message, left, self._approved)
+        left = [one for one in self._question.judged if get_call_id(one.call) not in settled]
+        plan = plan_batches(self._deps, self._question.message, left, self._approved)
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
         return {
             "messages": self._results,
@@ -151,24 +172,6 @@ class Outcome:
             "plan": plan,
             "phase": self._deps.machine.send(now, event).phase.value,
         }
-
-    def _is_void(self, one: Judged) -> bool:
-        """Whether a rejection before the call voids what was decided on it; then it is answered."""
-        if not any(voids(effect, one.effect) for effect in self._rejected.values()):
-            return False
-        self._results.append(build_not_run_result(one.call, BEHIND))
-        return True
-
-    def _void_allowed(self, judged: Sequence[Judged]) -> None:
-        """Answer the calls that nobody was asked about, and that stand behind a rejected one."""
-        decided = {*self._approved, *(result.tool_call_id for result in self._results)}
-        before = list[Effect]()
-        for one in judged:
-            id = get_call_id(one.call)
-            if id in self._rejected:
-                before.append(one.effect)
-            elif id not in decided and any(voids(effect, one.effect) for effect in before):
-                self._results.append(build_not_run_result(one.call, BEHIND))
 
 
 def voids(rejected: Effect, behind: Effect) -> bool:
