@@ -7,18 +7,16 @@ import re
 import socket
 import subprocess
 import sys
-from base64 import b64encode
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
-from zlib import compress
 
 import pytest
 from vcr import VCR
 from vcr.request import Request
 
 from graph.models.secrets import MASK
-from graph.replay.cassette import MAX_BODY, decode_body, load_cassette
+from graph.replay.cassette import decode_body, load_cassette
 from graph.settings import ROOT
 from modes.errors import ConfigurationError
 from tests.harness import record
@@ -413,10 +411,7 @@ def test_the_file_holds_whatever_is_sent(tmp_path: Path) -> None:
 
 
 REQUEST = "request: {uri: u, method: POST, body: a, headers: {}}"
-PACKED = b64encode(compress(bytes(MAX_BODY + 1))).decode()
-RESPONSE = f"{{headers: {{content-encoding: [deflate]}}, body: {{string: !!binary {PACKED}}}}}"
 ITERATOR = "!!python/object/apply:builtins.iter {args: [[1]]},"
-BOMB = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 
 
 @pytest.mark.parametrize(
@@ -430,15 +425,9 @@ BOMB = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range
         ("interactions: [1]", "' is"),
         ("interactions:\n- request: {uri: 1, method: a, body: a, headers: {}}", "' is"),
         ("a: &x [*x]", "' is"),
-        (f"interactions:\n- {REQUEST}\n  response: {RESPONSE}", "' is"),
         (f"interactions:\n- {REQUEST.replace('a,', ITERATOR)}\n  response: {{}}", "' is"),
         ("a: 1\nb: !!python/name:os.system", "' is"),
-        (f"a0: &a0 [1]\n{BOMB}", "' is"),
-        (f"recorded: {'[' * 100_000}", "' is"),
-        (f"recorded: {'- ' * 100_000}1", "' is"),
-        ("".join(f"{' ' * n}a:\n" for n in range(1100)), "' is"),
     ],
-    ids=range(15),
 )
 def test_what_is_no_cassette(tmp_path: Path, text: str, where: str) -> None:
     path = tmp_path / "a.yaml"
