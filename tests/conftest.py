@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from graph.settings import ROOT
+from tests.harness import prefork
 from tests.harness.cassette_format import configure
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.loopback import block_network
@@ -34,6 +35,7 @@ __all__ = [
     "vcr_cassette_dir",
     "vcr_config",
 ]
+FENCE = str(Path(__file__).parent / "harness/fence")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,6 +61,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("vcr")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Fork the workers, behind the same fence."""
+    if not config.getoption("--real"):
+        os.environ["PYTHONPATH"] = FENCE
+        prefork.fork_workers()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
@@ -77,7 +87,7 @@ def loopback_only_for_processes(pytestconfig: pytest.Config) -> Iterator[None]:
     """The same for Python processes that tests start: Python imports this sitecustomize itself."""
     with pytest.MonkeyPatch.context() as patch:
         if not pytestconfig.getoption("--real"):
-            patch.setenv("PYTHONPATH", str(Path(__file__).parent / "harness/fence"))
+            patch.setenv("PYTHONPATH", FENCE)
         yield
 
 

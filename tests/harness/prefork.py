@@ -1,10 +1,11 @@
 """Starts a module as ``python -m`` does, in a process that has already imported most of it.
 
-Each process of pytest has one server (``multiprocessing``'s) that has imported what takes seconds,
-and forks it for each module. The fork is a real process with its own descriptors, environment and
-folder.
+One server (``multiprocessing``'s) has imported what takes seconds, and forks itself for each
+module: the workers of xdist, and all that they start. The fork is a real process with its own
+descriptors, environment and folder.
 """
 
+import gc
 import os
 import runpy
 import subprocess
@@ -12,13 +13,16 @@ import sys
 from collections.abc import Mapping
 from fcntl import ioctl
 from functools import cache
-from multiprocessing import get_context, reduction
+from multiprocessing import forkserver, get_context, reduction
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryFile
 from termios import TIOCSCTTY
 from typing import Any, NoReturn
+
+from execnet import gateway_io
+from execnet.gateway_base import ExecModel, Popen2IO
 
 ROOT = Path(__file__).parents[2]
 MODULES = [
@@ -38,9 +42,8 @@ LIBRARIES = (
     # What langgraph_api imports; it itself reads the environment when it is imported.
     "langgraph_cli.cli", "cloudpickle", "croniter", "grpc_health.v1.health_pb2_grpc",
     "langgraph.pregel.remote", "langgraph_grpc_common.conversion.config",
-    "opentelemetry.exporter.prometheus",
-    "opentelemetry.sdk.metrics", "opentelemetry.sdk.trace", "prompt_toolkit", "rich.console",
-    "sse_starlette",
+    "opentelemetry.exporter.prometheus", "opentelemetry.sdk.metrics", "opentelemetry.sdk.trace",
+    "langchain.agents", "playwright.sync_api", "prompt_toolkit", "rich.console", "sse_starlette",
     "starlette.applications", "structlog.stdlib", "truststore", "uvicorn.main", "watchfiles",
 )  # fmt: skip
 OURS = {"doors", "graph", "modes", "prompts", "tools", "tests"}
@@ -85,8 +88,10 @@ def start(
     is_leader: bool = False,
 ) -> Started:
     """Start ``python -m *command``; ``is_leader``: in a session of its own."""
-    given = (list(command), dict(env), str(cwd), _Streams(streams), is_leader)
-    process = _server().Process(target=_run, args=given)
+    context = _server()
+    state = {name: vars(_SERVER).get(name) for name in _ADDRESS}
+    given = (list(command), dict(env), str(cwd), _Streams(streams), is_leader, state)
+    process = context.Process(target=_run, args=given)
     process.start()
     return Started(process)
 
@@ -103,11 +108,33 @@ def run(
         return subprocess.CompletedProcess(command, code, out.read(), err.read())
 
 
+_SERVER: Any = forkserver._forkserver  # a fork has none of its own
+_ADDRESS = ("_forkserver_address", "_forkserver_authkey")
+
+
 @cache
 def _server() -> ForkServerContext:
     context = get_context("forkserver")
     context.set_forkserver_preload([*LIBRARIES, *MODULES])
+    _SERVER.ensure_running()
     return context
+
+
+def fork_workers() -> None:
+    """Have xdist fork its workers, in place of new Pythons that would import all anew."""
+    gateway_io.Popen2IOMaster = _Worker  # type: ignore[assignment,misc]  # it is one
+
+
+class _Worker(gateway_io.Popen2IOMaster):
+    def __init__(self, _: list[str], execmodel: ExecModel) -> None:
+        theirs, outgoing = os.pipe()
+        incoming, theirs_too = os.pipe()
+        streams = (theirs, theirs_too, 2)
+        self.popen: Any = start("tests.harness.worker", env=os.environ, streams=streams)
+        for one in (theirs, theirs_too):
+            os.close(one)
+        files = os.fdopen(outgoing, "wb"), os.fdopen(incoming, "rb")
+        Popen2IO.__init__(self, *files, execmodel=execmodel)
 
 
 # In the fork.
@@ -124,8 +151,15 @@ def _replace(_: str, command: list[str], environment: dict[str, str]) -> NoRetur
 
 
 def _run(
-    command: list[str], environment: dict[str, str], folder: str, streams: _Streams, leads: bool
+    command: list[str],
+    environment: dict[str, str],
+    folder: str,
+    streams: _Streams,
+    leads: bool,
+    server: dict[str, Any],
 ) -> None:
+    gc.freeze()
+    vars(_SERVER).update(server, ensure_running=lambda: None)
     if leads:
         os.setsid()
         if os.isatty(streams.descriptors[0]):
