@@ -8,7 +8,8 @@ from acp import RequestError
 from langgraph.types import Command, Interrupt
 from pydantic import ValidationError
 
-from doors.editor.display.permission_requests import Question, show_plans
+from doors.editor.display.forms import build_form, read_form
+from doors.editor.display.permission_requests import Option, Question
 from doors.editor.display.updates import SessionUpdates
 from doors.editor.files import describe_error
 from doors.editor.session_config import SessionConfig
@@ -37,14 +38,13 @@ async def ask_person(
     request: Request = interrupt.value
     deps, approvals = config.loaded.deps, config.options.approvals
     values = (await config.read_state()).values
-    plans = await asyncio.to_thread(show_plans, deps, values.get("written", []))
     decisions = list[dict[str, Any]]()
     rejected = list[Effect]()
     for action in request["action_requests"]:
         question = await asyncio.to_thread(
-            Question.of, deps, updates.folder, action, values["mode"], plans, approvals
+            Question.of, deps, updates.folder, action, values, approvals
         )
-        if question.has_no_choices and not updates.has_forms:
+        if question.has_no_choices and not updates.editor.has_forms:
             await updates.say(action["description"])
             return None
         question = replace(question, view=question.view.of_subtask(deps, updates.subtask))
@@ -65,7 +65,7 @@ async def _decide(
     config: SessionConfig, updates: SessionUpdates, question: Question
 ) -> dict[str, Any] | None:
     """The person's decision on one call; None as in ``ask_person``."""
-    asking = asyncio.ensure_future(updates.ask(question))
+    asking = asyncio.ensure_future(_ask(updates, question))
     mode_chosen = asyncio.ensure_future(config.mode_is_pending.wait())
     try:
         await asyncio.wait({asking, mode_chosen}, return_when=asyncio.FIRST_COMPLETED)
@@ -83,6 +83,25 @@ async def _decide(
     if chosen is None:
         raise TurnDismissed
     return chosen.decision
+
+
+async def _ask(updates: SessionUpdates, question: Question) -> Option | None:
+    """Have the editor ask; None if its dialog was closed. A cancel takes the question back."""
+    client, session = updates.editor.client, updates.id
+    try:
+        if question.view.effect.takes_answer and updates.editor.has_forms:
+            form = build_form(question, session)
+            given = await client.create_elicitation(message=question.text, mode=form)
+            return read_form(question, given)
+        answer = await client.request_permission(
+            session_id=session,
+            tool_call=question.tool_call(),
+            options=question.permission_options(),
+        )
+        return question.find_option(answer)
+    except asyncio.CancelledError:
+        await updates.editor.withdraw(question.view.id)
+        raise
 
 
 def resume_with(interrupt: Interrupt, decisions: list[dict[str, Any]]) -> Command[Any]:

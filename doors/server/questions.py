@@ -50,11 +50,11 @@ async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], 
 
 def _show_question(deps: AgentDeps, state: dict[str, Any]) -> dict[str, Any]:
     values, interrupts = state["values"], state["interrupts"]
-    if not interrupts or values.get("mode") not in deps.catalog:
+    if not interrupts:
         return {"question": None, "previews": []}
     asked = interrupts[0]["value"]
     previews: list[Preview | None] = [
-        preview_call(deps, call, values["mode"], values.get("written", ()))
+        preview_call(deps, call, str(values.get("mode")), values.get("written", ()))
         for call in asked["action_requests"]
     ]
     return {"question": asked["question"], "previews": previews}

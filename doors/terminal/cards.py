@@ -55,7 +55,7 @@ class Cards:
         preview = await self._preview(deps, action, state)
         if effect.switches_mode:
             self._screen.words(action["description"])
-            for plan in preview["switch"]["plans"] if preview else []:
+            for plan in preview["switch"]["plans"] if preview and "switch" in preview else []:
                 self._screen.words(f"{plan['path']}:", BOLD)
                 self._show_text(plan)
             return await self._decide_switch(deps, action, state)

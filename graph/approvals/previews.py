@@ -98,7 +98,7 @@ def preview_call(
         shown["server"] = to_one_line(tool.spec.served.server)
         if tool.spec.served.host is not None:
             shown["host"] = to_one_line(tool.spec.served.host)
-    if effect.switches_mode:
+    if effect.switches_mode and mode in deps.catalog:
         shown["switch"] = _preview_switch(
             deps, mode, args["mode_slug"], written, is_subtask=effect.starts_subtask
         )

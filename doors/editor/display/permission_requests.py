@@ -1,10 +1,10 @@
 """``Question``: what an editor asks a person, and which decision each option stands for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from acp import schema
+from acp import schema, tool_diff_content
 from langchain_core.messages import ToolCall
 
 from doors.editor.display.content import as_output, as_prose
@@ -12,17 +12,16 @@ from doors.editor.display.diffs import ShownContent
 from doors.editor.display.tool_calls import ToolCallView
 from doors.editor.files import Folder
 from doors.editor.options import APPROVALS
+from graph.approvals.previews import Preview, preview_call
 from graph.approvals.requests import ActionRequest
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
-from modes.errors import ToolFailedError
 from modes.plain_text import make_readable, to_one_line
 from modes.policy import Approvals
 from modes.rules.server_tools import get_server_part
 
 MAX_TARGETS = 4
 MAX_ANSWERS = 4
-MAX_PLAN = 20_000
 MAX_LABEL = 80
 MAX_SITE = 2000
 
@@ -53,24 +52,24 @@ class Question:
         deps: AgentDeps,
         folder: Folder,
         action: ActionRequest,
-        mode: str,
-        plans: tuple[ShownContent, ...],
+        state: Mapping[str, Any],
         approvals: str,
     ) -> "Question":
-        """The question to ask in ``mode``, which has written ``plans``. Blocks."""
+        """The question to ask in a thread with this ``state``. Blocks."""
         call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
-        view = ToolCallView.of(deps, folder, call, is_due=True)
+        view = ToolCallView.of(deps, folder, call)
+        preview = preview_call(deps, action, state["mode"], state.get("written", ()))
         policy = APPROVALS[Approvals(approvals)][0]
         description = as_prose(f"{action['description']}\nApprovals: {policy}.")
         if view.effect.switches_mode:
             is_subtask = view.effect.starts_subtask
-            options = tuple(_offer_modes(deps, action, mode, is_subtask=is_subtask))
-            return cls(view, (description, *plans), options)
+            options = tuple(_offer_modes(deps, action, state["mode"], is_subtask=is_subtask))
+            return cls(view, (description, *_show_plans(preview)), options)
         if view.effect.takes_answer:
             text = make_readable(str(action["args"].get("question", "")))
             return cls(view, (description,), tuple(_offer_answers(action)), text)
-        arguments = view.preview or (_show_arguments(action, view),)
-        return cls(view, (*arguments, description), tuple(_offer_approval(action, view)))
+        content = (*_show_call(action, view, preview), description)
+        return cls(view, content, tuple(_offer_approval(action, view)))
 
     @property
     def has_no_choices(self) -> bool:
@@ -98,27 +97,30 @@ class Question:
         return next((one for one in self.options if one.id == id), None)
 
 
-def show_plans(deps: AgentDeps, written: list[str]) -> tuple[ShownContent, ...]:
-    """The Markdown files that a mode has written, for whoever decides on leaving it. Blocks."""
-    shown = []
-    for path in written:
-        if path.endswith(".md"):
-            try:
-                text = deps.toolbox.workspace.read(path, MAX_PLAN)
-            except ToolFailedError as error:
-                shown.append(as_output(f"{path} is not shown: {error}"))
-            else:
-                shown.append(as_output(f"{path}:\n\n{text}"))
-    return tuple(shown)
+def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
+    """The Markdown files that a mode has written, for whoever decides on leaving it."""
+    if preview is not None and "switch" in preview:
+        for plan in preview["switch"]["plans"]:
+            yield as_output(f"{plan['path']}:\n\n{plan.get('problem') or plan['after']}")
 
 
-def _show_arguments(action: ActionRequest, view: ToolCallView) -> ShownContent:
+def _show_call(
+    action: ActionRequest, view: ToolCallView, preview: Preview | None
+) -> Iterator[ShownContent]:
     """All that will run, of which the title shows only the beginning."""
-    if view.effect.runs_programs:
-        values = action["args"].items()
-        lines = [value if isinstance(value, str) else f"{name}: {value}" for name, value in values]
-        return as_output("\n".join(lines))
-    return as_output("\n".join(f"{name}: {value}" for name, value in action["args"].items()))
+    shown: list[str] = []
+    if preview is not None:
+        shown = preview["shows"]
+        if "command" in preview:
+            yield as_output(preview["command"])
+        if (change := preview.get("change")) is not None:
+            if "problem" in change:
+                yield as_prose(f"The change cannot be shown: {change['problem']}")
+            else:
+                yield tool_diff_content(str(view.files[0]), change["after"], change["before"])
+    rest = [f"{name}: {value}" for name, value in action["args"].items() if name not in shown]
+    if rest:
+        yield as_output("\n".join(rest))
 
 
 def _offer_modes(

@@ -1,6 +1,5 @@
-"""``Sender``: sends an editor updates of one session: words, thoughts, notices, todos; asks."""
+"""``Sender``: sends an editor updates of one session: words, thoughts, notices, todos."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,8 +13,6 @@ from acp import (
 from langchain_core.messages import AIMessage
 
 from doors.editor.display.content import as_prose
-from doors.editor.display.forms import build_form, read_form
-from doors.editor.display.permission_requests import Option, Question
 from doors.editor.transport import Editor
 
 
@@ -23,32 +20,13 @@ class Sender:
     """Of one session; it knows which notices were shown."""
 
     def __init__(self, editor: Editor, session_id: str) -> None:
-        self.has_forms = editor.has_forms
-        self._editor = editor
-        self._id = session_id
+        self.editor = editor
+        self.id = session_id
         self._notices = set[str]()
 
     async def send(self, update: Any) -> None:
         """Send one update."""
-        await self._editor.client.session_update(session_id=self._id, update=update)
-
-    async def ask(self, question: Question) -> Option | None:
-        """Have the editor ask; None if its dialog was closed. Cancelled, it is taken back there."""
-        client = self._editor.client
-        try:
-            if question.view.effect.takes_answer and self.has_forms:
-                form = build_form(question, self._id)
-                given = await client.create_elicitation(message=question.text, mode=form)
-                return read_form(question, given)
-            answer = await client.request_permission(
-                session_id=self._id,
-                tool_call=question.tool_call(),
-                options=question.permission_options(),
-            )
-            return question.find_option(answer)
-        except asyncio.CancelledError:
-            await self._editor.withdraw(question.view.id)
-            raise
+        await self.editor.client.session_update(session_id=self.id, update=update)
 
     async def say(self, text: str) -> None:
         """Send text of the agent's."""

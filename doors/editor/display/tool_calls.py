@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,7 +9,7 @@ from acp import schema, start_tool_call, update_tool_call
 from langchain_core.messages import ToolCall, ToolMessage
 
 from doors.editor.display.content import as_output, as_text
-from doors.editor.display.diffs import ShownContent, preview_edit, read_text, show_diff
+from doors.editor.display.diffs import ShownContent, show_diff, show_edit
 from doors.editor.files import Folder
 from graph.approvals.titles import build_title
 from graph.deps import AgentDeps
@@ -38,23 +37,18 @@ class ToolCallView:
     files: tuple[Path, ...] = ()
     given: Any = None
     """The arguments as the model gave them."""
-    preview: tuple[ShownContent, ...] = ()
-    """What it will do: a diff, if both texts are known."""
-    is_due: bool = False
-    """Whether the preview was made just before the call runs, from what is in the file."""
-    line: int | None = None
-    """In the first of the files, from 1."""
+    edit: tuple[ShownContent, ...] = ()
+    """What it writes into the first of the files."""
     is_running: bool = False
 
     @classmethod
-    def of(cls, deps: AgentDeps, folder: Folder, call: ToolCall, *, is_due: bool = False) -> Self:
-        """View a call; for one that ``is_due`` its file is read. Blocks."""
+    def of(cls, deps: AgentDeps, folder: Folder, call: ToolCall) -> Self:
+        """View a call, by its arguments alone."""
         try:
             tool = deps.toolbox[call["name"]]
         except InvalidCallError:
             return cls(get_call_id(call), to_one_line(call["name"], MAX_TITLE), given=call["args"])
-        files = tuple[Path, ...]()
-        preview, line = tuple[ShownContent, ...](), None
+        files, edit = tuple[Path, ...](), tuple[ShownContent, ...]()
         try:
             args = deps.toolbox.check(tool, call["args"])
         except InvalidCallError:
@@ -63,8 +57,7 @@ class ToolCallView:
             names = [args[name] for name in tool.spec.paths if args.get(name) is not None]
             files = tuple(map(folder.file, names))
             if tool.spec.effect.changes_files and files:
-                old = partial(read_text, deps.toolbox.workspace, names[0]) if is_due else None
-                preview, line = preview_edit(args, files[0], old)
+                edit = tuple(show_edit(args, files[0]))
         effect = tool.spec.effect
         return cls(
             get_call_id(call),
@@ -73,9 +66,7 @@ class ToolCallView:
             effect,
             files if effect.reads_files or effect.changes_files else (),
             call["args"],
-            preview,
-            is_due,
-            line,
+            edit,
         )
 
     def of_subtask(self, deps: AgentDeps, subtask: Subtask | None) -> Self:
@@ -103,8 +94,7 @@ class ToolCallView:
 
     def ended(self, message: ToolMessage) -> schema.ToolCallProgress:
         """The update with its result."""
-        content = self._show_result(message)
-        return update_tool_call(self.id, status=self._get_status(message), content=content)
+        return update_tool_call(self.id, **self._describe_result(message))
 
     def failed(self, why: str) -> schema.ToolCallProgress:
         """The update for a call that does not run, or not to its end."""
@@ -112,12 +102,15 @@ class ToolCallView:
 
     def replayed(self, message: ToolMessage) -> schema.ToolCallStart:
         """The one update about a call of the past."""
-        view = self
-        match message.artifact:
-            case {"line": int(line)}:
-                view = replace(self, line=line)
-        ended = {"status": self._get_status(message), "content": view._show_result(message)}
-        return view.start().model_copy(update=ended)
+        return self.start().model_copy(update=self._describe_result(message))
+
+    def _describe_result(self, message: ToolMessage) -> dict[str, Any]:
+        facts = message.artifact if isinstance(message.artifact, dict) else {}
+        return {
+            "status": self._get_status(message),
+            "content": self._show_result(message, facts),
+            "locations": self._locate(facts.get("line")),
+        }
 
     def _get_status(self, message: ToolMessage) -> schema.ToolCallStatus:
         """A command that did not end with 0 has failed, for a person; the model reads why."""
@@ -125,15 +118,14 @@ class ToolCallView:
         has_failed = self.effect.runs_programs and _ENDED.match(ended) is not None
         return "failed" if has_failed or message.status == "error" else "completed"
 
-    def _show_result(self, message: ToolMessage) -> list[ShownContent]:
+    def _show_result(self, message: ToolMessage, facts: dict[str, Any]) -> list[ShownContent]:
         text = show_result(message)
-        facts = message.artifact if isinstance(message.artifact, dict) else {}
         if message.status != "error" and facts.get("changed_to", self.given) == self.given:
             match facts, self.given:
                 case {"replaced": str() | None as old}, {"content": str(new)} if self.files:
                     return list(show_diff(self.files[0], old, new))
-            if self.preview:
-                return list(self.preview)
+            if self.edit:
+                return list(self.edit)
         return [as_output(text) if self.effect.result_is_data else as_text(text)]
 
     def _describe(self) -> dict[str, Any]:
@@ -142,10 +134,14 @@ class ToolCallView:
             "title": self.title,
             "kind": self.kind,
             "status": self.status,
-            "locations": [
-                schema.ToolCallLocation(path=str(file), line=None if number else self.line)
-                for number, file in enumerate(self.files)
-            ],
+            "locations": self._locate(),
             "raw_input": self.given,
-            "content": list(self.preview) or None,
+            "content": list(self.edit) or None,
         }
+
+    def _locate(self, line: int | None = None) -> list[schema.ToolCallLocation]:
+        """Its files; ``line`` is in the first of them, from 1."""
+        return [
+            schema.ToolCallLocation(path=str(file), line=None if number else line)
+            for number, file in enumerate(self.files)
+        ]

@@ -1,6 +1,5 @@
 """``SessionUpdates``: shows an editor what the graph does, or what it has done."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -117,7 +116,7 @@ class SessionUpdates(Sender):
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
-            view = await self._view(deps, call)
+            view = self._view(deps, call)
             is_new = view.id not in self._open
             self.track(view)
             await self.send(view.start() if is_new else view.progress())
@@ -133,8 +132,8 @@ class SessionUpdates(Sender):
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         view = self._open.get(get_call_id(call))
-        if view is None or not view.is_due or view.given != call["args"]:
-            view = await self._view(deps, call, is_due=True)
+        if view is None or view.given != call["args"]:
+            view = self._view(deps, call)
         view = replace(view, is_running=True)
         self.track(view)
         runs = view.effect.runs_programs
@@ -165,9 +164,8 @@ class SessionUpdates(Sender):
             await self.send(self._output.end(view.failed(reason), reason, keeps_text=True))
         self.streamed, self._has_streamed, self.was_cut_off = "", False, False
 
-    async def _view(self, deps: AgentDeps, call: ToolCall, *, is_due: bool = False) -> ToolCallView:
-        view = await asyncio.to_thread(ToolCallView.of, deps, self.folder, call, is_due=is_due)
-        return view.of_subtask(deps, self.subtask)
+    def _view(self, deps: AgentDeps, call: ToolCall) -> ToolCallView:
+        return ToolCallView.of(deps, self.folder, call).of_subtask(deps, self.subtask)
 
     # Between two turns, and when a session is opened.
 
@@ -179,7 +177,7 @@ class SessionUpdates(Sender):
         for parent in values.get("parents", []):
             self.subtask = parent["subtask"]
             for one in [parent, *parent.get("then", ())]:
-                self.track(replace(await self._view(deps, one["call"]), is_running=one is parent))
+                self.track(replace(self._view(deps, one["call"]), is_running=one is parent))
         self.subtask = values.get("subtask")
         await self._end_calls(messages)
         self._results.clear()
@@ -187,7 +185,7 @@ class SessionUpdates(Sender):
             if isinstance(message, AIMessage):
                 self._known |= {get_call_id(call) for call in message.tool_calls}
         for call in find_open_calls(messages) if is_waiting else ():
-            self.track(await self._view(deps, call))
+            self.track(self._view(deps, call))
 
     async def replay(self, deps: AgentDeps, parts: list[tuple[Any, list[AnyMessage]]]) -> None:
         """Show the whole history; its last calls may be running or waiting for a person."""
@@ -216,7 +214,7 @@ class SessionUpdates(Sender):
         match result and result.artifact:
             case {"changed_to": dict(args)}:  # a person's: what has run
                 call = ToolCall(name=call["name"], args=args, id=call["id"])
-        view = await self._view(deps, call)
+        view = self._view(deps, call)
         if result is not None:
             await self.send(view.replayed(result))
         elif view.id in self._open:

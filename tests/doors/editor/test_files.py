@@ -170,9 +170,9 @@ async def test_a_link_that_is_swapped_in_is_reported_and_brings_nothing_in(
 async def test_a_diff_hides_nothing(editor: Editor, workspace: Path) -> None:
     (workspace / "a.txt").write_text("a\u202eb\n")
     talk = await say(editor, workspace, "write a.txt: c\u2066d")
-    diff, note, _ = cast("Any", talk.asked[0].content)
+    diff, words = cast("Any", talk.asked[0].content)
     assert (diff.old_text, diff.new_text) == ("a\\u202eb\n", r"c\u2066d")
-    assert "written out" in str(note)
+    assert "invisible characters, here escaped" in str(words)
     assert (workspace / "a.txt").read_text() == "c\u2066d"
 
 
