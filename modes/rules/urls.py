@@ -7,15 +7,20 @@ Scheme, host and port are compared as a whole, so ``https://docs.python.org/*`` 
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
 from typing import Literal
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
+
+from pydantic_core import Url as ParsedUrl
+from pydantic_core import ValidationError
 
 MAX_CHARACTERS = 2000
 PORTS = {"http": 80, "https": 443}
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_URL = re.compile(
+    rf"(?P<origin>https?://(?P<host>{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9a-f:.]+\])(?::[1-9][0-9]*)?)"
+    r"(?P<target>(?:[/?][^#]*)?)(?:#.*)?",
+    re.IGNORECASE,
+)
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 # What some servers read as a slash, decode a second time, cut off or leave out (control characters,
@@ -37,7 +42,7 @@ class Url:
     @property
     def is_address(self) -> bool:
         """Whether the host is an IP address and no name."""
-        return ":" in self.host or _is_number(self.host)
+        return ":" in self.host or self.host.replace(".", "").isdecimal()
 
     @property
     def bracketed_host(self) -> str:
@@ -74,22 +79,21 @@ def parse_url(text: str) -> Url:
         raise ValueError(f"a URL of {len(text)} characters; {MAX_CHARACTERS} are the limit")
     if not text.isprintable() or any(c in text for c in " \\"):
         raise ValueError("the URL has a blank, a backslash or a control character")
-    parts = urlsplit(text)
-    if parts.scheme not in PORTS:
-        raise ValueError("the URL does not begin with https:// or http://")
-    if "@" in parts.netloc:
-        raise ValueError("the URL has a user name ('@' before its path)")
-    port = parts.port  # raises ValueError for one that is no number, or too large
-    if parts.netloc.endswith(":") or port == 0:
-        raise ValueError("the URL has a ':' with no port behind it, or port 0")
-    query = f"?{_escape(parts.query)}" if parts.query else ""
-    return Url(
-        parts.scheme,
-        _parse_host(parts.hostname or "", is_ipv6="[" in parts.netloc),
-        PORTS[parts.scheme] if port is None else port,
-        _resolve_dots(_escape(parts.path) or "/"),
-        query,
-    )
+    parts = _URL.fullmatch(text)
+    if parts is None:
+        raise ValueError(
+            "the URL is not https://host/path, or with http:// or a port; it may have no user name "
+            "('@' before its path), and its host is a name in ASCII (xn--...) or an IP address"
+        )
+    try:
+        url = ParsedUrl(f"{parts['origin']}{_escape(parts['target'])}")
+    except ValidationError as error:
+        raise ValueError(f"the URL cannot be read: {error.errors()[0]['msg']}") from error
+    host = (url.host or "").removesuffix(".")
+    if not host.startswith("[") and host != parts["host"].lower().removesuffix("."):
+        raise ValueError(f"the URL's host {parts['host']!r} stands for {host!r}; write that")
+    query = f"?{url.query}" if url.query else ""
+    return Url(url.scheme, host.strip("[]"), url.port or 0, url.path or "/", query)
 
 
 def parse_authority(text: str) -> str:
@@ -99,26 +103,6 @@ def parse_authority(text: str) -> str:
         raise ValueError(f"{text!r} is not of the form host or host:port")
     # A port that is named is meant, under https too.
     return f"{url.bracketed_host}:{url.port}" if re.search(r":\d+$", text) else url.authority
-
-
-def _parse_host(host: str, *, is_ipv6: bool) -> str:
-    if is_ipv6:
-        return str(IPv6Address(host)) if "%" not in host else _refuse(host)
-    name = host.lower().removesuffix(".")
-    if not name.isascii() or _NAME.fullmatch(name) is None:
-        _refuse(host)
-    if _is_number(name):
-        return str(IPv4Address(name))  # four decimal numbers, or ValueError
-    return name
-
-
-def _is_number(name: str) -> bool:
-    """Whether clients take the name for an IPv4 address, in one of its spellings."""
-    return _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
-
-
-def _refuse(host: str) -> str:
-    raise ValueError(f"{host!r} is no host; write a name in ASCII (xn--...), or an IP address")
 
 
 def _escape(text: str) -> str:
@@ -131,20 +115,6 @@ def _escape(text: str) -> str:
     if re.search(r"%(?![0-9A-Fa-f]{2})", text):
         raise ValueError("the URL has a '%' that begins no escape such as %20")
     return quote(_ESCAPE.sub(decode, text), safe="%/:?#[]@!$&'()*+,;=~")
-
-
-def _resolve_dots(path: str) -> str:
-    """The path with ``.`` and ``..`` resolved; it never leads above the root."""
-    names: list[str] = []
-    *folders, last = path.split("/")[1:]
-    for name in (*folders, last):
-        if name == "..":
-            names[-1:] = []
-        elif name != ".":
-            names.append(name)
-    if last in (".", ".."):
-        names.append("")
-    return "/" + "/".join(names)
 
 
 def check_url_pattern(pattern: str) -> None:

@@ -62,22 +62,20 @@ class IgnoreFiles:
             if isinstance(rules, str)
         ]
 
+    def find_problem(self, path: str, *, is_folder: bool | None = None) -> str:
+        """Why a resolved path is out of reach; empty if it is not."""
+        for name, (_, rules) in self._found.items():
+            if isinstance(rules, str):
+                return self.problems[0]
+            if path != "." and rules.name(path, is_folder=is_folder):
+                return f"{path!r} is out of reach: {name} names it; go on without it"
+        return ""
+
     def check(self, path: str, error: type[ModelError], *, is_folder: bool | None = None) -> str:
         """Return a resolved path; raise the error if it is out of reach."""
-        if problems := self.problems:
-            raise error(problems[0])
-        for name, (_, rules) in self._found.items():
-            is_named = isinstance(rules, IgnoreRules) and rules.name(path, is_folder=is_folder)
-            if is_named and path != ".":
-                raise error(f"{path!r} is out of reach: {name} names it; go on without it")
+        if problem := self.find_problem(path, is_folder=is_folder):
+            raise error(problem)
         return path
-
-    def name(self, path: str, *, is_folder: bool) -> bool:
-        """Whether a path is out of reach."""
-        for _, rules in self._found.values():
-            if isinstance(rules, str) or rules.name(path, is_folder=is_folder):
-                return True
-        return False
 
     def _get_stamp(self, name: str) -> object:
         return self._found[name][0] if name in self._found else None

@@ -221,7 +221,8 @@ class Workspace:
 
     def ignores(self, name: str) -> bool:
         """Whether an ignore file names what is in the workspace; a folder ends in a slash."""
-        return self.ignored.name(name.removesuffix("/"), is_folder=name.endswith("/"))
+        path = name.removesuffix("/")
+        return bool(self.ignored.find_problem(path, is_folder=path != name))
 
     @contextmanager
     def _opened_unheeded(self, path: str) -> Iterator[BinaryIO]:
