@@ -1,11 +1,11 @@
 """The table of effects: what a tool call does to the world, and all that follows from it.
 
 A tool names its effect where it is declared; all other code reads columns, and never compares
-effects. A new column is a question that every effect must answer.
+effects. ``Effect`` says what each column means; below it is the table itself.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 EffectName = Literal[
     "read",
@@ -21,6 +21,8 @@ EffectName = Literal[
     "complete",
 ]
 
+Asks = Literal["never", "under manual", "always"]
+
 ToolKind = Literal["read", "edit", "search", "execute", "fetch", "think", "switch_mode", "other"]
 """A tool kind of the Agent Client Protocol."""
 
@@ -32,7 +34,7 @@ class Effect:
     name: str
     does: str
     """What a call does, in words: the reason why a person is asked, or need not be."""
-    asks: Literal["never", "under manual", "always"]
+    asks: Asks
     """Under which approval policy a person is asked, where no rule or memory decides."""
     can_be_allowed: bool = True
     """Whether a rule may say ``allow``; False where it is a person who decides or answers."""
@@ -70,105 +72,47 @@ class Effect:
     """What an editor calls it; empty for the tool's name and arguments."""
 
 
-EFFECTS: dict[str, Effect] = {
-    row.name: row
-    for row in (
-        Effect(
-            name="read",
-            does="reads only",
-            asks="never",
-            can_be_remembered=True,
-            runs_beside_others=True,
-            result_is_data=True,
-            reads_files=True,
-            shown_as="read",
-        ),
-        Effect(
-            name="edit",
-            does="changes a file",
-            asks="under manual",
-            can_be_remembered=True,
-            changes_the_world=True,
-            changes_files=True,
-            shown_as="edit",
-        ),
-        Effect(
-            name="command",
-            does="runs a command in the sandbox",
-            asks="under manual",
-            can_be_remembered=True,
-            runs_programs=True,
-            changes_the_world=True,
-            result_is_data=True,
-            shown_as="execute",
-        ),
-        Effect(
-            name="network",
-            does="reaches the network",
-            asks="always",
-            can_be_remembered=True,
-            changes_the_world=True,
-            result_is_data=True,
-            reaches_network=True,
-            shown_as="fetch",
-        ),
-        Effect(
-            name="mcp",
-            does="calls an MCP server",
-            asks="always",
-            can_be_remembered=True,
-            changes_the_world=True,
-            result_is_data=True,
-        ),
-        Effect(
-            name="agent",
-            does="runs an agent that has tools of its own",
-            asks="always",
-            changes_the_world=True,
-            result_is_data=True,
-            owns_tools=True,
-        ),
-        Effect(
-            name="note",
-            does="changes only the agent's own notes",
-            asks="never",
-            updates_state=True,
-            shown_as="think",
-            title="Update the todo list",
-        ),
-        Effect(
-            name="question",
-            does="a person answers it",
-            asks="always",
-            can_be_allowed=False,
-            takes_answer=True,
-        ),
-        Effect(
-            name="switch",
-            does="changes the mode",
-            asks="always",
-            can_be_allowed=False,
-            switches_mode=True,
-            shown_as="switch_mode",
-        ),
-        Effect(
-            name="subtask",
-            does="has a sub-task done in a mode",
-            asks="always",
-            can_be_allowed=False,
-            switches_mode=True,
-            starts_subtask=True,
-            shown_as="other",
-        ),
-        Effect(
-            name="complete",
-            does="ends the turn",
-            asks="never",
-            ends_turn=True,
-            title="Done",
-        ),
-    )
+_WORDS: dict[EffectName, tuple[str, Asks, ToolKind, str]] = {
+    "read": ("reads only", "never", "read", ""),
+    "edit": ("changes a file", "under manual", "edit", ""),
+    "command": ("runs a command in the sandbox", "under manual", "execute", ""),
+    "network": ("reaches the network", "always", "fetch", ""),
+    "mcp": ("calls an MCP server", "always", "other", ""),
+    "agent": ("runs an agent that has tools of its own", "always", "other", ""),
+    "note": ("changes only the agent's own notes", "never", "think", "Update the todo list"),
+    "question": ("a person answers it", "always", "other", ""),
+    "switch": ("changes the mode", "always", "switch_mode", ""),
+    "subtask": ("has a sub-task done in a mode", "always", "other", ""),
+    "complete": ("ends the turn", "never", "other", "Done"),
 }
+"""Of each effect ``does``, ``asks``, ``shown_as`` and ``title``."""
 
+_COLUMNS: dict[str, set[EffectName]] = {
+    "can_be_allowed": {"read", "edit", "command", "network", "mcp", "agent", "note", "complete"},
+    "can_be_remembered": {"read", "edit", "command", "network", "mcp"},
+    "runs_programs": {"command"},
+    "runs_beside_others": {"read"},
+    "changes_the_world": {"edit", "command", "network", "mcp", "agent"},
+    "result_is_data": {"read", "command", "network", "mcp", "agent"},
+    "reads_files": {"read"},
+    "changes_files": {"edit"},
+    "reaches_network": {"network"},
+    "owns_tools": {"agent"},
+    "updates_state": {"note"},
+    "takes_answer": {"question"},
+    "switches_mode": {"switch", "subtask"},
+    "starts_subtask": {"subtask"},
+    "ends_turn": {"complete"},
+}
+"""The effects of which each of the other columns is true."""
+
+
+def _make_row(name: EffectName) -> Effect:
+    does, asks, shown_as, title = _WORDS[name]
+    columns: dict[str, Any] = {column: name in names for column, names in _COLUMNS.items()}
+    return Effect(name=name, does=does, asks=asks, shown_as=shown_as, title=title, **columns)
+
+
+EFFECTS: dict[str, Effect] = {name: _make_row(name) for name in _WORDS}
 NO_EFFECT = Effect(name="nothing", does="calls no tool", asks="always", can_be_allowed=False)
 """Of a call that names no tool, or whose arguments do not fit it; it is always denied."""
