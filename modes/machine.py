@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from modes.catalog import Catalog
 from modes.chart import Configuration, Phase, build_chart
-from modes.policy import Approvals, verdict
+from modes.limit import is_offered
 from modes.rights import list_free_commands
 from modes.toolspec import ToolSpec
 
@@ -33,7 +33,10 @@ class Machine:
         self.chart = build_chart(names, catalog.default)
         self.send = self.chart.send
         specs = tuple(tools)
-        self._bound = {slug: _list_bound_tools(catalog, slug, specs) for slug in catalog}
+        self._bound = {
+            slug: tuple(tool.name for tool in specs if is_offered(catalog[slug], tool))
+            for slug in catalog
+        }
         self._to_look = {
             slug: {tool.name for tool in specs if list_free_commands(catalog[slug], tool)}
             for slug in catalog
@@ -64,11 +67,3 @@ class Machine:
         )
         gained = [name for name in after if name not in before]
         return gained, [name for name in before if name not in after]
-
-
-def _list_bound_tools(catalog: Catalog, slug: str, tools: Iterable[ToolSpec]) -> tuple[str, ...]:
-    return tuple(
-        tool.name
-        for tool in tools
-        if verdict(catalog[slug], tool, None, Approvals.MANUAL).kind != "deny"
-    )

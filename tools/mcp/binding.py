@@ -23,7 +23,7 @@ SHOWN = 200
 
 
 class ServerToolRunnable(BaseTool):
-    """A call of it is a call of the server's."""
+    """A call of it is a call of the server's, whatever its arguments are called."""
 
     served_by: Any
     described: ToolDescription

@@ -8,7 +8,8 @@ import asyncio
 import atexit
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from threading import Event, Lock, Thread
+from importlib import import_module
+from threading import Lock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,9 +19,8 @@ SECONDS_TO_END = 5
 class LoopThread:
     """Started at first use; a daemon, so that nothing in it can keep the process alive."""
 
-    def __init__(self, prepare: Callable[[], None], end: Callable[[], Coroutine[Any, Any, None]]):
-        """``prepare`` runs in the thread before the loop and may block; ``end`` at the exit."""
-        self._prepare = prepare
+    def __init__(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """``end`` runs in it when the process exits."""
         self._end = end
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -42,25 +42,14 @@ class LoopThread:
     def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                started = Event()
-                thread = Thread(target=self._run, args=(started,), name="mcp", daemon=True)
-                thread.start()
-                started.wait()
-                atexit.register(self._finish)
-            assert self._loop is not None
+                import_module("tools.mcp.session")  # with the SDK, which takes a while
+                loop = asyncio.new_event_loop()
+                Thread(target=loop.run_forever, name="mcp", daemon=True).start()
+                atexit.register(self._finish, loop)
+                self._loop = loop
             return self._loop
 
-    def _run(self, started: Event) -> None:
-        loop = asyncio.new_event_loop()
-        try:
-            self._prepare()
-        finally:
-            self._loop = loop
-            started.set()
-        loop.run_forever()
-
-    def _finish(self) -> None:
-        assert self._loop is not None
-        ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+    def _finish(self, loop: asyncio.AbstractEventLoop) -> None:
+        ending = asyncio.run_coroutine_threadsafe(self._end(), loop)
         with suppress(TimeoutError):
             ending.result(SECONDS_TO_END)

@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from hashlib import sha256
-from importlib import import_module
 from threading import Lock
 from weakref import WeakKeyDictionary
 
@@ -23,7 +22,7 @@ class ServerPool:
         self._lock = Lock()
         self._servers: dict[str, ManagedServer] = {}
         self._users: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
-        self._thread = LoopThread(_import_session, self._end_all)
+        self._thread = LoopThread(self._end_all)
 
     def assign(
         self,
@@ -53,10 +52,6 @@ class ServerPool:
 
     async def _end_all(self) -> None:
         await asyncio.gather(*(server.close() for server in self._servers.values()))
-
-
-def _import_session() -> None:
-    import_module("tools.mcp.session")
 
 
 def _identify(server: Server, workspace: Workspace, sandbox: Sandbox | None) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tools.mcp.server import Server
 from tools.processes.environment import build_environment
 from tools.processes.process import Program
-from tools.processes.sandboxes import Sandbox
+from tools.processes.sandboxes import Sandbox, Service
 from tools.workspace.workspace import Workspace
 
 # The kernel ends it with the thread that has started it, which lasts as long as the agent.
@@ -32,14 +32,9 @@ def build_program(server: Server, workspace: Workspace, sandbox: Sandbox | None)
     default = workspace.root if server.origin == "workspace" else "/"
     folder = Path(server.cwd or default)
     if sandbox is not None:
-        return sandbox.build_program(
-            workspace,
-            f"exec {shlex.join(command)}",
-            folder,
-            server.env,
-            has_network=server.network,
-            is_writable=server.writes,
-        )
+        line = f"exec {shlex.join(command)}"
+        service = Service(line, folder, server.env, server.network, server.writes)
+        return sandbox.build_program(workspace, service)
     if sys.platform == "linux":
         command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
     return Program(command, {**build_environment(), **server.env}, str(folder))

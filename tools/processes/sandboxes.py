@@ -27,6 +27,17 @@ class Command(NamedTuple):
     """After which it is ended."""
 
 
+class Service(NamedTuple):
+    """A program that goes on, such as a server."""
+
+    line: str
+    folder: Path
+    environment: Mapping[str, str]
+    """For the program alone: whoever wrote it is not to change the sandbox."""
+    has_network: bool
+    is_writable: bool
+
+
 class SandboxOptions(NamedTuple):
     """What the settings say about commands in a sandbox."""
 
@@ -65,20 +76,10 @@ class Sandbox(Protocol):
         """
         ...
 
-    def build_program(
-        self,
-        workspace: Workspace,
-        line: str,
-        folder: Path,
-        environment: Mapping[str, str],
-        *,
-        has_network: bool,
-        is_writable: bool,
-    ) -> Program:
-        """What to start for a program that goes on, such as a server. Blocks.
+    def build_program(self, workspace: Workspace, service: Service) -> Program:
+        """What to start for it; what is hidden and protected is so as the workspace is now.
 
-        What is hidden and protected is so as the workspace is now. ``environment`` is for the
-        program alone: whoever wrote it is not to change the sandbox. Raises ``OSError``.
+        Blocks. Raises ``OSError``.
         """
         ...
 

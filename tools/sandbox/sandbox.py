@@ -1,7 +1,7 @@
 """The sandbox: prepares a command, runs it, and says what the sandbox had to do with the result."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from modes.errors import ToolFailedError
 from tools.processes.calling import Calling
 from tools.processes.process import Limits, Program, run
-from tools.processes.sandboxes import Check, Command, NoSandbox, SandboxOptions
+from tools.processes.sandboxes import Check, Command, NoSandbox, SandboxOptions, Service
 from tools.sandbox import checks, git
 from tools.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
 from tools.sandbox.hard_links import find_few_linked_outside
@@ -52,21 +52,13 @@ class BubblewrapSandbox:
         """Whether commands can use the network."""
         return self.options.has_network
 
-    def build_program(
-        self,
-        workspace: Workspace,
-        line: str,
-        folder: Path,
-        environment: Mapping[str, str],
-        *,
-        has_network: bool,
-        is_writable: bool,
-    ) -> Program:
-        """What to start for a program that goes on. Blocks; raises ``OSError``."""
-        options = self.options._replace(has_network=has_network)
+    def build_program(self, workspace: Workspace, service: Service) -> Program:
+        """What to start for it. Blocks; raises ``OSError``."""
+        options = self.options._replace(has_network=service.has_network)
         protection = choose_protection(self._scan(workspace))
+        calling = Calling(edits_freely=service.is_writable)
         return self.bubblewrap.build_program(
-            options, protection, line, folder, Calling(edits_freely=is_writable), environment
+            options, protection, service.line, service.folder, calling, service.environment
         )
 
     def check(self, workspace: Path) -> Iterator[Check]:
