@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from modes.errors import InvalidInputError
-from tests.harness.conversation import APPROVE, Conversation, make_agent, run_script
+from tests.harness.conversation import APPROVE, Conversation, make_agent, restart, run_script
 from tests.harness.modes import load_with
 from tests.harness.place import JUDGED_SANDBOX
 from tests.harness.scripted import Call
@@ -47,9 +46,10 @@ async def test_an_answer_is_for_its_question(workspace: Path, *, must_name_it: b
     assert (workspace / "b").read_text() == "x"
 
 
-async def test_an_approval_holds_in_no_copy_of_the_thread(workspace: Path) -> None:
+async def test_an_approval_holds_in_no_copy_of_the_thread(
+    talk: Conversation, workspace: Path
+) -> None:
     """Approved in one thread, and run in a copy that somebody made of it in between."""
-    talk = Conversation(make_agent(workspace))
     await talk.say("write a: x", mode="code")
     await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
     copy = Conversation(talk.agent)
@@ -63,15 +63,14 @@ async def test_an_approval_holds_in_no_copy_of_the_thread(workspace: Path) -> No
 
 
 async def test_an_approval_in_the_sandbox_is_none_without(workspace: Path) -> None:
-    saver = InMemorySaver()
-    talk = Conversation(make_agent(workspace, saver=saver, commands=Commands(JUDGED_SANDBOX)))
+    talk = Conversation(make_agent(workspace, commands=Commands(JUDGED_SANDBOX)))
     await talk.say("run touch a", mode="code")
     (asked,) = await talk.waiting()
     assert asked["description"] == (
         "Code mode wants to use execute_command: runs a command in the sandbox. "
         "It can change the workspace, and has no network."
     )
-    talk.agent = make_agent(workspace, saver=saver)
+    restart(talk, workspace)
     await talk.decide(APPROVE)
     assert not (workspace / "a").exists()
     assert VOID in str(await talk.messages())
@@ -142,18 +141,34 @@ async def test_an_approval_is_for_the_text_that_was_there(
     assert text == ("mine" if before == after else after)
 
 
-@pytest.mark.parametrize("before", [b"old", b"\0ld"])
+def write(text: str) -> Call:
+    return "write_file", {"path": "a", "content": text}
+
+
+NEW: Call = ("execute_command", {"command": "printf new > a"})
+TYPED: Call = ("execute_command", {"command": "printf ' typed' >> a"})
+ALLOWED: Call = ("edit_file", {"path": "a", "edits": [{"old": "old", "new": "older"}]})
+
+
+@pytest.mark.parametrize(
+    ("before", "calls", "after"),
+    [
+        pytest.param("old", [NEW, write("mine")], "new", id="a command"),
+        pytest.param("\0ld", [NEW, write("mine")], "new", id="a command, and no text"),
+        pytest.param("old", [TYPED, ALLOWED, write("mine")], "older typed", id="an edit unasked"),
+        pytest.param("old", [write("one"), write("two")], "two", id="of the same message"),
+    ],
+)
 async def test_an_approval_is_for_the_text_also_behind_another_call(
-    workspace: Path, before: bytes
+    workspace: Path, before: str, calls: list[Call], after: str
 ) -> None:
-    (workspace / "a").write_bytes(before)
-    command = ("execute_command", {"command": "printf new > a"})
-    talk = await run_script(
-        workspace, [command, ("write_file", {"path": "a", "content": "mine"})], mode="code"
-    )
+    """Text that comes into the file voids it; an edit beside it does not renew it."""
+    (workspace / "a").write_text(before)
+    catalog = load_with("code", permissions={"edit_file": {"**": "allow"}})
+    talk = await run_script(workspace, calls, mode="code", catalog=catalog)
     await talk.decide(APPROVE, APPROVE)
-    assert (workspace / "a").read_text() == "new"
-    assert VOID in str(await talk.messages())
+    assert (workspace / "a").read_text() == after
+    assert (VOID in str(await talk.messages())) is (after != "two")
 
 
 async def test_what_is_always_allowed_is_what_was_shown(
@@ -167,39 +182,13 @@ async def test_what_is_always_allowed_is_what_was_shown(
     assert len(await talk.waiting()) == 1
 
 
-async def test_an_edit_beside_it_does_not_renew_an_approval_that_is_void(workspace: Path) -> None:
-    """Text comes into the file before an edit that is approved, or needs no approval."""
-    (workspace / "a").write_text("old")
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("execute_command", {"command": "printf ' typed' >> a"}),
-        ("edit_file", {"path": "a", "edits": [{"old": "old", "new": "older"}]}),
-        ("write_file", {"path": "a", "content": "mine"}),
-    ]
-    catalog = load_with("code", permissions={"edit_file": {"**": "allow"}})
-    talk = await run_script(workspace, calls, catalog=catalog, mode="code")
-    assert [asked["name"] for asked in await talk.waiting()] == ["execute_command", "write_file"]
-    await talk.decide(APPROVE, APPROVE)
-    assert (workspace / "a").read_text() == "older typed"
-
-
-async def test_two_edits_of_one_file_are_approved_together(workspace: Path) -> None:
-    talk = await run_script(
-        workspace,
-        [("write_file", {"path": "a", "content": text}) for text in ("one", "two")],
-        mode="code",
-    )
-    await talk.decide(APPROVE, APPROVE)
-    assert (workspace / "a").read_text() == "two"
-
-
-async def test_an_approval_is_for_the_mode_with_its_rules(workspace: Path) -> None:
+async def test_an_approval_is_for_the_mode_with_its_rules(
+    talk: Conversation, workspace: Path
+) -> None:
     """They change between the answer and the run, in a process that has taken over."""
-    saver = InMemorySaver()
-    talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say("write a: x", mode="code")
     await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
-    catalog = load_with("code", role_definition="You obey.")
-    talk.agent = make_agent(workspace, saver=saver, catalog=catalog)
+    restart(talk, workspace, catalog=load_with("code", role_definition="You obey."))
     await talk.send(None)
     assert not (workspace / "a").exists()
     assert VOID in str(await talk.messages())

@@ -6,23 +6,16 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Send
 from typing_extensions import override
 
 from graph.messages.untrusted import remove_marks
-from tests.harness.conversation import APPROVE, Conversation, make_agent, until
+from tests.harness.conversation import APPROVE, Conversation, restart, until
 
 
-@pytest.fixture
-def saver() -> InMemorySaver:
-    return InMemorySaver()
-
-
-async def cut_off(workspace: Path, saver: InMemorySaver, text: str) -> Conversation:
+async def cut_off(talk: Conversation, workspace: Path, text: str) -> None:
     """Approve everything, and cancel while the last command sleeps."""
-    talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say(text, mode="code")
     waiting = await talk.waiting()
     run = asyncio.create_task(talk.decide(*[APPROVE] * len(waiting)))
@@ -30,7 +23,6 @@ async def cut_off(workspace: Path, saver: InMemorySaver, text: str) -> Conversat
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    return talk
 
 
 TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 30"
@@ -38,11 +30,11 @@ TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 30"
 
 @pytest.mark.parametrize("same_process", [True, False])
 async def test_a_change_that_was_begun_is_not_begun_again(
-    workspace: Path, saver: InMemorySaver, *, same_process: bool
+    talk: Conversation, workspace: Path, *, same_process: bool
 ) -> None:
-    talk = await cut_off(workspace, saver, TEXT)
+    await cut_off(talk, workspace, TEXT)
     if not same_process:
-        talk.agent = make_agent(workspace, saver=saver)
+        restart(talk, workspace)
     await talk.send(None)
     assert (workspace / "log").read_text() == "one\ntwo\n"
     results = list((await talk.results()).values())
@@ -53,16 +45,15 @@ async def test_a_change_that_was_begun_is_not_begun_again(
 
 @pytest.mark.parametrize("same_process", [True, False])
 async def test_an_older_checkpoint_runs_no_approved_call_again(
-    workspace: Path, saver: InMemorySaver, *, same_process: bool
+    talk: Conversation, workspace: Path, *, same_process: bool
 ) -> None:
-    talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say("run echo one >> log & run echo two >> log", mode="code")
     await talk.decide(APPROVE, APPROVE)
     given: dict[tuple[str, ...], Any] = {("act",): None}
     if same_process:  # approved anew in another one, they run anew
         given["review",] = Command(resume={"decisions": [APPROVE, APPROVE]})
     else:
-        talk.agent = make_agent(workspace, saver=saver)
+        restart(talk, workspace)
     history = [state async for state in talk.agent.aget_state_history(talk.config)]
     for state in history:
         if state.next in given:
@@ -73,10 +64,9 @@ async def test_an_older_checkpoint_runs_no_approved_call_again(
 
 @pytest.mark.parametrize("ticks", range(0, 10, 3))
 async def test_a_change_cut_off_before_its_result_is_stored(
-    workspace: Path, saver: InMemorySaver, ticks: int
+    talk: Conversation, workspace: Path, ticks: int
 ) -> None:
     """The tool has ended, and LangGraph has not yet heard of it."""
-    talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say("run echo one >> log", mode="code")
     loop = asyncio.get_running_loop()
 
@@ -97,9 +87,9 @@ async def test_a_change_cut_off_before_its_result_is_stored(
     assert (workspace / "log").read_text() == "one\n"
 
 
-async def test_a_new_message_after_the_crash(workspace: Path, saver: InMemorySaver) -> None:
-    talk = await cut_off(workspace, saver, f"{TEXT} & write later: x")
-    talk.agent = make_agent(workspace, saver=saver)
+async def test_a_new_message_after_the_crash(talk: Conversation, workspace: Path) -> None:
+    await cut_off(talk, workspace, f"{TEXT} & write later: x")
+    restart(talk, workspace)
     await talk.say("list")
     texts = [result.text for result in (await talk.results()).values()]
     assert "exit code 0" in texts[0]
@@ -108,21 +98,19 @@ async def test_a_new_message_after_the_crash(workspace: Path, saver: InMemorySav
     assert not (workspace / "later").exists()
 
 
-async def test_what_only_reads_runs_again(workspace: Path, saver: InMemorySaver) -> None:
+async def test_what_only_reads_runs_again(talk: Conversation, workspace: Path) -> None:
     (workspace / "a").write_text("text")
-    talk = Conversation(make_agent(workspace, saver=saver))
     await talk.send_until("ask", {"messages": [{"role": "user", "content": "read a"}]})
-    talk.agent = make_agent(workspace, saver=saver)
+    restart(talk, workspace)
     await talk.send(None)
     (result,) = (await talk.results()).values()
     assert remove_marks(result.text).endswith("text")
 
 
 async def test_a_call_that_an_older_version_was_about_to_run(
-    workspace: Path, saver: InMemorySaver
+    talk: Conversation, workspace: Path
 ) -> None:
     """Its task is in the checkpoint, without what this version expects of one."""
-    talk = Conversation(make_agent(workspace, saver=saver))
     await talk.say("write a: x", mode="code")
     call = {"name": "write_file", "args": {"path": "a", "content": "x"}, "id": "old"}
     approved = {"args": call["args"], "edited": False, "digest": "0"}

@@ -1,8 +1,8 @@
 """What a model was sent once it is sent again: each request begins with the whole one before it."""
 
 import asyncio
-import json
 import tempfile
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from langchain_anthropic import ChatAnthropic
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_openai import ChatOpenAI
-from pydantic import Field
-from typing_extensions import override
 
 from modes.policy import Approvals
+from tests.graph.conftest import Serve
+from tests.graph.models.model_thread import use
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, make_agent
-from tests.harness.scripted import Call, calling
+from tests.harness.recording import MODELS
+from tests.harness.scripted import Call
+from tests.provider import script as provider_script
+from tests.provider.script import Answer, say
+from tests.provider.server import serving
 
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
 """An example is some lines long, and making it shorter takes minutes."""
@@ -28,71 +28,15 @@ MODES = ("ask", "architect", "code", "debug")
 Body = dict[str, Any]
 
 
-class _Recorder(BaseChatModel):
-    """A real client but for the network: keeps the bodies, and answers by a script."""
+class Script:
+    """A provider's model that makes the calls of the steps that are left, and thinks."""
 
-    bodies: list[Body] = Field(default_factory=list)
-    script: list[list[Call]] = Field(default_factory=list)
+    left: list[list[Call]]
 
-    @override
-    async def _agenerate(
-        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
-    ) -> ChatResult:
-        self.bodies.append(self._get_request_payload(messages, **kwargs))  # type: ignore[attr-defined]
-        number = len(self.bodies)
-        calls = self.script.pop(0) if self.script else []
-        answer = calling(*calls, prefix=f"toolu_{number}") if calls else AIMessage(f"Said {number}")
-        self.finish(answer, number)
-        return ChatResult(generations=[ChatGeneration(message=answer)])
-
-    def finish(self, answer: AIMessage, number: int) -> None:
-        """Make it look as if the service had sent it, with thinking."""
-        raise NotImplementedError
-
-
-class Anthropic(_Recorder, ChatAnthropic):
-    @override
-    def finish(self, answer: AIMessage, number: int) -> None:
-        text = [{"type": "text", "text": answer.text}] if answer.text else []
-        thought = {"type": "thinking", "thinking": f"Hm {number}.", "signature": f"s{number}"}
-        answer.content = [thought, *text]
-        answer.response_metadata = {"model_provider": "anthropic", "stop_reason": "end_turn"}
-
-
-class OpenAI(_Recorder, ChatOpenAI):
-    @override
-    def finish(self, answer: AIMessage, number: int) -> None:
-        thought = {"type": "reasoning", "summary": [], "encrypted_content": f"e{number}"}
-        text = [{"type": "text", "text": answer.text, "phase": "final"}] if answer.text else []
-        calls = [
-            {
-                "type": "function_call",
-                "name": call["name"],
-                "call_id": call["id"],
-                "arguments": json.dumps(call["args"]),
-            }
-            for call in answer.tool_calls
-        ]
-        answer.content = [thought, *text, *calls]
-        answer.response_metadata = {
-            "model_provider": "openai",
-            "object": "response",
-            "status": "completed",
-        }
-
-
-def anthropic() -> Anthropic:
-    return Anthropic(model="claude-sonnet-5-5", api_key="none")
-
-
-def openai() -> OpenAI:
-    return OpenAI(
-        model="gpt-5.6",
-        api_key="none",
-        use_responses_api=True,
-        store=False,
-        include=["reasoning.encrypted_content"],
-    )
+    def __call__(self, history: Sequence[BaseMessage]) -> Answer:
+        calls = self.left.pop(0) if self.left else []
+        made = tuple(provider_script.Call(*call) for call in calls)
+        return Answer("" if made else f"Said {len(history)}.", made, thinking=f"Hm {len(history)}.")
 
 
 def get_begin(body: Body) -> Any:
@@ -147,10 +91,10 @@ TURNS = st.lists(
 )
 
 
-async def run(model: _Recorder, turns: Any, workspace: Path) -> None:
-    talk = Conversation(make_agent(workspace, model, Approvals.AUTO))
+async def run(name: str, script: Script, turns: Any, workspace: Path) -> None:
+    talk = Conversation(make_agent(workspace, name, Approvals.AUTO))
     for number, (mode, steps, decisions) in enumerate(turns):
-        model.script = list(steps)
+        script.left = list(steps)
         await talk.say(f"Turn {number}.", **({"mode": mode} if mode else {}))
         left = list(decisions)
         while waiting := await talk.waiting():
@@ -173,26 +117,32 @@ async def run(model: _Recorder, turns: Any, workspace: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("build", [anthropic, openai])
+@pytest.mark.parametrize("name", [MODELS["anthropic"], MODELS["openai"]])
 @settings(max_examples=10, deadline=None, phases=UNSHRUNK)
 @given(turns=TURNS)
-def test_each_request_begins_with_the_one_before(build: Any, turns: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+def test_each_request_begins_with_the_one_before(name: str, turns: Any) -> None:
+    script = Script()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(script) as provider,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        use(provider, patch, "openai")
         (Path(folder) / "a.txt").write_text("text")
-        model = build()
-        asyncio.run(run(model, turns, Path(folder)))
-    assert len(model.bodies) >= len(turns)
-    check_prefixes(model.bodies)
+        asyncio.run(run(name, script, turns, Path(folder)))
+    assert provider.refused == provider.dropped == []
+    assert len(provider.requests) >= len(turns)
+    check_prefixes([request.body for request in provider.requests])
 
 
-async def test_an_answer_that_somebody_has_emptied(workspace: Path) -> None:
+async def test_an_answer_that_somebody_has_emptied(workspace: Path, serve: Serve) -> None:
     """Anthropic's client leaves it out, and then refuses what the model is told before it."""
-    model = anthropic()
-    talk = Conversation(make_agent(workspace, model))
-    await talk.say("One.")
-    answer = (await talk.messages())[-1]
-    await talk.agent.aupdate_state(talk.config, {"messages": [AIMessage("", id=answer.id)]})
-    await talk.say("Two.", mode="code")
-    *_, question, told = model.bodies[-1]["messages"]
+    with serve([say("1"), say("2")], "anthropic") as provider:
+        talk = Conversation(make_agent(workspace, MODELS["anthropic"]))
+        await talk.say("One.")
+        answer = (await talk.messages())[-1]
+        await talk.agent.aupdate_state(talk.config, {"messages": [AIMessage("", id=answer.id)]})
+        await talk.say("Two.", mode="code")
+    *_, question, told = provider.requests[-1].body["messages"]
     assert (question["role"], told["role"]) == ("user", "system")
     assert all(f"You are in {name} mode" in str(told) for name in ("Ask", "Code"))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
@@ -294,13 +293,7 @@ class Meeting(ScriptedModel):
     by_task: dict[str, list[AIMessage]] = {}  # noqa: RUF012  # pydantic copies it
 
     @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **more: Any) -> ChatResult:
         told = next(m.text for m in messages if m.type == "human")
         for task, answers in self.by_task.items():
             if task in told:
@@ -310,7 +303,7 @@ class Meeting(ScriptedModel):
                 await asyncio.wait_for(self.are_together.wait(), 20)
                 self.asked_now -= 1
                 return ChatResult(generations=[ChatGeneration(message=answers.pop(0))])
-        return await super()._agenerate(messages, stop, run_manager, **kwargs)
+        return await super()._agenerate(messages, *args, **more)
 
 
 READ: Call = ("read_file", {"path": "a.txt"})
@@ -445,20 +438,16 @@ async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
     assert "write" not in [message.text for message in values["messages"]]
 
 
+SEVERAL = [task("ask", "1"), task("code", "2"), task("ask", "3")]
+TO_ASK = ("switch_mode", {**TO_CODE, "mode_slug": "ask"})
+EDITED = edit("new_task", mode_slug="code", message="x")
 LIMITED = [
     pytest.param([[task("code")], "end"], [], id="child"),
     pytest.param([[task("ask")], [task("code")], [WRITE], "end"], [APPROVE], id="grandchild"),
     pytest.param([[task("architect")], [WRITE], "end"], [APPROVE], id="remembered"),
-    pytest.param(
-        [[("switch_mode", {**TO_CODE, "mode_slug": "ask"})], [WRITE], "end"],
-        [edit("switch_mode", **TO_CODE)],
-        id="edited switch",
-    ),
-    pytest.param(
-        [[task("ask")], [WRITE], "end"],
-        [edit("new_task", mode_slug="code", message="x")],
-        id="edited task",
-    ),
+    pytest.param([[TO_ASK], [WRITE], "end"], [edit("switch_mode", **TO_CODE)], id="edited switch"),
+    pytest.param([[task("ask")], [WRITE], "end"], [EDITED], id="edited task"),
+    pytest.param([SEVERAL, [WRITE], "end"], [APPROVE, EDITED], id="edited beside one that looks"),
 ]
 
 
@@ -467,38 +456,14 @@ async def test_under_the_hosts_limit_no_child_writes(
     workspace: Path, steps: list[Step], decisions: list[dict[str, Any]]
 ) -> None:
     """The attack on agents that hold only the conversation in front to the plan."""
-    talk = await run_script(
-        workspace,
-        *steps,
-        subtask_depth=3,
-        approvals=Approvals.AUTO,
-        mode="architect",
-        limit="architect",
-    )
-    for decision in decisions:
-        await talk.decide(decision)
+    host: Any = {"mode": "architect", "limit": "architect", "approvals": Approvals.AUTO}
+    talk = await run_script(workspace, *steps, subtask_depth=3, **host)
+    assert len(await talk.waiting()) == len(decisions), "what is beyond it is not asked about"
+    if decisions:
+        await talk.decide(*decisions)
     assert await talk.waiting() == [], "nobody is asked about what cannot be"
     assert not (workspace / "a.py").exists()
     assert await talk.mode() in ("architect", "ask")
-
-
-async def test_under_the_hosts_limit_none_of_several_writes(workspace: Path) -> None:
-    """Nor by an edit of one of them, nor while they look side by side."""
-    several = [task("ask", "1"), task("code", "2"), task("ask", "3")]
-    talk = await run_script(
-        workspace,
-        several,
-        [WRITE],
-        "end",
-        approvals=Approvals.AUTO,
-        mode="architect",
-        limit="architect",
-    )
-    assert [one["id"] for one in await talk.waiting()] == ["call_0", "call_2"], "2 is beyond it"
-    await talk.decide(APPROVE, edit("new_task", mode_slug="code", message="3"))
-    ended = (await talk.values())["subtasks"]
-    assert [(one["mode"], one["message"]) for one in ended] == [("ask", "1")]
-    assert not (workspace / "a.py").exists()
 
 
 async def test_a_limit_set_while_a_childs_question_is_open(workspace: Path) -> None:
@@ -513,36 +478,15 @@ async def test_a_limit_set_while_a_childs_question_is_open(workspace: Path) -> N
     assert (await talk.values()).get("subtasks", []) == []
 
 
-class FailingModel(ScriptedModel):
-    """Fails once its answers are given, until it is mended."""
-
-    fails_at: int = 1
-
-    @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        if len(self.asked) == self.fails_at:
-            self.fails_at = -1
-            raise ValueError("the model is gone")
-        return await super()._agenerate(messages, stop, run_manager, **kwargs)
-
-
 async def test_an_error_in_the_child_is_the_result_of_the_parents_call(workspace: Path) -> None:
-    model = FailingModel(answers=[calling(task())])
-    talk = Conversation(make_agent(workspace, model))
-    await talk.say("go")
+    gone = ValueError("the model is gone")
+    talk = await run_script(workspace, [task()], gone, "I see.", gone)
     await talk.decide(APPROVE)
     (result,) = (await talk.results()).values()
     assert result.status == "error"
     assert "was not finished: " in result.text
     assert (await talk.values())["subtasks"][0]["status"] == "failed"
     assert await talk.mode() == "ask"
-    model.fails_at = len(model.asked)
     with pytest.raises(ProviderError):
         await talk.say("go on")
 

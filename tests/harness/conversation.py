@@ -28,8 +28,8 @@ from tools.workspace.workspace import Workspace
 
 APPROVE = {"type": "approve"}
 REJECT = {"type": "reject"}
-Step = Sequence[Call] | str
-"""The calls of a scripted answer, or its words."""
+Step = Sequence[Call] | str | Exception
+"""The calls of a scripted answer, its words, or how the model fails."""
 
 
 def edit(name: str, **args: Any) -> dict[str, Any]:
@@ -141,16 +141,18 @@ def script(workspace: Path, *steps: Step, **options: Any) -> Conversation:
 
     The ids of calls are ``call_0``, ``call_1``, ... in the first, ``step1_0``, ... in the second.
     """
-    answers = [
-        AIMessage(step)
-        if isinstance(step, str)
-        else calling(*step, prefix=f"step{number}" if number else "call")
-        for number, step in enumerate(steps)
-    ]
-    model = ScriptedModel(answers=answers)
+    model = ScriptedModel(answers=[_answer(*step) for step in enumerate(steps)])
     talk = Conversation(make_agent(workspace, model, **options))
     talk.model = model
     return talk
+
+
+def _answer(number: int, step: Step) -> AIMessage | Exception:
+    if isinstance(step, str):
+        return AIMessage(step)
+    if isinstance(step, Exception):
+        return step
+    return calling(*step, prefix=f"step{number}" if number else "call")
 
 
 async def run_script(

@@ -27,7 +27,8 @@ class Asked:
 class ScriptedModel(BaseChatModel):
     """Gives ``answers`` in order, then says ``done``; keeps what it was asked."""
 
-    answers: list[AIMessage]
+    answers: list[Any]
+    """``AIMessage``, or what is raised."""
     asked: list[Any] = Field(default_factory=list)
 
     @property
@@ -51,6 +52,8 @@ class ScriptedModel(BaseChatModel):
         self.asked.append(Asked(messages, names))
         number = len(self.asked) - 1
         answer = self.answers[number] if number < len(self.answers) else AIMessage("done")
+        if isinstance(answer, Exception):
+            raise answer
         return ChatResult(generations=[ChatGeneration(message=answer.model_copy(deep=True))])
 
     @override
