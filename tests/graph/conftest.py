@@ -1,7 +1,8 @@
-"""A provider in the place of the real ones."""
+"""A provider in the place of the real ones, and a workspace with a file."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,3 +31,10 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
         assert (provider.refused, provider.dropped, provider.steps_left) == ([], [], 0)
 
     return serve
+
+
+@pytest.fixture
+def there(workspace: Path) -> Path:
+    """A workspace with ``there.txt``."""
+    (workspace / "there.txt").write_text("old")
+    return workspace

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 
@@ -15,10 +14,9 @@ from tests.harness.conversation import (
     APPROVE,
     REJECT,
     Conversation,
-    make_agent,
     run_script,
 )
-from tests.harness.scripted import Call, ScriptedModel, calling
+from tests.harness.scripted import Call
 from tests.harness.sleepers import find_sleepers, new_mark, wait_for
 
 ID = sha256(b"call_0").hexdigest()[:6]
@@ -60,23 +58,11 @@ async def test_it_goes_on_while_a_person_decides(workspace: Path, mark: str) -> 
     await wait_for(False, mark)
 
 
-@pytest.mark.parametrize("last", [None, ("attempt_completion", {"result": "done"})])
-async def test_it_ends_with_the_turn(workspace: Path, mark: str, last: Call | None) -> None:
-    steps = [[EDIT], *([[last]] if last else [])]
-    talk = await begin(workspace, mark, *steps)
-    await wait_for(True, mark)
-    await talk.decide(APPROVE)
-    assert not await talk.waiting()
-    await wait_for(False, mark)
-
-
 async def test_the_next_turn_reads_nothing_of_it(workspace: Path, mark: str) -> None:
-    answers = [calling(background(mark)), AIMessage("done"), calling(READ, prefix="next")]
-    talk = Conversation(make_agent(workspace, ScriptedModel(answers=answers)))
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, [background(mark)], "done", [READ], mode="code")
     await talk.decide(APPROVE)
     await talk.say("and?")
-    assert f"this turn has no command {ID!r} to read" in (await talk.results())["next_0"].text
+    assert f"this turn has no command {ID!r} to read" in (await talk.results())["step2_0"].text
 
 
 async def test_another_thread_reads_nothing_of_it(workspace: Path, mark: str) -> None:
@@ -88,6 +74,10 @@ async def test_another_thread_reads_nothing_of_it(workspace: Path, mark: str) ->
     assert find_sleepers(mark), "the end of another thread's turn is not its end"
 
 
+async def approve(talk: Conversation) -> None:
+    await talk.decide(APPROVE)
+
+
 async def say_more(talk: Conversation) -> None:
     await talk.say("something else")
 
@@ -97,51 +87,60 @@ async def set_mode(talk: Conversation) -> None:
     await talk.send(None)
 
 
-@pytest.mark.parametrize("act", [say_more, set_mode])
-async def test_what_else_ends_it(workspace: Path, mark: str, act: Callable[..., Any]) -> None:
-    talk = await begin(workspace, mark, [EDIT], [EDIT], [EDIT])
-    await wait_for(True, mark)
-    await act(talk)
-    await wait_for(False, mark)
-
-
-async def test_a_switch_of_the_mode_ends_it(workspace: Path, mark: str) -> None:
-    talk = await begin(workspace, mark, [SWITCH], [READ], [EDIT])
-    await wait_for(True, mark)
-    await talk.decide(APPROVE)
-    assert await talk.waiting(), "the turn goes on"
-    await wait_for(False, mark)
-    assert f"no command {ID!r} to read" in (await talk.results())["step2_0"].text
-
-
-async def test_a_run_that_fails_ends_it(workspace: Path, mark: str) -> None:
-    talk = await run_script(workspace, [background(mark)], *([READ] for _ in range(9)), mode="code")
+async def fail(talk: Conversation) -> None:
     talk.config["recursion_limit"] = 8
     with pytest.raises(GraphRecursionError):
         await talk.decide(APPROVE)
+
+
+COMPLETE: Call = ("attempt_completion", {"result": "done"})
+
+
+@pytest.mark.parametrize(
+    ("act", "steps"),
+    [
+        pytest.param(approve, [[EDIT]], id="the end of the turn"),
+        pytest.param(approve, [[EDIT], [COMPLETE]], id="its completion"),
+        pytest.param(approve, [[SWITCH], [READ], [EDIT]], id="a switch of the mode"),
+        pytest.param(set_mode, [[EDIT]] * 3, id="a mode that the host sets"),
+        pytest.param(say_more, [[EDIT]] * 3, id="another message"),
+        pytest.param(fail, [[EDIT], *[[READ]] * 9], id="a run that fails"),
+    ],
+)
+async def test_what_ends_it(
+    workspace: Path, mark: str, act: Callable[..., Any], steps: list[list[Call]]
+) -> None:
+    talk = await begin(workspace, mark, *steps)
+    await wait_for(True, mark)
+    await act(talk)
     await wait_for(False, mark)
+    if SWITCH in steps[0]:
+        assert await talk.waiting(), "the turn goes on"
+        assert f"no command {ID!r} to read" in (await talk.results())["step2_0"].text
 
 
-async def test_a_run_that_is_cancelled_ends_it(workspace: Path, mark: str) -> None:
-    talk = await run_script(
-        workspace, [background(mark)], [("read_output", {"id": ID, "wait": 600})], mode="code"
-    )
+async def cancel(talk: Conversation, mark: str) -> None:
     run = asyncio.create_task(talk.decide(APPROVE))
     await wait_for(True, mark)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    await wait_for(False, mark)
 
 
-async def test_a_client_that_stops_reading_ends_it(workspace: Path, mark: str) -> None:
-    talk = await run_script(
-        workspace, [background(mark)], [("read_output", {"id": ID, "wait": 600})], mode="code"
-    )
+async def stop_reading(talk: Conversation, mark: str) -> None:
     resume: Command[Any] = Command(resume={"decisions": [APPROVE]})
     stream: Any = talk.agent.astream(resume, talk.config, stream_mode="updates")
     while "act" not in await anext(stream):
         pass
     await wait_for(True, mark)
     await stream.aclose()
+
+
+@pytest.mark.parametrize("stop", [cancel, stop_reading])
+async def test_a_run_that_is_cut_off_ends_it(
+    workspace: Path, mark: str, stop: Callable[..., Any]
+) -> None:
+    wait: Call = ("read_output", {"id": ID, "wait": 600})
+    talk = await run_script(workspace, [background(mark)], [wait], mode="code")
+    await stop(talk, mark)
     await wait_for(False, mark)

@@ -4,13 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import AIMessage, RemoveMessage
+from langchain_core.messages import RemoveMessage
 
 from graph.briefing.news import REMINDED_AFTER
 from graph.briefing.surroundings import describe_environment
-from tests.harness.conversation import Conversation, make_agent
+from tests.harness.conversation import Step, script
 from tests.harness.modes import load_test_catalog
-from tests.harness.scripted import ScriptedModel, calling
 from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
 
@@ -23,18 +22,18 @@ async def describe_place() -> str:
 
 
 async def test_what_stood_behind_a_removed_message_is_told_again(workspace: Path) -> None:
-    model = ScriptedModel(answers=[calling(TODO), *[AIMessage("Yes.")] * (REMINDED_AFTER + 2)])
-    talk = Conversation(make_agent(workspace, model, describe_environment=describe_place))
+    answers = ["Yes."] * (REMINDED_AFTER + 2)
+    talk = script(workspace, [TODO], *answers, describe_environment=describe_place)
     for number in range(REMINDED_AFTER + 1):
         await talk.say(f"Turn {number}.")
-    sent = [[message.text for message in one.messages] for one in model.asked]
+    sent = [[message.text for message in one.messages] for one in talk.model.asked]
     assert [sum(WORDS in text for text in texts) for texts in sent] == [1] * len(sent)
     assert any(LIST in text for text in sent[-1])
 
     first = (await talk.messages())[0]
     await talk.agent.aupdate_state(talk.config, {"messages": [RemoveMessage(str(first.id))]})
     await talk.say("Go on.")
-    last = [message.text for message in model.asked[-1].messages]
+    last = [message.text for message in talk.model.asked[-1].messages]
     for words in (WORDS, PLACE, LIST):
         assert sum(words in text for text in last) == 1, words
 
@@ -46,12 +45,11 @@ async def test_where_it_works_is_told_at_the_start_and_when_it_has_changed(works
     async def describe() -> str:
         return f"- Git: branch {places.pop(0)}"
 
-    steps = [(calling(("list_files", {}), prefix=f"call_{n}"), AIMessage("So.")) for n in range(4)]
-    model = ScriptedModel(answers=[one for step in steps for one in step])
-    talk = Conversation(make_agent(workspace, model, describe_environment=describe))
+    steps: list[Step] = [[("list_files", {})], "So."]
+    talk = script(workspace, *steps * 4, describe_environment=describe)
     for number in range(4):
         await talk.say(f"Turn {number}.")
-    sent = [[one.text for one in asked.messages if PLACE in one.text] for asked in model.asked]
+    sent = [[one.text for one in asked.messages if PLACE in one.text] for asked in talk.model.asked]
     assert [len(texts) for texts in sent] == [1, 1, 1, 1, 2, 2, 2, 2]
     assert "# Where you work now\n\n- Git: branch other" in sent[-1][-1]
     assert places == []
@@ -59,16 +57,15 @@ async def test_where_it_works_is_told_at_the_start_and_when_it_has_changed(works
 
 async def test_the_todo_list_is_told_when_somebody_else_has_changed_it(workspace: Path) -> None:
     """The model has its own list in its call; one on which all is done is not told."""
-    model = ScriptedModel(answers=[calling(TODO), *[AIMessage("Yes.")] * 4])
-    talk = Conversation(make_agent(workspace, model))
+    talk = script(workspace, [TODO], *["Yes."] * 4)
     await talk.say("Begin.")
     for status in ("in_progress", "completed"):
         todos = [{"content": "do it", "status": status}]
         await talk.agent.aupdate_state(talk.config, {"todos": todos})
         await talk.say("Go on.")
-    told = [sum(LIST in one.text for one in asked.messages) for asked in model.asked]
+    told = [sum(LIST in one.text for one in asked.messages) for asked in talk.model.asked]
     assert told == [0, 0, 1, 1]
-    assert "- do it (in_progress)" in str(model.asked[-1].messages)
+    assert "- do it (in_progress)" in str(talk.model.asked[-1].messages)
 
 
 @pytest.mark.parametrize(

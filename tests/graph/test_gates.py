@@ -6,11 +6,18 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import invalid_tool_call
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from modes.policy import Approvals
-from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, run_script, script
+from tests.harness.conversation import (
+    APPROVE,
+    Conversation,
+    edit,
+    make_agent,
+    restart,
+    run_script,
+    script,
+)
 from tests.harness.modes import load_with
 from tests.harness.scripted import Call, ScriptedModel, calling
 from tools.calls.kilo_names import KILO_NAMES
@@ -27,31 +34,17 @@ def assert_untouched(workspace: Path) -> None:
     assert (workspace / "there.txt").read_text() == "old"
 
 
-@pytest.fixture
-def there(workspace: Path) -> Path:
-    (workspace / "there.txt").write_text("old")
-    return workspace
-
-
 @pytest.mark.parametrize("mode", ["ask", "architect", "debug"])
 async def test_a_hallucinated_call_never_runs(there: Path, mode: str) -> None:
     """Debug mode has no tool groups here."""
     catalog = load_with("debug", groups=())
-    model = ScriptedModel(answers=[calling(*CHANGES)])
-    talk = Conversation(make_agent(there, model, Approvals.AUTO, catalog=catalog))
-    await talk.say("go", mode=mode)
+    talk = await run_script(there, CHANGES, mode=mode, approvals=Approvals.AUTO, catalog=catalog)
     assert await talk.waiting() == [], "nobody is asked about what cannot be"
     assert {result.status for result in (await talk.results()).values()} == {"error"}
     assert_untouched(there)
     if mode == "debug":
-        always = {
-            "switch_mode",
-            "new_task",
-            "ask_followup_question",
-            "update_todo_list",
-            "attempt_completion",
-        }
-        assert model.asked[0].tools == always
+        always = {"switch_mode", "new_task", "ask_followup_question", "update_todo_list"}
+        assert talk.model.asked[0].tools == {*always, "attempt_completion"}
 
 
 @pytest.mark.parametrize(
@@ -154,14 +147,12 @@ async def test_a_call_that_is_denied_by_now_does_not_run_though_it_was_allowed(
     there: Path,
 ) -> None:
     """The mode's rules change between the plan and the run, in a process that takes over."""
-    saver = InMemorySaver()
-    talk = script(there, CHANGES[:2], approvals=Approvals.AUTO, saver=saver)
+    talk = script(there, CHANGES[:2], approvals=Approvals.AUTO)
     given = {"messages": [{"role": "user", "content": "go"}], "mode": "code"}
     await talk.send_until("code", given)
     rules = {"write_file": {"*": "deny"}, "edit_file": {"*": "deny"}}
     catalog = load_with("code", permissions=rules)
-    model = ScriptedModel(answers=[])
-    talk.agent = make_agent(there, model, Approvals.AUTO, saver=saver, catalog=catalog)
+    restart(talk, there, approvals=Approvals.AUTO, catalog=catalog)
     await talk.send(None)
     for result in (await talk.results()).values():
         assert "must not do that" in result.text

@@ -122,8 +122,8 @@ async def test_a_malformed_decision_is_no_approval(talk: Conversation, workspace
 
 
 async def test_an_empty_decision_is_no_approval(talk: Conversation, workspace: Path) -> None:
+    """LangGraph stumbles over None, and takes an empty mapping for one of interrupt ids."""
     await talk.say("write a: x", mode="code")
-    # LangGraph stumbles over None, and takes an empty mapping for one of interrupt ids.
     answers: list[Any] = [None, {}]
     for answer in answers:
         with suppress(UnboundLocalError):

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -19,13 +18,7 @@ from modes.limit import is_within
 from modes.mode import Grant, Mode
 from modes.policy import Approvals
 from tests.graph.test_gates import CHANGES, EDIT, RUN, WRITE, assert_untouched
-from tests.harness.conversation import (
-    APPROVE,
-    Conversation,
-    make_agent,
-    reload,
-    run_script,
-)
+from tests.harness.conversation import APPROVE, Conversation, restart, run_script, script
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
 from tools.calls.toolbox import Toolbox, build_toolbox
@@ -40,20 +33,12 @@ def to(slug: str) -> Call:
     return "switch_mode", {"mode_slug": slug, "reason": "to write"}
 
 
-@pytest.fixture
-def there(workspace: Path) -> Path:
-    (workspace / "there.txt").write_text("old")
-    return workspace
-
-
 async def set_limit(talk: Conversation, limit: str | None) -> None:
     await talk.agent.aupdate_state(talk.config, {"limit": limit}, as_node="intake")
 
 
 async def test_no_call_goes_beyond_it_in_any_mode(there: Path) -> None:
-    model = ScriptedModel(answers=[calling(*CHANGES)])
-    talk = Conversation(make_agent(there, model, Approvals.AUTO))
-    await talk.say("go", mode="code", limit="ask")
+    talk = await run_script(there, CHANGES, mode="code", limit="ask", approvals=Approvals.AUTO)
     assert await talk.waiting() == [], "nobody is asked about what cannot be"
     results = (await talk.results()).values()
     assert {result.status for result in results} == {"error"}
@@ -61,10 +46,10 @@ async def test_no_call_goes_beyond_it_in_any_mode(there: Path) -> None:
         assert "NotAllowedError: The host limits this thread to what Ask mode" in result.text
         assert "switch_mode" not in result.text
     assert_untouched(there)
-    assert not {name for name, _ in CHANGES} & model.asked[0].tools
-    assert "read_file" in model.asked[0].tools
-    told = " ".join(message.text for message in model.asked[0].messages)
-    assert "The modes within it: ask." in told
+    asked = talk.model.asked[0]
+    assert not {name for name, _ in CHANGES} & asked.tools
+    assert "read_file" in asked.tools
+    assert "The modes within it: ask." in " ".join(message.text for message in asked.messages)
     await talk.say("go on", limit=None)
     assert (await talk.values())["limit"] == "ask", "a client's empty field lifts nothing"
 
@@ -116,33 +101,32 @@ async def test_what_was_remembered_before_does_not_raise_it(there: Path) -> None
 
 async def test_what_the_limit_asks_about_is_asked_about(there: Path) -> None:
     """What is remembered counts in the mode in which it was given, so not in the limit's."""
-    model = ScriptedModel(answers=[calling(RUN), AIMessage("yes"), calling(RUN, prefix="again")])
-    talk = Conversation(make_agent(there, model))
-    await talk.say("go", mode="code")
+    talk = await run_script(there, [RUN], "yes", [RUN], mode="code")
     await talk.decide(ALWAYS)
     await talk.say("go", limit="debug")
     assert [request["name"] for request in await talk.waiting()] == ["execute_command"]
 
 
 @pytest.mark.parametrize("call", [WRITE, EDIT, RUN, to("code")])
-async def test_an_old_question_and_an_old_approval_do_not_raise_it(there: Path, call: Call) -> None:
+@pytest.mark.parametrize("is_approved", [False, True])
+async def test_an_old_question_and_an_old_approval_do_not_raise_it(
+    there: Path, call: Call, *, is_approved: bool
+) -> None:
     """The limit comes while a person is asked, or between the approval and the call."""
-    for is_approved in (False, True):
-        talk = await run_script(there, [call], [WRITE], mode="debug")
-        if is_approved:
-            await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
-            values = {"limit": "ask"}
-            state = await talk.values()
-            kept = {key: state[key] for key in ("plan", "switch") if state.get(key)}
-            # As somebody does who wants what was approved to go on.
-            await talk.agent.aupdate_state(talk.config, values | kept, as_node="review")
-            await talk.send(None)
-        else:
-            await talk.agent.aupdate_state(talk.config, {"limit": "ask"}, as_node="debug")
-            await talk.decide(APPROVE)
-        assert (await talk.results())["call_0"].status == "error"
-        assert await talk.mode() == "debug"
-        assert_untouched(there)
+    talk = await run_script(there, [call], [WRITE], mode="debug")
+    if is_approved:
+        await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+        state = await talk.values()
+        # As somebody does who wants what was approved to go on.
+        kept = {key: state[key] for key in ("plan", "switch") if state.get(key)}
+        await talk.agent.aupdate_state(talk.config, {"limit": "ask", **kept}, as_node="review")
+        await talk.send(None)
+    else:
+        await talk.agent.aupdate_state(talk.config, {"limit": "ask"}, as_node="debug")
+        await talk.decide(APPROVE)
+    assert (await talk.results())["call_0"].status == "error"
+    assert await talk.mode() == "debug"
+    assert_untouched(there)
 
 
 async def test_a_fork_behind_it_is_limited_too(there: Path) -> None:
@@ -165,11 +149,9 @@ async def test_a_limit_whose_mode_is_gone_lets_nothing_through(there: Path) -> N
     read: Call = ("read_file", {"path": "there.txt"})
     catalog = load_test_catalog()
     less = Catalog([catalog[slug] for slug in catalog if slug != "architect"], "ask")
-    talk = Conversation(make_agent(there, ScriptedModel(answers=[]), saver=InMemorySaver()))
-    await talk.say("hello", mode="code", limit="architect")
-    model = ScriptedModel(answers=[calling(read, *CHANGES, to("ask"))])
-    deps = AgentDeps(less, build_toolbox(Workspace(there), less), Models(model), Approvals.AUTO)
-    reload(talk, deps)
+    calls = [read, *CHANGES, to("ask")]
+    talk = await run_script(there, "hello", calls, mode="code", limit="architect")
+    restart(talk, there, catalog=less, approvals=Approvals.AUTO)
     await talk.say("go")
     values = await talk.values()
     assert "limit, 'architect', no longer exists" in values["notices"][0]
@@ -181,8 +163,7 @@ async def test_a_limit_whose_mode_is_gone_lets_nothing_through(there: Path) -> N
 
 
 async def test_the_host_alone_sets_and_lifts_it(there: Path) -> None:
-    model = ScriptedModel(answers=[calling(WRITE), AIMessage("no"), calling(WRITE)])
-    talk = Conversation(make_agent(there, model, Approvals.AUTO))
+    talk = script(there, [WRITE], "no", [WRITE], approvals=Approvals.AUTO)
     for wrong in ("kode", "", 5, ["ask"]):
         with pytest.raises(UnknownModeError, match="the modes are: ask, architect"):
             await talk.say("go", limit=wrong)

@@ -12,10 +12,9 @@ from tests.harness.conversation import (
     REJECT,
     Conversation,
     edit,
-    make_agent,
     run_script,
 )
-from tests.harness.scripted import Call, ScriptedModel, calling
+from tests.harness.scripted import Call
 
 
 def switch_to(slug: str) -> Call:
@@ -45,14 +44,12 @@ async def test_writing_from_ask_takes_a_switch_and_an_approval(
 async def test_the_person_picks_another_target_and_then_its_tools_are_there(
     workspace: Path,
 ) -> None:
-    model = ScriptedModel(answers=[calling(switch_to("architect"))])
-    talk = Conversation(make_agent(workspace, model))
-    await talk.say("go")
+    talk = await run_script(workspace, [switch_to("architect")])
     await talk.decide(edit("switch_mode", mode_slug="code", reason="just do it"))
     (change,) = (await talk.values())["mode_changes"]
     assert change.pop("when").endswith("+00:00")
     assert tuple(change.values()) == ("ask", "code", "just do it", "human")
-    before, after = model.asked
+    before, after = talk.model.asked
     assert "write_file" not in before.tools
     assert "write_file" in after.tools
     assert before.messages[0] == after.messages[0], "one system prompt"

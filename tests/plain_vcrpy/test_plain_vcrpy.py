@@ -1,7 +1,6 @@
 """The project's cassettes in plain vcrpy, and those of plain vcrpy in the project."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 import vcr
 import yaml
 from langchain.chat_models import init_chat_model
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from graph.replay.player import Player, load_calls, make_client
 from graph.settings import ROOT
@@ -58,18 +57,41 @@ def test_a_cassette_of_the_project(format: str, manner: str) -> None:
         assert cassette.all_played
 
 
-@pytest.fixture
-def recorded(
-    request: pytest.FixtureRequest, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Path]:
+async def play(path: Path, workspace: Path, text: str) -> list[BaseMessage]:
+    """What becomes of a message to this agent, whose tools and prompt are others."""
+    calls = load_calls(path)
+    with Player.use(path=str(path), calls=calls) as player:
+        talk = Conversation(make_agent(workspace, make_client(calls[0])))
+        await talk.say(text)
+        assert player.play_count == len(calls)
+        return await talk.messages()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "is_decoded", "is_streamed"),
+    [("yaml", False, False), ("json", True, False), ("yaml", False, True)],
+    ids=["yaml-gzip-base64", "json-whole", "yaml-streamed"],
+)
+async def test_a_cassette_of_plain_vcrpy(
+    workspace: Path,
+    tmp_path: Path,
+    format: str,
+    suffix: str,
+    *,
+    is_decoded: bool,
+    is_streamed: bool,
+) -> None:
     """Of an agent without modes, recorded by plain vcrpy."""
-    suffix, is_decoded, is_streamed = request.param
     path = tmp_path / f"elsewhere.{suffix}"
     weather = {"name": "get_weather", "description": "Tells it.", "parameters": {"type": "object"}}
     options: dict[str, Any] = {"use_responses_api": format == "openai"}
     if format == "openai":
         options |= {"store": False, "include": ["reasoning.encrypted_content"]}
-    with serving([call("get_weather", city="Paris"), say("It is sunny.")]) as server:
+    question = "What is the weather in Paris?"
+    with (
+        serving([call("get_weather", city="Paris"), say("It is sunny.")]) as server,
+        vcr.use_cassette(str(path), serializer=suffix, decode_compressed_response=is_decoded),
+    ):
         model = init_chat_model(
             MODELS[format],
             api_key=KEY,
@@ -77,85 +99,37 @@ def recorded(
             streaming=is_streamed,
             **({} if format == "anthropic" else options),
         ).bind_tools([{"type": "function", "function": weather}])
-        with vcr.use_cassette(
-            str(path), serializer=suffix, decode_compressed_response=is_decoded
-        ) as cassette:
-            messages: list[Any] = [HumanMessage("What is the weather in Paris?")]
-            messages.append(model.invoke(messages))
-            messages.append(ToolMessage("sunny", tool_call_id=messages[-1].tool_calls[0]["id"]))
-            assert model.invoke(messages).text == "It is sunny."
-            assert len(cassette) == 2
-    yield path
+        messages: list[Any] = [HumanMessage(question)]
+        messages.append(model.invoke(messages))
+        messages.append(ToolMessage("sunny", tool_call_id=messages[-1].tool_calls[0]["id"]))
+        assert model.invoke(messages).text == "It is sunny."
+    assert ("!!binary" in path.read_text()) is not (is_decoded or is_streamed)
+    played = await play(path, workspace, question)
+    assert [message.type for message in played] == ["human", "ai", "tool", "ai"]
+    assert played[-1].text == "It is sunny."
 
 
-@pytest.mark.parametrize(
-    "recorded",
-    [
-        ("yaml", False, False),
-        ("json", True, False),
-        ("yaml", False, True),
-    ],
-    ids=["yaml-gzip-base64", "json-whole", "yaml-streamed"],
-    indirect=True,
-)
-async def test_a_cassette_of_plain_vcrpy(
-    recorded: Path, workspace: Path, request: pytest.FixtureRequest
-) -> None:
-    """Played to this agent, whose tools and prompt are others."""
-    assert ("!!binary" in recorded.read_text()) is ("base64" in request.node.name)
-    calls = load_calls(recorded)
-    with Player.use(path=str(recorded), calls=calls) as player:
-        talk = Conversation(make_agent(workspace, make_client(calls[0])))
-        await talk.say("What is the weather in Paris?")
-        messages = await talk.messages()
-    assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
-    assert messages[-1].text == "It is sunny."
-    assert player.play_count == 2
+PARSED = """
+interactions:
+- request: {method: GET, uri: "https://api.anthropic.com/v1/models", body: null, headers: {}}
+  response: {status: {code: 200, message: OK}, headers: {}, body: {string: "{}"}}
+- request:
+    method: POST
+    uri: https://api.anthropic.com/v1/messages?beta=true
+    headers: {}
+    parsed_body: {model: claude-sonnet-5-5, messages: [{role: user, content: Hello.}]}
+  response:
+    status: {code: 200, message: OK}
+    # The second as the service sent it, though the body is not compressed any more.
+    headers: {Content-Type: [application/json], Content-Encoding: [gzip]}
+    parsed_body:
+      {id: msg_1, type: message, role: assistant, model: claude-sonnet-5-5, stop_reason: end_turn,
+       content: [{type: text, text: Hello to you.}], usage: {input_tokens: 1, output_tokens: 1}}
+"""
 
 
 async def test_a_cassette_with_parsed_bodies(workspace: Path, tmp_path: Path) -> None:
     """As some projects write them, among requests that are for no model."""
-    models = {"method": "GET", "uri": "https://api.anthropic.com/v1/models", "body": None}
-    sent = {"model": "claude-sonnet-5-5", "messages": [{"role": "user", "content": "Hello."}]}
-    got = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-sonnet-5-5",
-        "content": [{"type": "text", "text": "Hello to you."}],
-        "stop_reason": "end_turn",
-        "usage": {"input_tokens": 1, "output_tokens": 1},
-    }
-    uri = "https://api.anthropic.com/v1/messages?beta=true"
-    response = {
-        "status": {"code": 200, "message": "OK"},
-        # The second as the service sent it, though the body is not compressed any more.
-        "headers": {"Content-Type": ["application/json"], "Content-Encoding": ["gzip"]},
-    }
     path = tmp_path / "elsewhere.yaml"
-    path.write_text(
-        yaml.safe_dump(
-            {
-                "interactions": [
-                    {
-                        "request": {**models, "headers": {}},
-                        "response": {**response, "body": {"string": "{}"}},
-                    },
-                    {
-                        "request": {
-                            "method": "POST",
-                            "uri": uri,
-                            "headers": {},
-                            "parsed_body": sent,
-                        },
-                        "response": {**response, "parsed_body": got},
-                    },
-                ]
-            }
-        )
-    )
-    calls = load_calls(path)
-    with Player.use(path=str(path), calls=calls):
-        talk = Conversation(make_agent(workspace, make_client(calls[0])))
-        await talk.say("Hello.")
-        assert (await talk.messages())[-1].text == "Hello to you."
+    path.write_text(PARSED)
+    assert (await play(path, workspace, "Hello."))[-1].text == "Hello to you."

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from graph.agent import build_agent
 from graph.models.loading import Models
 from modes.errors import InvalidInputError
-from tests.harness.conversation import APPROVE, REJECT, Conversation, reload, run_script
+from tests.harness.conversation import APPROVE, REJECT, Conversation, reload
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel, calling
 
@@ -220,13 +220,3 @@ async def test_a_revocation_counts_at_once_while_a_question_waits(
     await talk.decide(APPROVE)
     assert [request["args"] for request in await talk.waiting()] == [{"command": "touch a"}]
     assert not (place.workspace / "a").exists()
-
-
-async def test_the_model_cannot_remember(place: UserFolders) -> None:
-    call = ("execute_command", {"command": "touch a"})
-    talk = await run_script(
-        place.workspace, [(call[0], {**call[1], "remember": True})], [call], mode="code"
-    )
-    assert "no argument 'remember'" in str(await talk.messages())
-    await talk.decide(APPROVE)
-    assert not (await talk.values()).get("remembered")

@@ -219,14 +219,6 @@ def test_trust_is_taken_back_with_that_in_the_files(place: UserFolders) -> None:
     assert "mend the file or remove it" in notices
 
 
-def test_an_alwaysallow_of_a_project_grants_nothing(place: UserFolders) -> None:
-    project(place, git={**STDIO, "alwaysAllow": ["push"]})
-    trust_all(place)
-    servers, notices = load(place)
-    assert "git" in servers
-    assert "alwaysAllow of MCP server 'git' is dropped" in notices
-
-
 def test_a_name_belongs_to_the_user_then_to_the_editor(place: UserFolders) -> None:
     own(place, one=STDIO)
     project(place, one={"command": "evil"}, two={"command": "evil"})

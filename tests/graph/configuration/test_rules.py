@@ -48,15 +48,6 @@ def test_the_users_rules_come_first_and_need_no_trust(place: UserFolders) -> Non
     assert "The project's." not in untrusted.system_prompt
 
 
-def test_the_users_rules_are_read_again(place: UserFolders) -> None:
-    write_own(place, "home/rules/a.md")
-    loader = place.loader()
-    loader.deps()
-    write_own(place, "home/rules/b.md", ".roo/rules/c.md")
-    assert loader.is_outdated()
-    assert list_in_order(loader.deps().system_prompt, ".roo/rules/c.md", "a.md", "b.md")
-
-
 @pytest.mark.parametrize(
     ("files", "read", "not_read"),
     [

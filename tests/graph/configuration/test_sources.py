@@ -411,7 +411,7 @@ def test_each_file_is_watched(place: UserFolders) -> None:
     for name in (
         *("home/custom_modes.yaml", "home/custom_modes.json", "home/permissions.yaml"),
         *("trusted.json", "workspace/.kilocodemodes", "workspace/.roomodes"),
-        *("workspace/AGENTS.md", "workspace/.roo/rules/a.md"),
+        *("workspace/AGENTS.md", "workspace/.roo/rules/a.md", "home/rules/a.md", ".roo/rules/a.md"),
         *("workspace/.roo/rules-ask/deep/a.md", "workspace/.kilocode/rules-ask/a.md"),
     ):
         file = place.root / name
@@ -458,74 +458,68 @@ def test_names_that_are_no_text(place: UserFolders, trusted: bool) -> None:
     assert deps.notices
 
 
+OWN = "slug: mine\nname: Mine\nroleDefinition: You help.\ngroups: [edit, command]\n"
+
+
+def load_own(place: UserFolders, modes: str = "own/modes", **given: Any) -> AgentLoader:
+    """With built-in modes of another folder, which has one: ``mine``."""
+    folder = place.root / modes
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        (folder / "mine.yaml").write_text(OWN)
+        (folder.parent / "prompts").mkdir()
+        (folder.parent / "prompts/mine.md").write_text("Help well.")
+    return place.loader(modes_folder=folder, default_mode="mine", **given)
+
+
+def judge_edits(deps: AgentDeps, *paths: str) -> set[str]:
+    mode, tools = deps.catalog["mine"], [deps.toolbox[name].spec for name in EDITS]
+    return {
+        verdict(mode, tool, {"path": path}, Approvals.AUTO).kind for tool in tools for path in paths
+    }
+
+
+EDITS = ("write_file", "edit_file")
+FILES = ("custom_modes.yaml", "permissions.yaml", "mine.yaml", "mine.md", "a/b")
+
+
 def test_the_agent_s_own_files_in_the_workspace(place: UserFolders) -> None:
-    settings = place.settings(workspace=place.root)
-    (place.home / "custom_modes.yaml").write_text(modes_file("mine", groups="edit"))
-    deps = AgentLoader(settings).deps()
-    for tool in ("write_file", "edit_file"):
-        spec = deps.toolbox[tool].spec
-        for path in ("home/custom_modes.yaml", "home/new.yaml", "trusted.json", "Trusted.json"):
-            found = verdict(deps.catalog["mine"], spec, {"path": path}, Approvals.AUTO)
-            assert found.kind == "deny", path
-        found = verdict(deps.catalog["mine"], spec, {"path": "a/home/x"}, Approvals.AUTO)
-        assert found.kind == "allow"
+    deps = load_own(place, workspace=place.root).deps()
+    own = ("own/modes/mine.yaml", "own/prompts/mine.md", "trusted.json", "Trusted.json")
+    assert judge_edits(deps, "home/custom_modes.yaml", "home/new.yaml", *own) == {"deny"}
+    assert judge_edits(deps, "a/home/x") == {"allow"}
 
 
 @pytest.mark.parametrize("where", ["home", "own/modes", "own/prompts"])
 def test_the_agent_s_own_files_are_the_workspace(place: UserFolders, where: str) -> None:
     """Opened in an editor, for instance, which takes the folder as the workspace."""
-    for folder in ("own/modes", "own/prompts"):
-        (place.root / folder).mkdir(parents=True)
-    role = "slug: mine\nname: Mine\nroleDefinition: You help.\ngroups: [edit, command]\n"
-    (place.root / "own/modes/mine.yaml").write_text(role)
-    given: dict[str, Any] = {"workspace": place.root / where, "default_mode": "mine"}
-    deps = place.loader(modes_folder=place.root / "own/modes", **given).deps()
-    for path in ("custom_modes.yaml", "permissions.yaml", "mine.yaml", "mine.md", "a/b"):
-        args = {"path": path}
-        for tool in ("write_file", "edit_file"):
-            spec = deps.toolbox[tool].spec
-            assert verdict(deps.catalog["mine"], spec, args, Approvals.AUTO).kind == "deny"
+    load_own(place)
+    deps = load_own(place, workspace=place.root / where).deps()
+    assert judge_edits(deps, *FILES) == {"deny"}
     assert deps.edit_restriction("mine") is not None, "a command would change it instead"
 
 
 def test_a_link_in_the_workspace_leads_to_the_agent_s_own_files(place: UserFolders) -> None:
     """A command could turn it, and so say which modes there are."""
-    modes = place.root / "elsewhere/modes"
-    modes.mkdir(parents=True)
-    role = "slug: mine\nname: Mine\nroleDefinition: You help.\ngroups: [edit, command]\n"
-    (modes / "mine.yaml").write_text(role)
-    (place.workspace / "link").symlink_to(modes.parent)
-    for folder, is_restricted in ((modes, False), (place.workspace / "link/modes", True)):
-        deps = place.loader(modes_folder=folder, default_mode="mine").deps()
+    (place.workspace / "link").symlink_to(place.root / "own")
+    for folder, is_restricted in (("own/modes", False), ("workspace/link/modes", True)):
+        deps = load_own(place, folder).deps()
         assert (deps.edit_restriction("mine") is not None) is is_restricted
 
 
 def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
-    modes, prompts = place.root / "own/modes", place.root / "own/prompts"
-    modes.mkdir(parents=True)
-    prompts.mkdir()
-    (modes / "mine.yaml").write_text(
-        "slug: mine\nname: Mine\nroleDefinition: You help.\ngroups: [edit]\n"
-    )
-    (prompts / "mine.md").write_text("Help well.")
-    given: dict[str, Any] = {"workspace": place.root, "default_mode": "mine"}
-    loader = place.loader(modes_folder=modes, **given)
+    loader, prompt = load_own(place), place.root / "own/prompts/mine.md"
     deps = loader.deps()
-    mode = deps.catalog["mine"]
-    assert (list(deps.catalog), mode.level) == (["mine"], Level.BUILT_IN)
+    assert (list(deps.catalog), deps.catalog["mine"].level) == (["mine"], Level.BUILT_IN)
     assert "Help well." in deps.mode_words("mine")
-    spec = deps.toolbox["write_file"].spec
-    for path in ("own/modes/mine.yaml", "own/prompts/mine.md"):
-        found = verdict(mode, spec, {"path": path}, Approvals.AUTO)
-        assert found.kind == "deny", "the agent would change what it may do"
-    (prompts / "mine.md").write_text("Help better.")
+    prompt.write_text("Help better.")
     assert loader.is_outdated()
     assert "Help better." in loader.deps().mode_words("mine")
-    (prompts / "mine.md").write_bytes(b"\xff")
+    prompt.write_bytes(b"\xff")
     with pytest.raises(ModeFileError, match=r"prompts/mine\.md: cannot be read"):
-        place.loader(modes_folder=modes, **given).deps()
+        load_own(place).deps()
     with pytest.raises(ValidationError, match="does not point to a directory"):
-        place.settings(modes_folder=modes / "none")
+        place.settings(modes_folder=place.root / "none")
 
 
 def test_a_prompt_that_uses_what_there_is_not(

@@ -55,12 +55,6 @@ def test_results_that_are_missing_late_or_doubled() -> None:
     assert statuses == ["success", "error", "error"]
 
 
-def test_open_calls_are_those_of_the_last_message() -> None:
-    assert find_open_calls([]) == []
-    assert [call["id"] for call in find_open_calls([ai("a", "b"), result("a")])] == ["b"]
-    assert find_open_calls([ai("a"), HumanMessage("hello")]) == []
-
-
 def test_thinking_goes_to_its_own_provider_only() -> None:
     blocks: Any = [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "Yes."}]
     thought = AIMessage(blocks, response_metadata={"model_provider": "anthropic"})

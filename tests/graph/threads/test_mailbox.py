@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 
 from graph.messages.repair import VOID
 from graph.threads.mailbox import Mailbox
 from graph.threads.started_calls import StartedCalls
 from modes.errors import UserError
 from modes.policy import Approvals
-from tests.harness.conversation import APPROVE, Conversation, make_agent
-from tests.harness.scripted import Call, ScriptedModel, calling
+from tests.harness.conversation import APPROVE, Conversation, Step, script
+from tests.harness.scripted import Call
 
 WRITES: list[Call] = [("write_file", {"path": f"{name}.txt", "content": "x"}) for name in "abc"]
 
@@ -39,9 +38,8 @@ Make = Callable[[Mailbox], Conversation]
 @pytest.fixture
 def make(workspace: Path) -> Make:
     def make(mailbox: Mailbox) -> Conversation:
-        model = ScriptedModel(answers=[calling(*WRITES[:2])])
         started = StartedCalls(mailbox)
-        return Conversation(make_agent(workspace, model, Approvals.AUTO, started_calls=started))
+        return script(workspace, WRITES[:2], approvals=Approvals.AUTO, started_calls=started)
 
     return make
 
@@ -84,15 +82,8 @@ async def test_a_setting_that_leaves_the_question_as_it_is_does_not_void_it(
     workspace: Path, tmp_path: Path
 ) -> None:
     mailbox = Mailbox(tmp_path / "mail.sqlite")
-    model = ScriptedModel(
-        answers=[
-            calling(WRITES[0]),
-            calling(WRITES[1], prefix="next"),
-            AIMessage("done"),
-            calling(WRITES[2], prefix="last"),
-        ]
-    )
-    talk = Conversation(make_agent(workspace, model, started_calls=StartedCalls(mailbox)))
+    steps: list[Step] = [WRITES[:1], WRITES[1:2], "done", WRITES[2:]]
+    talk = script(workspace, *steps, started_calls=StartedCalls(mailbox))
     thread = talk.config["configurable"]["thread_id"]
     await talk.say("go", mode="code")
     await mailbox.put(thread, {"mode": "code", "approvals": "manual"})
