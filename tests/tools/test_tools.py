@@ -40,35 +40,6 @@ async def test_reading_leaks_no_descriptor(run: Run, workspace: Path) -> None:
     assert await used() == await used()
 
 
-async def test_list_files(run: Run, workspace: Path) -> None:
-    (workspace / "b").mkdir()
-    (workspace / "b" / "c.txt").write_text("")
-    (workspace / ".git").mkdir()
-    (workspace / "a.txt").write_text("")
-    (workspace / "loop").symlink_to(workspace)
-    assert await run("list_files") == "a.txt\nb/\nloop"
-    assert await run("list_files", depth=9) == "a.txt\nb/\nb/c.txt\nloop"
-    assert await run("list_files", path="b") == "b/c.txt"
-    with pytest.raises(ToolFailedError, match="'nothing'"):
-        await run("list_files", path="nothing")
-
-
-async def test_search_files(run: Run, workspace: Path) -> None:
-    (workspace / "a.py").write_text("import os\nprint(os)\n")
-    (workspace / "b.txt").write_text("os\n")
-    (workspace / "ignored.py").write_text("os\n")
-    (workspace / ".gitignore").write_text("ignored.py\n")
-    (workspace / ".git").mkdir()
-    assert await run("search_files", regex=r"\bos$") == "a.py:1:import os\nb.txt:1:os"
-    assert await run("search_files", regex="os", glob="*.txt") == "b.txt:1:os"
-    assert (
-        await run("search_files", regex="os", path="a.py") == "a.py:1:import os\na.py:2:print(os)"
-    )
-    assert await run("search_files", regex="nowhere") == "No match for 'nowhere' in '.'."
-    with pytest.raises(ToolFailedError, match="unclosed group"):
-        await run("search_files", regex="(")
-
-
 @pytest.mark.parametrize("text", ["--files", "-e", "--pre=id", "-f/etc/passwd", "--", "-"])
 async def test_search_takes_no_options(run: Run, workspace: Path, text: str) -> None:
     (workspace / "a").write_text(f"{text}\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.doors.editor.editor import ALL, Editor, editing
+from tests.doors.editor.editor import ALL, Editor, Talk, editing
 from tests.doors.editor.model import CLAUDE, GPT, answer
 from tests.provider.server import KEY, serving
 
@@ -62,3 +62,21 @@ def other(second_process: Editor) -> Editor:
     """Another window: another process with the same sessions."""
     second_process.reset()
     return second_process
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def talk(editor: Editor, workspace: Path) -> Talk:
+    """A session in Ask mode, with the offline model."""
+    return await editor.talk(workspace)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def code(editor: Editor, workspace: Path) -> Talk:
+    """A session in Code mode, with the offline model."""
+    return await editor.talk(workspace, "code")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gpt(editor: Editor, workspace: Path) -> Talk:
+    """A session in Ask mode, with what ``model.py`` has the model say."""
+    return await editor.talk(workspace, model=GPT)

@@ -95,6 +95,10 @@ class Editor:
             message["id"] = f"{side if 'method' in message else other} {message['id']}"
         self.messages.append(message)
 
+    def list_raw(self, method: str) -> list[dict[str, Any]]:
+        """The messages of a method, of both sides."""
+        return [one for one in self.messages if one.get("method") == method]
+
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         self.updates.append((session_id, update))
         self.has_news.set()
@@ -178,6 +182,15 @@ class Talk:
         self.cwd = cwd
         self.opened = opened
 
+    @property
+    def answer(self) -> Answer:
+        """How the editor's user answers questions."""
+        return self.editor.answer
+
+    @answer.setter
+    def answer(self, answer: Answer) -> None:
+        self.editor.answer = answer
+
     async def say(self, *said: Any) -> str:
         """A message, to the end of its turn; the stop reason."""
         blocks = [text(one) if isinstance(one, str) else one for one in said]
@@ -197,6 +210,11 @@ class Talk:
 
     async def choose(self, option: str, value: Any) -> None:
         await self.agent.set_config_option(session_id=self.id, config_id=option, value=value)
+
+    async def send(self, method: str, **params: Any) -> None:
+        """A notification that the SDK has no method for."""
+        connection: Any = self.agent
+        await connection._conn.send_notification(method, params)
 
     async def cancel(self) -> None:
         await self.agent.cancel(session_id=self.id)

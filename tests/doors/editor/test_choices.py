@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from acp import RequestError
 
-from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing, dismiss, never
+from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, dismiss, never
 from tests.doors.editor.model import CLAUDE, GPT
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_modes_options_and_commands_are_offered(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace)
+async def test_modes_options_and_commands_are_offered(talk: Talk) -> None:
     slugs = ["ask", "architect", "code", "debug"]
     assert [mode.id for mode in talk.opened.modes.available_modes] == slugs
     assert [
@@ -24,16 +23,15 @@ async def test_modes_options_and_commands_are_offered(editor: Editor, workspace:
         ("model", "model", "offline", ["offline", GPT, CLAUDE, "groq:x"]),
         ("approvals", None, "manual", ["manual", "auto"]),
     ]
-    await editor.until(lambda: talk.of("available_commands_update"))
+    await talk.editor.until(lambda: talk.of("available_commands_update"))
     (update,) = talk.of("available_commands_update")
     assert [command.name for command in update.available_commands] == [
         *slugs, "compact", "approvals", "model", "status",
     ]  # fmt: skip
 
 
-async def test_a_mode_is_chosen_in_the_old_way_and_the_new(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace)
-    await editor.agent.set_session_mode(session_id=talk.id, mode_id="code")
+async def test_a_mode_is_chosen_in_the_old_way_and_the_new(talk: Talk) -> None:
+    await talk.editor.agent.set_session_mode(session_id=talk.id, mode_id="code")
     assert talk.shown == ("code", "manual")
     await talk.choose("mode", "debug")
     assert talk.shown == ("debug", "manual")
@@ -43,28 +41,40 @@ async def test_a_mode_is_chosen_in_the_old_way_and_the_new(editor: Editor, works
     assert len(talk.of("current_mode_update")) == 2
 
 
-async def test_a_slash_command_chooses_a_mode(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace)
+async def test_a_slash_command_chooses_a_mode(talk: Talk) -> None:
+    talk.answer = choosing("once")
     assert await talk.say("/code write a.txt: one\nwrite b.txt: two") == "end_turn"
-    assert (workspace / "a.txt").read_text() + (workspace / "b.txt").read_text() == "onetwo"
+    assert (talk.cwd / "a.txt").read_text() + (talk.cwd / "b.txt").read_text() == "onetwo"
     assert [call.title for call in talk.asked] == ["Write file a.txt", "Write file b.txt"]
     assert await talk.say("/architect") == "end_turn"
     assert talk.shown == ("architect", "manual")
     assert talk.said.endswith("Architect mode.")
 
 
+async def test_what_is_chosen_by_typing(code: Talk) -> None:
+    assert await code.say("/approvals auto") == "end_turn"
+    assert code.shown == ("code", "auto")
+    await code.say("/approvals")
+    assert "Approvals: auto (Auto-accept). Edits, and commands" in code.said
+    await code.say("/approvals manual")
+    await code.say(f"/model {GPT}")
+    await code.say("/status")
+    for said in ("Code mode.\n\nApprovals: manual (Ask first).", f"\n\nModel: {GPT}. There are:"):
+        assert said in code.said
+    with pytest.raises(RequestError, match="approvals 'some' is unknown"):
+        await code.say("/approvals some")
+    names = [one.name for one in code.of("available_commands_update")[-1].available_commands]
+    assert names[-4:] == ["compact", "approvals", "model", "status"]
+
+
 @pytest.mark.parametrize("option", ["mode", "approvals", "model", "colour"])
-async def test_an_unknown_value_changes_nothing(
-    editor: Editor, workspace: Path, option: str
-) -> None:
-    talk = await editor.talk(workspace)
+async def test_an_unknown_value_changes_nothing(talk: Talk, option: str) -> None:
     for value in ("surgeon", "", "groq:x" if option == "model" else "ASK", True):
         with pytest.raises(RequestError) as it:
             await talk.choose(option, value)
         assert it.value.code == -32602
     with pytest.raises(RequestError, match="ask, architect, code, debug"):
-        await editor.agent.set_session_mode(session_id=talk.id, mode_id="surgeon")
+        await talk.editor.agent.set_session_mode(session_id=talk.id, mode_id="surgeon")
     assert await talk.stored() == ("ask", "manual")
     assert not talk.of("current_mode_update") + talk.of("config_option_update")
 
@@ -100,65 +110,60 @@ async def test_a_choice_applies_to_what_the_model_is_writing(
     [("mode", "ask", "ask"), ("mode", "code", "code"), ("approvals", "manual", "debug")],
 )
 async def test_a_choice_made_after_a_switch_was_approved_counts(
-    editor: Editor, workspace: Path, option: str, value: str, mode: str
+    code: Talk, option: str, value: str, mode: str
 ) -> None:
     """What was approved is done after the other calls of its message."""
-    editor.answer = choosing("once", "auto")
-    talk = await editor.talk(workspace, "code")
-    turn = await talk.begin(
+    code.answer = choosing("once", "auto")
+    turn = await code.begin(
         f"run echo begun; {WAIT_FOR_GO} & switch to debug\nwrite a.txt: a",
-        talk.has_printed,
+        code.has_printed,
     )
-    editor.answer = dismiss
-    await talk.choose(option, value)
-    (workspace / "go").touch()
+    code.answer = dismiss
+    await code.choose(option, value)
+    (code.cwd / "go").touch()
     await turn
-    assert not (workspace / "a.txt").exists()
-    assert talk.shown == (mode, "manual")
-    assert await talk.stored() == (mode, "manual")
+    assert not (code.cwd / "a.txt").exists()
+    assert code.shown == (mode, "manual")
+    assert await code.stored() == (mode, "manual")
 
 
 # While a person is asked.
 
 
-async def test_another_mode_withdraws_a_question(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace, "code")
-    turn = await talk.begin_asking("write a.txt: a")
-    editor.answer = choosing("reject")
-    await talk.say("/ask")
+async def test_another_mode_withdraws_a_question(code: Talk) -> None:
+    turn = await code.begin_asking("write a.txt: a")
+    asked = code.editor.list_raw("session/request_permission")[-1]
+    code.answer = choosing("reject")
+    await code.say("/ask")
     assert await turn == "end_turn"
-    assert not (workspace / "a.txt").exists()
-    assert talk.kinds_asked == ["edit", "switch_mode"]
+    withdrawn = code.editor.list_raw("$/cancel_request")[-1]
+    assert f"agent {withdrawn['params']['requestId']}" == asked["id"]
+    assert not (code.cwd / "a.txt").exists()
+    assert code.kinds_asked == ["edit", "switch_mode"]
 
 
 @pytest.mark.parametrize(("chosen", "answered"), [("auto", "manual"), ("manual", "auto")])
-async def test_the_later_of_two_choices_counts(
-    editor: Editor, workspace: Path, chosen: str, answered: str
-) -> None:
+async def test_the_later_of_two_choices_counts(talk: Talk, chosen: str, answered: str) -> None:
     """One in the editor's selector, one as the answer to a question about a switch."""
-    talk = await editor.talk(workspace)
 
     async def answer(*_: Any) -> str:
         await talk.choose("approvals", chosen)
-        editor.answer = dismiss
+        talk.answer = dismiss
         return answered
 
-    editor.answer = answer
+    talk.answer = answer
     await talk.say("write a.txt: a")
     assert talk.shown == ("code", answered)
-    assert (workspace / "a.txt").exists() == (answered == "auto")
+    assert (talk.cwd / "a.txt").exists() == (answered == "auto")
     assert await talk.stored() == ("code", answered)
 
 
-async def test_a_mode_withdraws_a_question_that_waits_in_the_chat(
-    editor: Editor, workspace: Path
-) -> None:
-    talk = await editor.talk(workspace, model=GPT)
-    await talk.say("open question")
-    await talk.choose("mode", "code")
-    assert talk.calls == [("Which colour?", ["pending", "pending", "failed"])]
-    await talk.say("Green")
-    assert talk.said.endswith("Here I am.")
+async def test_a_mode_withdraws_a_question_that_waits_in_the_chat(gpt: Talk) -> None:
+    await gpt.say("open question")
+    await gpt.choose("mode", "code")
+    assert gpt.calls == [("Which colour?", ["pending", "pending", "failed"])]
+    await gpt.say("Green")
+    assert gpt.said.endswith("Here I am.")
 
 
 # In another window.

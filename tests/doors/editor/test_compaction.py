@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from graph.compaction.summary import HEADER
-from tests.doors.editor.editor import Editor
-from tests.doors.editor.model import CLAUDE, GPT
+from tests.doors.editor.editor import Editor, Talk
+from tests.doors.editor.model import CLAUDE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 BEGUN = "> The conversation is being summarized."
@@ -35,15 +35,12 @@ async def test_it_is_shown_what_has_happened(editor: Editor, workspace: Path) ->
     assert [one.content.text for one in again.of("user_message_chunk")] == ["think"]
 
 
-async def test_an_open_question_is_asked_again_and_comes_first(
-    editor: Editor, workspace: Path
-) -> None:
-    talk = await editor.talk(workspace, model=GPT)
-    await talk.say("hello " * 1000)
-    await talk.say("open question")
-    assert await talk.say("/compact") == "end_turn"
-    assert talk.said.count("Which colour?") == 2
-    assert BEGUN not in talk.said
-    await talk.say("Red")
-    assert talk.said.count(HEADER) == 1
-    assert talk.said.endswith("It says: Red")
+async def test_an_open_question_is_asked_again_and_comes_first(gpt: Talk) -> None:
+    await gpt.say("hello " * 1000)
+    await gpt.say("open question")
+    assert await gpt.say("/compact") == "end_turn"
+    assert gpt.said.count("Which colour?") == 2
+    assert BEGUN not in gpt.said
+    await gpt.say("Red")
+    assert gpt.said.count(HEADER) == 1
+    assert gpt.said.endswith("It says: Red")

@@ -139,7 +139,7 @@ async def test_what_the_editor_refuses_is_not_done_on_disk(editor: Editor, works
     (workspace / "a.txt").write_text("private")
 
     async def refuse() -> None:
-        raise RequestError(-32603, "this file is private")
+        raise RequestError(-32603, "Internal error", {"details": "this file is private"})
 
     editor.before_reading = refuse
     text = "read a.txt\nreplace private with public in a.txt\nwrite a.txt: gone"
@@ -176,21 +176,18 @@ async def test_a_diff_hides_nothing(editor: Editor, workspace: Path) -> None:
     assert (workspace / "a.txt").read_text() == "c\u2066d"
 
 
-async def test_reads_without_an_answer_hold_up_no_other_session(
-    editor: Editor, workspace: Path
-) -> None:
-    (workspace / "a.txt").write_text("text")
+async def test_reads_without_an_answer_hold_up_no_other_session(code: Talk, editor: Editor) -> None:
+    (code.cwd / "a.txt").write_text("text")
 
     async def wait() -> None:
         await asyncio.Event().wait()
 
-    editor.before_reading = wait
-    talk = await editor.talk(workspace, "code")
+    code.editor.before_reading = wait
     many = " & ".join(["read a.txt"] * 40)
-    turn = await talk.begin(many, lambda: len(editor.reads) == 8)
-    editor.before_reading = None
-    assert "text" in (await say(editor, workspace, "read a.txt")).said
-    await talk.cancel()
+    turn = await code.begin(many, lambda: len(code.editor.reads) == 8)
+    code.editor.before_reading = None
+    assert "text" in (await say(editor, code.cwd, "read a.txt")).said
+    await code.cancel()
     assert await turn == "cancelled"
 
 

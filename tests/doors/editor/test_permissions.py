@@ -10,18 +10,17 @@ from acp import RequestError
 from doors.editor.display.permission_requests import _offer_approval
 from graph.approvals.requests import ActionRequest
 from modes.effects import EFFECTS
-from tests.doors.editor.editor import Answer, Editor, choosing, dismiss, never
+from tests.doors.editor.editor import Answer, Editor, Talk, choosing, dismiss, never
 from tests.doors.editor.model import GPT, TWO_LINES
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 ASKED = ["pending", "pending"]
 
 
-async def test_a_switch_is_asked_about_on_its_own_call(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("manual", "once")
-    talk = await editor.talk(workspace)
+async def test_a_switch_is_asked_about_on_its_own_call(talk: Talk) -> None:
+    talk.answer = choosing("manual", "once")
     await talk.say("switch to code: I have to write.")
-    ((_, call, options),) = editor.asked
+    ((_, call, options),) = talk.editor.asked
     (shown,) = talk.of("tool_call")
     assert (call.tool_call_id, call.kind) == (shown.tool_call_id, "switch_mode")
     assert "I have to write." in str(call.content)
@@ -46,10 +45,9 @@ async def test_a_switch_is_asked_about_on_its_own_call(editor: Editor, workspace
     ],
 )
 async def test_what_comes_of_an_answer_to_a_switch(
-    editor: Editor, workspace: Path, option: str | None, stop: str, shown: tuple[str, str]
+    talk: Talk, option: str | None, stop: str, shown: tuple[str, str]
 ) -> None:
-    editor.answer = choosing(option) if option else dismiss
-    talk = await editor.talk(workspace)
+    talk.answer = choosing(option) if option else dismiss
     assert await talk.say("switch to code") == stop
     assert talk.shown == shown
     assert talk.ends == [("Switch to Code mode", "failed" if shown[0] == "ask" else "completed")]
@@ -67,17 +65,20 @@ async def test_a_plan_is_shown_to_who_decides_on_the_switch(
     assert "First, look." in plan
 
 
-async def test_always_is_for_this_session_and_this_file(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("always", "reject")
-    talk = await editor.talk(workspace, "code")
-    await talk.say("write a.txt: a\nwrite a.txt: b\nwrite c.txt: c")
+async def test_always_is_for_this_session_and_this_file(code: Talk, workspace: Path) -> None:
+    code.answer = choosing("always", "reject")
+    await code.say("write a.txt: a\nwrite a.txt: b\nwrite c.txt: c")
     always = ["Allow once", "Always in this session: Write file a.txt", "Reject"]
-    assert talk.options_asked[0] == always
-    assert [one.kind for one in editor.asked[0][2]] == ["allow_once", "allow_always", "reject_once"]
-    assert [call.title for call in talk.asked] == ["Write file a.txt", "Write file c.txt"]
+    assert code.options_asked[0] == always
+    assert [one.kind for one in code.editor.asked[0][2]] == [
+        "allow_once",
+        "allow_always",
+        "reject_once",
+    ]
+    assert [call.title for call in code.asked] == ["Write file a.txt", "Write file c.txt"]
     assert (workspace / "a.txt").read_text() == "b"
     assert not (workspace / "c.txt").exists()
-    another = await editor.talk(workspace, "code")
+    another = await code.editor.talk(workspace, "code")
     await another.say("write a.txt: c\nrun echo a | cat")
     assert another.options_asked == [always, ["Allow once", "Reject"]]
 
@@ -87,6 +88,8 @@ async def test_each_call_is_asked_about(editor: Editor, workspace: Path) -> None
     talk = await editor.talk(workspace, "code", model=GPT)
     await talk.say("two writes")
     assert [path.name for path in workspace.iterdir()] == ["a.txt"]
+    raw = editor.list_raw("session/request_permission")[-1]["params"]["toolCall"]["content"][0]
+    assert (raw["type"], raw["oldText"]) == ("diff", None), "it says that the file is new"
     assert talk.calls == [
         ("Write file a.txt", [*ASKED, "in_progress", "completed"]),
         ("Write file b.txt", [*ASKED, "failed"]),
@@ -116,12 +119,20 @@ async def test_what_runs_is_shown_whole(editor: Editor, workspace: Path) -> None
     assert (shown[0].old_text, shown[0].new_text) == ("x\nx\none\n", "y\ny\ntwo\n")
 
 
-async def test_the_models_words_do_not_look_like_ours(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace, model=GPT)
-    await talk.say("picture")
-    content: Any = talk.asked[0].content
+async def test_a_question_says_which_approvals_are_in_force(code: Talk) -> None:
+    code.answer = choosing("reject")
+    await code.say("run ls | cat")
+    words: Any = (code.asked[0].content or [])[-1]
+    assert words.content.text.endswith("  \nApprovals: Ask first.")
+    assert "```" not in words.content.text
+    assert max(map(len, words.content.text.splitlines())) <= 82
+
+
+async def test_the_models_words_do_not_look_like_ours(gpt: Talk) -> None:
+    await gpt.say("picture")
+    content: Any = gpt.asked[0].content
     assert content[0].content.text.startswith(r"!\[a picture\]")
-    assert talk.options_asked == [
+    assert gpt.options_asked == [
         [
             "Answer: Reject 0",
             "Switch to code mode, and answer: Reject 1",
@@ -137,47 +148,40 @@ async def cannot_ask(*_: Any) -> str:
 
 
 @pytest.mark.parametrize("answer", [dismiss, cannot_ask])
-async def test_a_dialog_without_an_answer_ends_the_turn(
-    editor: Editor, workspace: Path, answer: Answer
-) -> None:
-    editor.answer = answer
-    talk = await editor.talk(workspace, "code")
+async def test_a_dialog_without_an_answer_ends_the_turn(code: Talk, answer: Answer) -> None:
+    code.answer = answer
     if answer is dismiss:
-        assert await talk.say("write a.txt: a") == "cancelled"
+        assert await code.say("write a.txt: a") == "cancelled"
     else:
         with pytest.raises(RequestError, match="no dialogs here"):
-            await talk.say("write a.txt: a")
-    assert talk.calls == [("Write file a.txt", [*ASKED, "failed"])]
-    editor.answer = choosing("once")
-    assert await talk.say("write b.txt: b") == "end_turn"
-    assert [path.name for path in workspace.iterdir()] == ["b.txt"]
+            await code.say("write a.txt: a")
+    assert code.calls == [("Write file a.txt", [*ASKED, "failed"])]
+    code.answer = choosing("once")
+    assert await code.say("write b.txt: b") == "end_turn"
+    assert [path.name for path in code.cwd.iterdir()] == ["b.txt"]
 
 
-async def test_a_question_is_answered_by_a_suggestion(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("answer-1")
-    talk = await editor.talk(workspace, model=GPT)
-    assert await talk.say("question") == "end_turn"
-    assert talk.options_asked == [["Answer: Red", "Answer: Blue", "Answer in the chat"]]
-    assert talk.said == "It says: Blue"
+async def test_a_question_is_answered_by_a_suggestion(gpt: Talk) -> None:
+    gpt.answer = choosing("answer-1")
+    assert await gpt.say("question") == "end_turn"
+    assert gpt.options_asked == [["Answer: Red", "Answer: Blue", "Answer in the chat"]]
+    assert gpt.said == "It says: Blue"
 
 
 @pytest.mark.parametrize("said", ["question", "open question"])
 @pytest.mark.parametrize("is_reopened", [False, True])
-async def test_a_question_is_answered_in_the_chat(
-    editor: Editor, workspace: Path, said: str, is_reopened: bool
-) -> None:
-    editor.answer = choosing("chat")
-    talk = await editor.talk(workspace, model=GPT)
-    assert await talk.say(said) == "end_turn"
-    assert len(talk.asked) == (said == "question")
+async def test_a_question_is_answered_in_the_chat(gpt: Talk, said: str, is_reopened: bool) -> None:
+    gpt.answer = choosing("chat")
+    assert await gpt.say(said) == "end_turn"
+    assert len(gpt.asked) == (said == "question")
     if is_reopened:
-        editor.answer = never
-        talk = await talk.replayed()
-        assert talk.ends == [("Which colour?", "pending")]
-        await editor.until(lambda: "Which colour?" in talk.said)
-    assert await talk.say("Green") == "end_turn"
-    assert talk.said.endswith("It says: Green")
-    assert talk.ends == [("Which colour?", "completed")]
+        gpt.answer = never
+        gpt = await gpt.replayed()
+        assert gpt.ends == [("Which colour?", "pending")]
+        await gpt.editor.until(lambda: "Which colour?" in gpt.said)
+    assert await gpt.say("Green") == "end_turn"
+    assert gpt.said.endswith("It says: Green")
+    assert gpt.ends == [("Which colour?", "completed")]
 
 
 async def test_always_allowing_a_site_shows_whose_it_is() -> None:

@@ -7,7 +7,6 @@ from unittest.mock import AsyncMock
 
 import pytest
 from acp import RequestError, schema
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.editor import transport
 from doors.editor.agent import EditorAgent
@@ -16,21 +15,9 @@ from graph.configuration.cache import AgentCache
 from graph.configuration.whole_writes import WholeWrites
 from graph.threads.mailbox import Mailbox
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
-from tests.harness.conversation import Conversation, edit, make_agent
 from tests.harness.place import UserFolders, modes_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-async def left_asking(folder: Path, workspace: Path, said: str = "write a.txt: a") -> Talk:
-    """A session whose process was killed while a person was asked."""
-    async with editing(folder) as editor:
-        talk = await editor.talk(workspace, "code")
-        turn = await talk.begin_asking(said)
-        editor.process.kill()
-        with pytest.raises(ConnectionError):
-            await turn
-    return talk
 
 
 # The history.
@@ -73,14 +60,13 @@ async def test_a_session_is_loaded_in_another_process(
     assert (workspace / "b.txt").exists()
 
 
-async def test_an_edit_is_replayed_as_it_was(editor: Editor, workspace: Path) -> None:
+async def test_an_edit_is_replayed_as_it_was(code: Talk, workspace: Path) -> None:
     """Also after the file has changed; of a secret only what is new is stored."""
     (workspace / "big.txt").write_text("x" * 300_000)
     (workspace / "bytes.txt").write_bytes(b"\xff")
     (workspace / "b.txt").write_text("two\nthree")
     (workspace / ".env").write_text("KEY=old")
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace, "code")
+    code.answer = choosing("once")
     for step in (
         "write a.txt: one",
         "write a.txt: two",
@@ -89,94 +75,31 @@ async def test_an_edit_is_replayed_as_it_was(editor: Editor, workspace: Path) ->
         "write bytes.txt: text",
         "write .env: KEY=new",
     ):
-        assert await talk.say(step) == "end_turn"
-    live = talk.results
+        assert await code.say(step) == "end_turn"
+    live = code.results
     (workspace / "bytes.txt").unlink()
     (workspace / "bytes.txt").symlink_to("/etc/hosts")
-    replayed = (await talk.replayed()).of("tool_call")
+    replayed = (await code.replayed()).of("tool_call")
     assert {call.status for call in replayed} == {"completed"}
     olds = [getattr(call.content[0], "old_text", "none") for call in replayed]
     assert olds == [None, "one", "three", "none", "none", "none"]
     assert [call.content for call in replayed[:3]] == live[:3]
     assert replayed[2].locations[0].line == 2
-    assert "KEY=old" not in str(editor.updates)
+    assert "KEY=old" not in str(code.editor.updates)
     assert "KEY=new" in str(replayed[5].content)
 
 
-async def test_a_session_is_loaded_while_it_works(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace, "code")
-    turn = await talk.begin(f"read x & run echo begun; {WAIT_FOR_GO}", talk.has_printed)
-    editor.updates.clear()
-    talk = await editor.load(talk)
-    titles = [title for title, _ in talk.ends]
-    assert [statuses[-1] for _, statuses in talk.calls] == ["failed", "in_progress"]
-    (workspace / "go").touch()
+async def test_a_session_is_loaded_while_it_works(code: Talk) -> None:
+    code.answer = choosing("once")
+    turn = await code.begin(f"read x & run echo begun; {WAIT_FOR_GO}", code.has_printed)
+    code.editor.updates.clear()
+    code = await code.editor.load(code)
+    titles = [title for title, _ in code.ends]
+    assert [statuses[-1] for _, statuses in code.calls] == ["failed", "in_progress"]
+    (code.cwd / "go").touch()
     assert await turn == "end_turn"
-    assert talk.ends == list(zip(titles, ["failed", "completed"], strict=True))
-    assert len(talk.said) > 0
-
-
-# A question that was open when the process ended.
-
-
-async def test_an_open_question_outlives_the_process(tmp_path: Path, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("a")
-    left = await left_asking(tmp_path, workspace, "read a.txt & write b.txt: b")
-    async with editing(tmp_path, answer=choosing("once")) as editor:
-        talk = await editor.load(left)
-        await editor.until(lambda: "is asked with your next message" in talk.said)
-        assert not talk.asked
-        assert ("Write file b.txt", "pending") in talk.ends
-        assert await talk.say("list") == "end_turn"
-        assert [call.title for call in talk.asked] == ["Write file b.txt"]
-        assert talk.said.count("Here is how it went") == 2
-        assert {status for _, status in talk.ends} == {"completed"}
-        assert (workspace / "b.txt").read_text() == "b"
-
-
-async def test_a_sub_task_goes_on_in_another_process(tmp_path: Path, workspace: Path) -> None:
-    asked = asyncio.Event()
-
-    async def begin_only(call: Any, _: Any) -> str | None:
-        if call.title == "Sub-task in Code mode":
-            return "manual"
-        asked.set()
-        return await never()
-
-    async with editing(tmp_path, answer=begin_only) as editor:
-        left = await editor.talk(workspace, "code")
-        turn = asyncio.create_task(left.say("task in code: write b.txt: b\nlist"))
-        await asked.wait()
-        editor.process.kill()
-        with pytest.raises(ConnectionError):
-            await turn
-    async with editing(tmp_path, answer=choosing("once")) as editor:
-        talk = await editor.load(left)
-        await talk.say("hello")
-        assert "- list: " in talk.said
-        assert [call.title for call in talk.asked] == ["Code: Write file b.txt"]
-        assert ("Sub-task in Code mode", "completed") in talk.ends
-        assert {status for _, status in talk.ends} == {"completed"}
-        assert (workspace / "b.txt").read_text() == "b"
-
-
-async def test_who_cancels_is_not_held_to_the_question(tmp_path: Path, workspace: Path) -> None:
-    left = await left_asking(tmp_path, workspace)
-    async with editing(tmp_path, answer=never) as editor:
-        talk = await editor.load(left, resume=True)
-        with pytest.raises(RequestError, match="empty"):
-            await talk.say(" ")
-        assert await talk.say("/code") == "end_turn"  # the same mode: still asked
-        turn = await talk.begin("write b.txt: b", lambda: "a.txt" in str(talk.asked))
-        await talk.cancel()
-        assert await turn == "cancelled"
-        assert not list(workspace.iterdir())
-        editor.asked.clear()
-        await talk.replayed()
-        assert "pending" not in str(talk.ends)
-        assert await talk.say("hello") == "end_turn"
-        assert not talk.asked
+    assert code.ends == list(zip(titles, ["failed", "completed"], strict=True))
+    assert len(code.said) > 0
 
 
 async def test_a_session_that_is_closed_at_once_asks_nothing(place: UserFolders) -> None:
@@ -207,52 +130,22 @@ async def test_a_session_that_is_closed_at_once_asks_nothing(place: UserFolders)
         await talk.close()
 
 
-async def test_what_a_person_made_of_a_call_is_what_is_shown(
-    tmp_path: Path, workspace: Path
-) -> None:
-    """As another client of the same thread lets them."""
-    left = await left_asking(tmp_path, workspace)
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.sqlite")) as saver:
-        elsewhere = Conversation(make_agent(workspace, saver=saver))
-        elsewhere.config = {"configurable": {"thread_id": left.id}}
-        await elsewhere.decide(edit("write_file", path="b.txt", content="b"))
-    async with editing(tmp_path) as editor:
-        talk = await editor.load(left)
-        assert talk.ends == [("Write file b.txt", "completed")]
-        assert talk.results[-1][0].new_text == (workspace / "b.txt").read_text() == "b"
-
-
-async def test_a_mode_outlives_the_process_and_withdraws_the_question(
-    tmp_path: Path, workspace: Path
-) -> None:
-    """As if the process had ended between storing the choice and applying it."""
-    left = await left_asking(tmp_path, workspace)
-    await Mailbox(tmp_path / "sessions.sqlite").put(left.id, {"mode": "ask"})
-    async with editing(tmp_path, answer=never) as editor:
-        talk = await editor.load(left)
-        assert talk.shown == ("ask", "manual")
-        assert talk.ends == [("Write file a.txt", "failed")]
-        assert await talk.say("hello") == "end_turn"
-        assert not talk.asked
-
-
 # Closing and listing.
 
 
-async def test_closing_cancels_and_refuses_what_comes_then(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace, "code")
-    turn = await talk.begin("run echo begun; sleep 600; touch late", talk.has_printed)
-    end = asyncio.create_task(talk.close())
+async def test_closing_cancels_and_refuses_what_comes_then(code: Talk) -> None:
+    code.answer = choosing("once")
+    turn = await code.begin("run echo begun; sleep 600; touch late", code.has_printed)
+    end = asyncio.create_task(code.close())
     await asyncio.sleep(0)
     with pytest.raises(RequestError) as refused:
-        await talk.say("write a.txt: a")
+        await code.say("write a.txt: a")
     assert refused.value.code == -32002
     await end
     assert await turn == "cancelled"
-    assert not list(workspace.iterdir())
-    await editor.load(talk)
-    assert await talk.say("hello") == "end_turn"
+    assert not list(code.cwd.iterdir())
+    await code.editor.load(code)
+    assert await code.say("hello") == "end_turn"
 
 
 async def test_sessions_are_listed(tmp_path: Path, workspace: Path) -> None:
@@ -280,14 +173,17 @@ async def test_sessions_are_listed(tmp_path: Path, workspace: Path) -> None:
 # What is refused.
 
 
-async def test_a_workspace_is_an_existing_folder(editor: Editor, workspace: Path) -> None:
+async def test_a_workspace_is_an_existing_folder(talk: Talk, workspace: Path) -> None:
     (workspace / "file").touch()
     wrong = ("relative", "", "/no/such/folder", f"{workspace}/file", "/", f"/{'x' * 300}", "/a\0")
     for cwd in wrong:
         with pytest.raises(RequestError) as refused:
-            await editor.agent.new_session(cwd=cwd, mcp_servers=[])
+            await talk.editor.agent.new_session(cwd=cwd, mcp_servers=[])
         assert refused.value.code == -32602, cwd
-    talk = await editor.talk(workspace)
+    with pytest.raises(RequestError, match="additional directories"):
+        await talk.editor.agent.new_session(
+            cwd=str(workspace), mcp_servers=[], additional_directories=["/"]
+        )
     workspace.rename(workspace.parent / "elsewhere")
     with pytest.raises(RequestError, match="is not an existing folder"):
         await talk.say("list")
@@ -295,7 +191,7 @@ async def test_a_workspace_is_an_existing_folder(editor: Editor, workspace: Path
     assert await talk.say("list") == "end_turn"
     for cwd in wrong:
         if cwd.startswith("/") and "\0" not in cwd:
-            assert await editor.list(cwd=cwd) == []
+            assert await talk.editor.list(cwd=cwd) == []
 
 
 async def test_a_session_that_does_not_exist_is_not_found(
@@ -343,15 +239,6 @@ async def test_a_session_opens_whatever_mcp_servers_the_editor_has(
     assert not started.exists()
 
 
-async def test_other_folders_are_refused(editor: Editor, workspace: Path) -> None:
-    opening = editor.agent.new_session(
-        cwd=str(workspace), mcp_servers=[], additional_directories=["/"]
-    )
-    with pytest.raises(RequestError, match="additional directories") as refused:
-        await opening
-    assert refused.value.code == -32602
-
-
 async def test_a_mode_without_its_model_cannot_be_chosen(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("surgeon", rest="    model: openai:gpt-5.5\n"))
     async with editing(place.root) as editor:
@@ -363,12 +250,17 @@ async def test_a_mode_without_its_model_cannot_be_chosen(place: UserFolders) -> 
         assert not talk.of("current_mode_update")
 
 
-async def test_a_wrong_setting_is_an_error_of_each_new_session(
-    tmp_path: Path, workspace: Path
+async def test_a_missing_key_shows_the_login_card(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with editing(tmp_path, {"MODEL": "anthropic:claude"}) as editor:
-        with pytest.raises(RequestError, match="ANTHROPIC_API_KEY"):
-            await editor.talk(workspace)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    async with editing(tmp_path, {"MODEL": "openai:gpt-5.5"}) as editor:
+        for opening in (editor.talk(workspace), editor.agent.authenticate(method_id="key")):
+            with pytest.raises(RequestError, match="OPENAI_API_KEY") as refused:
+                await opening
+            assert refused.value.code == -32000
+            assert refused.value.data["authMethods"][0]["id"] == "key"  # type: ignore[index]
         assert await editor.list() == []
 
 
@@ -395,41 +287,41 @@ async def test_a_trusted_workspaces_modes_come_and_go(place: UserFolders) -> Non
         assert talk.shown == ("ask", "manual")
 
 
-async def test_a_copy_goes_on_by_itself(editor: Editor, workspace: Path) -> None:
+async def test_a_copy_goes_on_by_itself(code: Talk, editor: Editor, workspace: Path) -> None:
     """With the messages, what was chosen, and the question that waits."""
-    talk = await editor.talk(workspace, "code")
-    await talk.say("hello")
-    turn = await talk.begin_asking("write a.txt: a")
-    await editor.agent.set_config_option(session_id=talk.id, config_id="approvals", value="auto")
-    forked = await editor.agent.fork_session(session_id=talk.id, cwd=str(workspace))
+    await code.say("hello")
+    turn = await code.begin_asking("write a.txt: a")
+    await code.editor.agent.set_config_option(
+        session_id=code.id, config_id="approvals", value="auto"
+    )
+    forked = await code.editor.agent.fork_session(session_id=code.id, cwd=str(workspace))
     copy = Talk(editor, forked.session_id, workspace, forked)
     assert copy.shown == ("code", "auto")
-    await talk.cancel()
+    await code.cancel()
     await turn
-    editor.answer = choosing("once")
+    code.answer = choosing("once")
     assert await copy.say("hello again") == "end_turn"
     assert copy.kinds_asked == ["edit"]
     assert (workspace / "a.txt").read_text() == "a"
-    assert "hello again" not in str((await talk.replayed()).of("user_message_chunk"))
+    assert "hello again" not in str((await code.replayed()).of("user_message_chunk"))
     copied = str((await copy.replayed()).of("user_message_chunk"))
     assert "text='hello'" in copied
     assert "text='hello again'" in copied
     with pytest.raises(RequestError, match="belongs to the folder"):
-        await editor.agent.fork_session(session_id=talk.id, cwd=str(workspace.parent))
+        await code.editor.agent.fork_session(session_id=code.id, cwd=str(workspace.parent))
 
 
-async def test_a_deleted_session_is_gone(editor: Editor, other: Editor, workspace: Path) -> None:
+async def test_a_deleted_session_is_gone(code: Talk, editor: Editor, other: Editor) -> None:
     async def delete(window: Editor) -> Any:
-        return await window.agent._conn.send_request("session/delete", {"sessionId": talk.id})
+        return await window.agent._conn.send_request("session/delete", {"sessionId": code.id})
 
-    talk = await editor.talk(workspace, "code")
-    turn = await talk.begin_asking("write a.txt: a")
+    turn = await code.begin_asking("write a.txt: a")
     with pytest.raises(RequestError, match="another process"):
         await delete(other)
     assert await delete(editor) == {}
     assert await turn == "cancelled"
     assert await delete(editor) == {}  # again: no error, says the protocol
-    assert talk.id not in [one.session_id for one in await editor.list(cwd=str(workspace))]
+    assert code.id not in [one.session_id for one in await code.editor.list(cwd=str(code.cwd))]
     with pytest.raises(RequestError, match="there is no session"):
-        await editor.load(talk)
-    assert not list(workspace.iterdir())
+        await code.editor.load(code)
+    assert not list(code.cwd.iterdir())

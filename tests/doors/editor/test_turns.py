@@ -10,7 +10,7 @@ from acp.schema import Cost
 
 from doors.commands.usage import read_threads
 from doors.editor.turn import STOPPED_HERE
-from tests.doors.editor.editor import WAIT_FOR_GO, Editor, choosing
+from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing
 from tests.doors.editor.model import CLAUDE, GPT, MARK, STORY
 from tests.harness.conversation import until
 from tests.harness.sleepers import wait_for
@@ -18,21 +18,20 @@ from tests.harness.sleepers import wait_for
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_messages_of_one_session_wait_for_each_other(
-    editor: Editor, workspace: Path, tmp_path: Path
-) -> None:
+async def test_messages_of_one_session_wait_for_each_other(code: Talk, tmp_path: Path) -> None:
     """And hold up no other session."""
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace, "code")
-    first = await talk.begin(f"run echo begun; {WAIT_FOR_GO}; echo one >> log", talk.has_printed)
-    second = asyncio.create_task(talk.say("run echo two >> log"))
+    code.answer = choosing("once")
+    first = await code.begin(f"run echo begun; {WAIT_FOR_GO}; echo one >> log", code.has_printed)
+    second = asyncio.create_task(code.say("run echo two >> log"))
     (tmp_path / "other").mkdir()
-    quick = await editor.talk(tmp_path / "other", "code")  # the second message has arrived by then
+    quick = await code.editor.talk(
+        tmp_path / "other", "code"
+    )  # the second message has arrived by then
     assert await quick.say("write a.txt: a") == "end_turn"
     assert not first.done()
-    (workspace / "go").touch()
+    (code.cwd / "go").touch()
     assert [await first, await second] == ["end_turn", "end_turn"]
-    assert (workspace / "log").read_text() == "one\ntwo\n"
+    assert (code.cwd / "log").read_text() == "one\ntwo\n"
 
 
 async def test_cancel_while_the_model_speaks(editor: Editor, workspace: Path) -> None:
@@ -47,26 +46,29 @@ async def test_cancel_while_the_model_speaks(editor: Editor, workspace: Path) ->
 
 
 @pytest.mark.parametrize("said", ["write a.txt: a", "switch to debug"])
-async def test_cancel_while_a_person_is_asked(editor: Editor, workspace: Path, said: str) -> None:
-    talk = await editor.talk(workspace, "code")
-    turns = [await talk.begin_asking(said)]
-    turns += [asyncio.create_task(talk.say(f"write {name}: x")) for name in "bc"]  # these wait
-    await editor.talk(workspace)
-    await talk.cancel()
+async def test_cancel_while_a_person_is_asked(code: Talk, said: str) -> None:
+    turns = [await code.begin_asking(said)]
+    turns += [asyncio.create_task(code.say(f"write {name}: x")) for name in "bc"]  # these wait
+    await code.editor.talk(code.cwd)
+    await code.cancel()
     assert await asyncio.gather(*turns) == ["cancelled"] * 3
-    assert [status for _, status in talk.ends] == ["failed"]
-    await talk.cancel()  # with nothing to cancel
-    shown = talk.shown
-    assert await talk.stored() == shown == ("code", "manual")
-    editor.answer = choosing("once")
-    assert await talk.say("write d: x") == "end_turn"
-    assert talk.kinds_asked[1:] == ["edit"]  # the first is not asked again
-    (call,) = {call.tool_call_id for call in talk.asked[:1]}
-    ends = [
-        u for u in talk.of("tool_call_update") if (u.tool_call_id, u.status) == (call, "failed")
-    ]
-    assert len(ends) == 1
-    assert [path.name for path in workspace.iterdir()] == ["d"]
+    assert [status for _, status in code.ends] == ["failed"]
+    await code.cancel()  # with nothing to cancel
+    shown = code.shown
+    assert await code.stored() == shown == ("code", "manual")
+    code.answer = choosing("once")
+    assert await code.say("write d: x") == "end_turn"
+    assert code.kinds_asked[1:] == ["edit"]  # the first is not asked again
+    (_, statuses), _ = code.calls
+    assert statuses.count("failed") == 1
+    assert [path.name for path in code.cwd.iterdir()] == ["d"]
+
+
+async def test_a_prompt_is_cancelled_by_its_request(code: Talk) -> None:
+    turn = await code.begin_asking("write a.txt: a")
+    id = int(code.editor.list_raw("session/prompt")[-1]["id"].split()[1])
+    await code.send("$/cancel_request", requestId=id)
+    assert await turn == "cancelled"
 
 
 async def test_what_runs_in_the_background_ends_when_the_dialog_is_closed(
@@ -89,18 +91,17 @@ async def test_what_runs_in_the_background_ends_when_the_dialog_is_closed(
     await wait_for(False, MARK)
 
 
-async def test_cancel_while_a_command_runs(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace, "code")
-    turn = await talk.begin("run echo begun; echo $$ > pid; sleep 600; true", talk.has_printed)
+async def test_cancel_while_a_command_runs(code: Talk, workspace: Path) -> None:
+    code.answer = choosing("once")
+    turn = await code.begin("run echo begun; echo $$ > pid; sleep 600; true", code.has_printed)
     await until(lambda: (workspace / "pid").exists() and (workspace / "pid").read_text() != "")
-    await talk.cancel()
+    await code.cancel()
     assert await turn == "cancelled"
     pid = int((workspace / "pid").read_text())
     await until(lambda: not psutil.pid_exists(pid))
-    assert [status for _, status in talk.ends] == ["failed"]
-    assert "it may have taken effect" in str(talk.results)
-    assert await talk.say("write after.txt: well") == "end_turn"
+    assert [status for _, status in code.ends] == ["failed"]
+    assert "it may have taken effect" in str(code.results)
+    assert await code.say("write after.txt: well") == "end_turn"
 
 
 async def test_cancel_at_any_moment(editor: Editor, workspace: Path) -> None:
@@ -152,17 +153,17 @@ async def test_how_full_the_window_is_and_what_it_cost(
     assert (counts[talk.id], counts[offline.id]) == (3, 1)
 
 
-async def test_a_sub_task_names_its_mode_and_its_card_stays_open(
-    editor: Editor, workspace: Path
-) -> None:
-    editor.answer = choosing("manual", "once")
-    talk = await editor.talk(workspace)
+async def test_a_sub_task_names_its_mode_and_its_card_stays_open(talk: Talk) -> None:
+    talk.answer = choosing("manual", "once")
     assert await talk.say("task in code: write a.txt: a | read a.txt\nread a.txt") == "end_turn"
     assert [call.title for call in talk.asked] == [
         "Sub-task in Code mode",
         "Code: Write file a.txt",
     ]
-    assert [option.name for option in editor.asked[0][2]][-2:] == ["No", "Yes, and auto-accept"]
+    assert [option.name for option in talk.editor.asked[0][2]][-2:] == [
+        "No",
+        "Yes, and auto-accept",
+    ]
     assert talk.ends == [
         ("Sub-task in Code mode", "completed"),
         ("Code: Write file a.txt", "completed"),
@@ -172,12 +173,9 @@ async def test_a_sub_task_names_its_mode_and_its_card_stays_open(
     assert talk.shown == ("ask", "manual")
 
 
-async def test_two_sub_tasks_side_by_side_are_shown_one_after_the_other(
-    editor: Editor, workspace: Path
-) -> None:
-    (workspace / "a.txt").write_text("a")
-    editor.answer = choosing("manual")
-    talk = await editor.talk(workspace)
+async def test_two_sub_tasks_side_by_side_are_shown_one_after_the_other(talk: Talk) -> None:
+    (talk.cwd / "a.txt").write_text("a")
+    talk.answer = choosing("manual")
     assert await talk.say("task in ask: read a.txt & task in ask: list") == "end_turn"
     assert [call.title for call in talk.asked] == ["Sub-task in Ask mode"] * 2
     assert talk.ends == [
@@ -189,14 +187,11 @@ async def test_two_sub_tasks_side_by_side_are_shown_one_after_the_other(
     assert talk.shown == ("ask", "manual")
 
 
-async def test_cancel_ends_the_sub_task_and_the_parent_is_told(
-    editor: Editor, workspace: Path
-) -> None:
-    editor.answer = choosing("manual", "none of them")
-    talk = await editor.talk(workspace)
+async def test_cancel_ends_the_sub_task_and_the_parent_is_told(talk: Talk) -> None:
+    talk.answer = choosing("manual", "none of them")
     assert await talk.say("task in code: write a.txt: a") == "cancelled"
     assert talk.shown == ("ask", "manual")
     assert await talk.stored() == ("ask", "manual")
     assert {status for _, status in talk.ends} == {"failed"}
     assert await talk.say("hello") == "end_turn"
-    assert not (workspace / "a.txt").exists()
+    assert not (talk.cwd / "a.txt").exists()

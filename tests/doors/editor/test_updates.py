@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from acp import RequestError, schema
 
-from tests.doors.editor.editor import Editor, choosing
+from tests.doors.editor.editor import Editor, Talk, choosing
 from tests.doors.editor.model import CLAUDE, GPT, STORY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -18,20 +18,19 @@ def link(uri: str) -> schema.ResourceContentBlock:
     return schema.ResourceContentBlock(type="resource_link", uri=uri, name="a")
 
 
-async def test_the_life_of_an_edit(editor: Editor, workspace: Path) -> None:
-    file = workspace / "a.txt"
+async def test_the_life_of_an_edit(code: Talk) -> None:
+    file = code.cwd / "a.txt"
     file.write_text("one two")
-    editor.answer = choosing("once")
-    talk = await editor.talk(workspace, "code")
-    await talk.say("replace one with three in a.txt\nwrite a.txt: all")
-    assert talk.calls == [
+    code.answer = choosing("once")
+    await code.say("replace one with three in a.txt\nwrite a.txt: all")
+    assert code.calls == [
         ("Edit file a.txt", [*LIVED, "completed"]),
         ("Write file a.txt", [*LIVED, "completed"]),
     ]
-    edits = [(diff.path, diff.old_text, diff.new_text) for (diff, *_) in talk.results]
+    edits = [(diff.path, diff.old_text, diff.new_text) for (diff, *_) in code.results]
     assert edits == [(str(file), "one", "three"), (str(file), "three two", "all")]
-    assert [(call.content or [])[0].type for call in talk.asked] == ["diff", "diff"]
-    start = talk.of("tool_call_update")[0]
+    assert [(call.content or [])[0].type for call in code.asked] == ["diff", "diff"]
+    start = code.of("tool_call_update")[0]
     assert start.locations[0].path == str(file)
     assert start.raw_input == {"path": "a.txt", "edits": [{"old": "one", "new": "three"}]}
 
@@ -57,14 +56,11 @@ async def test_a_call_that_cannot_run_has_failed(
 
 
 @pytest.mark.parametrize("said", ["same id", "long id"])
-async def test_an_id_that_comes_again_is_another_call(
-    editor: Editor, workspace: Path, said: str
-) -> None:
-    (workspace / "a.txt").write_text("a")
-    talk = await editor.talk(workspace, model=GPT)
-    await talk.say(said)
-    await talk.say(f"{said} again")
-    assert talk.ends == [("List files", "completed"), ("Read file a.txt", "completed")]
+async def test_an_id_that_comes_again_is_another_call(gpt: Talk, said: str) -> None:
+    (gpt.cwd / "a.txt").write_text("a")
+    await gpt.say(said)
+    await gpt.say(f"{said} again")
+    assert gpt.ends == [("List files", "completed"), ("Read file a.txt", "completed")]
 
 
 async def test_text_comes_in_pieces_and_thoughts_as_thoughts(
@@ -80,38 +76,33 @@ async def test_text_comes_in_pieces_and_thoughts_as_thoughts(
     assert len(talk.of("agent_message_chunk")) > 4
 
 
-async def test_an_answer_that_was_cut_off_says_so(editor: Editor, workspace: Path) -> None:
-    talk = await editor.talk(workspace, model=GPT)
-    assert await talk.say("cut off") == "max_tokens"
-    assert talk.said.startswith("Half a")
-    assert "limit of tokens" in talk.said
-    before = len(talk.said)
-    assert await talk.say("declined") == "end_turn"
-    assert talk.said[before:] == "Half a"
+async def test_an_answer_that_was_cut_off_says_so(gpt: Talk) -> None:
+    assert await gpt.say("cut off") == "max_tokens"
+    assert gpt.said.startswith("Half a")
+    assert "limit of tokens" in gpt.said
+    before = len(gpt.said)
+    assert await gpt.say("declined") == "end_turn"
+    assert gpt.said[before:] == "Half a"
 
 
-async def test_a_provider_that_fails_is_an_error_and_the_session_goes_on(
-    editor: Editor, workspace: Path
-) -> None:
-    talk = await editor.talk(workspace, model=GPT)
+async def test_a_provider_that_fails_is_an_error_and_the_session_goes_on(gpt: Talk) -> None:
     with pytest.raises(RequestError, match="quota"):
-        await talk.say("fail")
+        await gpt.say("fail")
     for said in ("bad key", "no permission"):
         with pytest.raises(RequestError) as refused:
-            await talk.say(said)
+            await gpt.say(said)
         assert refused.value.code == -32000  # the editor shows its login card
         assert refused.value.data["authMethods"][0]["id"] == "key"  # type: ignore[index]
-    assert await talk.say("Hello.") == "end_turn"
-    assert talk.said == "Here I am."
+    assert await gpt.say("Hello.") == "end_turn"
+    assert gpt.said == "Here I am."
 
 
 # What a message may hold.
 
 
-async def test_files_that_are_mentioned_or_attached(editor: Editor, workspace: Path) -> None:
-    uri = (workspace / "my notes.txt").as_uri()
-    (workspace / "my notes.txt").write_text("needle")
-    talk = await editor.talk(workspace)
+async def test_files_that_are_mentioned_or_attached(talk: Talk) -> None:
+    uri = (talk.cwd / "my notes.txt").as_uri()
+    (talk.cwd / "my notes.txt").write_text("needle")
     await talk.say("read ", link(uri))
     assert talk.ends == [("Read file my notes.txt", "completed")]
     resource = schema.TextResourceContents(uri=uri, text="the text")
@@ -125,10 +116,9 @@ async def test_files_that_are_mentioned_or_attached(editor: Editor, workspace: P
     assert (said[2].data, said[2].mime_type) == ("iVBORw0KGgo=", "image/png")
 
 
-async def test_how_blocks_become_a_message(editor: Editor, workspace: Path) -> None:
-    (workspace / "a b.txt").touch()
-    uri = (workspace / "a b.txt").as_uri()
-    talk = await editor.talk(workspace)
+async def test_how_blocks_become_a_message(talk: Talk) -> None:
+    (talk.cwd / "a b.txt").touch()
+    uri = (talk.cwd / "a b.txt").as_uri()
     messages: list[tuple[list[Any], str]] = [
         (["/code\tlook at ", link(uri), " please"], "look at a b.txt please"),
         (["one", "two\n", "three"], "one\ntwo\nthree"),
@@ -146,14 +136,11 @@ async def test_how_blocks_become_a_message(editor: Editor, workspace: Path) -> N
     "said",
     [[], [" ", "\n"], ["/code look", SOUND], ["/code", SOUND], [link("file://[bad")]],
 )
-async def test_a_message_that_is_refused_changes_nothing(
-    editor: Editor, workspace: Path, said: list[Any]
-) -> None:
-    talk = await editor.talk(workspace)
+async def test_a_message_that_is_refused_changes_nothing(talk: Talk, said: list[Any]) -> None:
     with pytest.raises(RequestError) as refused:
         await talk.say(*said)
     assert refused.value.code == -32602
-    (listed,) = await editor.list(cwd=str(workspace))
+    (listed,) = await talk.editor.list(cwd=str(talk.cwd))
     assert listed.title is None
     assert await talk.stored() == ("ask", "manual")
     assert not talk.of("current_mode_update")

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -21,20 +20,12 @@ from starlette.websockets import WebSocketDisconnect
 from doors.server.gate import Gate
 from doors.server.routes import is_known
 from graph.settings import ROOT
+from tests.doors.conftest import STUDIO
 from tests.harness.conversation import APPROVE
-from tests.harness.server import Server, Thread, running
+from tests.harness.server import Server, Thread
 
-STUDIO = "https://smith.langchain.com"
 EVIL = "http://evil.example"
 Answer = tuple[int, str]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    origins = f"http://chat.example, http://localhost:3000,{STUDIO}"
-    folder = tmp_path_factory.mktemp("clone")
-    with running(folder, DEFAULT_MODE="code", ALLOWED_ORIGINS=origins) as server:
-        yield server
 
 
 def ask(server: Server, method: str, path: str, body: str | None = None, **given: str) -> Answer:
@@ -55,7 +46,7 @@ def waiting(server: Server) -> str:
     async def prepare() -> str:
         async with server.client as client:
             thread = await Thread.new(client)
-            await thread.say("write pwned: x")
+            await thread.say("write pwned: x", mode="code")
             assert await thread.waiting()
             return thread.id
 

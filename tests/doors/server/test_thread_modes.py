@@ -3,12 +3,10 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from graph.settings import ROOT
@@ -16,20 +14,6 @@ from tests.harness.conversation import APPROVE, until
 from tests.harness.server import Server, Thread
 
 KNOWN = "unknown mode 'kode'; the modes are: ask, architect, code, debug"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("clone"))
-    server.start()
-    yield server
-    server.kill()
-
-
-@pytest.fixture
-async def http(server: Server) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as http:
-        yield http
 
 
 async def patch(http: httpx.AsyncClient, thread: Thread, **given: Any) -> dict[str, Any]:
@@ -67,6 +51,7 @@ async def test_a_thread_begins_with_what_it_is_created_with(
 
 async def test_the_example_of_the_docs_runs(server: Server) -> None:
     page = (ROOT / "docs/http.md").read_text()
+    (server.workspace / "hello.txt").unlink(missing_ok=True)
     found = re.search("<!-- http -->\n```python\n(.*?)```", page, re.DOTALL)
     assert found
     await asyncio.to_thread(exec, found[1], {"URL": server.url})

@@ -1,4 +1,4 @@
-"""One terminal for all tests that need none of their own: each begins in Ask mode."""
+"""One terminal for all tests that need none of their own: each sets its mode."""
 
 from collections.abc import Iterator
 
@@ -24,4 +24,11 @@ def open_chat(clone: Server) -> Iterator[Terminal]:
 @pytest.fixture
 def chat(open_chat: Terminal) -> Terminal:
     open_chat.say("/ask", "ask>")
+    return open_chat
+
+
+@pytest.fixture
+def code(open_chat: Terminal) -> Terminal:
+    """The same in Code mode."""
+    open_chat.say("/code", "code>")
     return open_chat

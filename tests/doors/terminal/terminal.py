@@ -74,6 +74,19 @@ class Terminal:
         self.press(ENTER)
         return self.until(shown)
 
+    def play(self, *steps: str) -> str:
+        """Lines or keys, each followed by what ends the screen then; the whole screen at the end.
+
+        A single letter, and what has control characters, is pressed as it is.
+        """
+        for given, shown in zip(steps[::2], steps[1::2], strict=True):
+            if len(given) > 1 and given.isprintable():
+                self.say(given, shown)
+            else:
+                self.press(given)
+                self.until(shown)
+        return self.text
+
     def leave(self) -> str:
         """Press Ctrl-D; the last line on the screen."""
         self.press(CTRL_D)

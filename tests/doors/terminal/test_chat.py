@@ -13,11 +13,12 @@ from prompt_toolkit.application import create_app_session
 
 from doors.terminal.screen import Screen
 from graph.settings import ROOT
-from tests.doors.terminal.terminal import CTRL_C, CTRL_D, ENTER, SECONDS, Terminal, chatting
+from tests.doors.terminal.terminal import CTRL_C, ENTER, SECONDS, Terminal, chatting
 from tests.harness.server import Server, free_port
 from tests.tools.mcp.servers import TOY
 
-CALL, SWITCH = "a [p]attern:", "auto-accept:"
+CALL, SWITCH, ALL = "a [p]attern:", "auto-accept:", "all 2:"
+ASK, CODE, WHY = "\n\nask>", "\n\ncode>", "why (or nothing)>"
 COMMAND = "[e]dit:"  # one that cannot be remembered
 
 
@@ -37,11 +38,8 @@ def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
     clone = Server(tmp_path)
     with chatting(clone) as terminal:
         terminal.until("ask>")
-        terminal.say("write notes.txt: hello", SWITCH)
-        terminal.press("a")
-        terminal.until(CALL)
-        terminal.press("a")
-        seen = terminal.until("\n\ncode>", after="ask> ")
+        terminal.play("write notes.txt: hello", SWITCH, "a", CALL, "a", CODE)
+        seen = terminal.until(CODE, after="ask> ")
         assert seen + "\n" == read_transcript()
         assert (tmp_path / "workspace/notes.txt").read_text() == "hello"
         again = terminal.leave()
@@ -65,133 +63,85 @@ def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
         served.communicate()
 
 
-def test_enter_and_a_paste_reject(chat: Terminal, clone: Server) -> None:
-    chat.say("/code", "code>")
-    chat.say("write a.txt: a", CALL)
-    chat.press(f"\x1b[200~a\x1b[201~x{ENTER}")
-    chat.until("why (or nothing)>")
-    seen = chat.say("not now", "\n\ncode>")
+def test_enter_and_a_paste_reject(code: Terminal, clone: Server) -> None:
+    paste = f"\x1b[200~a\x1b[201~x{ENTER}"
+    seen = code.play("write a.txt: a", CALL, paste, WHY, "not now", CODE)
     assert "reject\n  why (or nothing)> not now\n  You said no: not now\n" in seen
     assert not (clone.workspace / "a.txt").exists()
 
 
-def test_what_is_typed_before_a_question_does_not_answer_it(chat: Terminal, clone: Server) -> None:
-    chat.say("/code", "code>")
-    chat.press(f"write ahead.txt: a{ENTER}aaaa")
-    chat.until(CALL)
+def test_what_is_typed_before_a_question_does_not_answer_it(code: Terminal, clone: Server) -> None:
+    code.play(f"write ahead.txt: a{ENTER}aaaa", CALL)
     assert not (clone.workspace / "ahead.txt").exists()
-    chat.press(CTRL_C)
-    chat.until("code>")
+    code.play(CTRL_C, CODE)
 
 
-def test_an_edit_runs_with_other_arguments(chat: Terminal, clone: Server) -> None:
+def test_an_edit_runs_with_other_arguments(code: Terminal, clone: Server) -> None:
     (clone.workspace / "b.txt").write_text("one\ntwo\n")
-    chat.say("/code", "code>")
-    seen = chat.say("replace two with three in b.txt", CALL)
+    seen = code.say("replace two with three in b.txt", CALL)
     assert "  @line 1\n   one\n  -two\n  +three\n" in seen
-    chat.press("e")
-    chat.until("path> b.txt")
-    chat.press(ENTER)
-    chat.until('edits> [{"old": "two", "new": "three"}]')
-    chat.press(f"!{ENTER}")
-    chat.until_sent("That is not JSON")
-    chat.until('edits> [{"old": "two", "new": "three"}]')
-    chat.press("\x7f" * 8 + f'four"}}]{ENTER}')
-    seen = chat.until("\n\ncode>")
+    edits = 'edits> [{"old": "two", "new": "three"}]'
+    code.play("e", "path> b.txt", ENTER, edits)
+    code.press(f"!{ENTER}")
+    code.until_sent("That is not JSON")
+    code.until(edits)
+    seen = code.play("\x7f" * 8 + f'four"}}]{ENTER}', CODE)
     assert "  Run with your arguments: " in seen
     assert (clone.workspace / "b.txt").read_text() == "one\nfour\n"
 
 
-def test_always_this_and_always_a_pattern(chat: Terminal, clone: Server) -> None:
-    chat.say("/code", "code>")
-    chat.say("write c.txt: 1", CALL)
-    chat.press("t")
-    chat.until("\n\ncode>")
-    chat.say("write c.txt: 2", "\n\ncode>")
+def test_always_this_and_always_a_pattern(code: Terminal, clone: Server) -> None:
+    code.play("write c.txt: 1", CALL, "t", CODE, "write c.txt: 2", CODE)
     assert (clone.workspace / "c.txt").read_text() == "2"
-    chat.say("write d1.txt: 1", CALL)
-    chat.press("p")
-    chat.until("pattern> d1.txt")
-    chat.press("\x7f" * 5 + f"*.txt{ENTER}")
-    chat.until("\n\ncode>")
-    chat.say("write d2.txt: 1", "\n\ncode>")
+    code.play("write d1.txt: 1", CALL, "p", "pattern> d1.txt", "\x7f" * 5 + f"*.txt{ENTER}", CODE)
+    code.play("write d2.txt: 1", CODE)
     assert (clone.workspace / "d2.txt").read_text() == "1"
 
 
-def test_several_calls_all_at_once_or_one_by_one(chat: Terminal, clone: Server) -> None:
-    chat.say("/code", "code>")
-    seen = chat.say("write g1.txt: 1 & write g2.txt: 2", "all 2:")
+def test_several_calls_all_at_once_or_one_by_one(code: Terminal, clone: Server) -> None:
+    seen = code.say("write g1.txt: 1 & write g2.txt: 2", ALL)
     assert "+1" in seen and "+2" in seen
-    chat.press("a")
-    chat.until("\n\ncode>")
+    code.play("a", CODE)
     assert [(clone.workspace / f"g{n}.txt").read_text() for n in (1, 2)] == ["1", "2"]
-    chat.say("write h1.txt: 1 & write h2.txt: 2", "all 2:")
-    chat.press("r")
-    chat.until("why (or nothing)>")
-    seen = chat.say("neither", "\n\ncode>")
+    seen = code.play("write h1.txt: 1 & write h2.txt: 2", ALL, "r", WHY, "neither", CODE)
     assert seen.count("You said no: neither") == 2
-    chat.say("write i1.txt: 1 & write i2.txt: 2", "all 2:")
-    chat.press(ENTER)
-    for name in ("i1.txt", "i2.txt"):
-        chat.until(f"[t]his ({name}) always {CALL}")
-        chat.press("a")
-    chat.until("\n\ncode>")
+    one, other = (f"[t]his ({name}) always {CALL}" for name in ("i1.txt", "i2.txt"))
+    code.play("write i1.txt: 1 & write i2.txt: 2", ALL, ENTER, one, "a", other, "a", CODE)
     written = sorted(file.name for file in clone.workspace.glob("[hi]?.txt"))
     assert written == ["i1.txt", "i2.txt"]
 
 
 def test_another_mode_and_auto_accept(chat: Terminal, clone: Server) -> None:
-    chat.say("switch to code", SWITCH)
-    chat.press("m")
-    chat.until("mode>")
-    assert chat.text.endswith("1 architect\n  2 debug\n  mode>")
-    chat.say("7", "mode>")
-    chat.say("2", "\n\ndebug>")
-    chat.say("switch to code", SWITCH)
-    chat.press("u")
-    chat.until("\n\ncode (auto)>")
-    chat.say("write e.txt: e", "\n\ncode (auto)>")
-    chat.say("/approvals some", "\n\ncode (auto)>")
-    assert "unknown approvals 'some'; give one of: manual, auto" in chat.text
-    chat.say("/approvals manual", "\n\ncode>")
-    chat.say("write e.txt: f", CALL)
-    assert "approvals: manual" in chat.text.splitlines()[-2]
-    chat.press(CTRL_C)
-    chat.until("\n\ncode>")
+    auto = "\n\ncode (auto)>"
+    modes = "1 architect\n  2 debug\n  mode>"
+    chat.play("switch to code", SWITCH, "m", modes, f"7{ENTER}", "mode>", f"2{ENTER}", "\n\ndebug>")
+    chat.play("switch to code", SWITCH, "u", auto, "write e.txt: e", auto)
+    seen = chat.say("/approvals some", auto)
+    assert "unknown approvals 'some'; give one of: manual, auto" in seen
+    seen = chat.play("/approvals manual", CODE, "write e.txt: f", CALL)
+    assert "approvals: manual" in seen.splitlines()[-2]
+    chat.play(CTRL_C, CODE)
     assert (clone.workspace / "e.txt").read_text() == "e"
 
 
 def test_a_question_is_answered_in_words(chat: Terminal) -> None:
-    chat.say("ask: Which colour?", "answer>")
-    assert "Which colour?\n  answer>" in chat.text
-    seen = chat.say("Green", "\n\nask>")
+    seen = chat.play("ask: Which colour?", "Which colour?\n  answer>", "Green", ASK)
     assert "- ask: Which colour?: Green" in seen
 
 
-def test_ctrl_c_stops_the_run_and_its_command(chat: Terminal, clone: Server) -> None:
-    chat.say("/code", "code>")
-    chat.say("run printf on; printf ce", COMMAND)
-    chat.press("a")
-    assert "\nonce\n  [exit code 0]\n" in chat.until("\n\ncode>")
-    chat.say("run echo $$ > pid; echo begun; sleep 60", COMMAND)
-    chat.press("a")
-    chat.until("\nbegun")
-    chat.press(CTRL_C)
-    seen = chat.until("\n\ncode>", after="begun")
-    assert "Stopped while it ran: it may have taken effect" in seen
+def test_ctrl_c_stops_the_run_and_its_command(code: Terminal, clone: Server) -> None:
+    seen = code.play("run printf on; printf ce", COMMAND, "a", CODE)
+    assert "\nonce\n  [exit code 0]\n" in seen
+    code.play("run echo $$ > pid; echo begun; sleep 60", COMMAND, "a", "\nbegun")
+    code.press(CTRL_C)
+    assert "Stopped while it ran: it may have taken effect" in code.until(CODE, after="begun")
     wait_for_end(clone)
 
 
-def test_ctrl_c_at_a_question_approves_nothing(chat: Terminal, clone: Server) -> None:
-    chat.say("/code", "code>")
-    chat.say("write f.txt: f", CALL)
-    chat.press(CTRL_C)
-    seen = chat.until("\n\ncode>")
+def test_ctrl_c_at_a_question_approves_nothing(code: Terminal, clone: Server) -> None:
+    seen = code.play("write f.txt: f", CALL, CTRL_C, CODE)
     assert "Nothing is approved. Enter asks again; a message goes on." in seen
-    chat.say("", CALL)
-    chat.press(CTRL_C)
-    chat.until("\n\ncode>")
-    chat.say("list", "\n\ncode>")
+    code.play(ENTER, CALL, CTRL_C, CODE, "list", CODE)
     assert not (clone.workspace / "f.txt").exists()
 
 
@@ -201,13 +151,11 @@ def test_what_others_say_cannot_act_on_the_terminal(
     evil = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202etxt.exe\x1b]52;c;aGk=\x07"
     (clone.workspace / "evil.txt").write_text(evil)
     before = len(chat.received)
-    seen = chat.say("read evil.txt", "\n\nask>")
+    seen = chat.say("read evil.txt", ASK)
     assert r"\u001b]0;owned\u0007\u001b[2J\u009b2J\u202etxt.exe" in seen.replace("\n", "")
-    chat.say("/code", "code>")
-    chat.say(r"replace txt with TXT in evil.txt", CALL)
-    assert r"-\u001b]0;owned" in chat.text
-    chat.press(CTRL_C)
-    chat.until("code>")
+    seen = chat.play("/code", "code>", "replace txt with TXT in evil.txt", CALL)
+    assert r"-\u001b]0;owned" in seen
+    chat.play(CTRL_C, CODE)
     sent = chat.received[before:].decode()
     assert "owned" in sent
     assert not re.search("\x1b\\]|\x9b|\x1b\\[2J|\u202e", sent)
@@ -218,13 +166,10 @@ def test_what_others_say_cannot_act_on_the_terminal(
 
 
 def test_commands(chat: Terminal) -> None:
-    assert "Ctrl-C stops the agent." in chat.say("/help", "\n\nask>")
-    assert "there is no mode or command 'kode'" in chat.say("/kode", "\n\nask>")
-    chat.press("\x1b[A")  # the line before, from the history
-    chat.until("ask> /kode")
-    chat.press(CTRL_C)
-    chat.until("\n\nask>")
-    seen = chat.say("/status", "\n\nask>")
+    assert "Ctrl-C stops the agent." in chat.say("/help", ASK)
+    assert "there is no mode or command 'kode'" in chat.say("/kode", ASK)
+    chat.play("\x1b[A", "ask> /kode", CTRL_C, ASK)  # the line before, from the history
+    seen = chat.say("/status", ASK)
     assert re.search(r"thread     [0-9a-f-]{36}\n  mode       ask\n  approvals  manual\n", seen)
 
 
@@ -241,10 +186,3 @@ def test_what_it_refuses(clone: Server, options: tuple[str, ...], said: str) -> 
         assert terminal.wait() == 1
         assert said in terminal.text
         assert "Traceback" not in terminal.text
-
-
-def test_a_second_ctrl_d_is_not_needed(clone: Server) -> None:
-    with chatting(clone) as terminal:
-        terminal.until("ask>")
-        terminal.press(CTRL_D)
-        assert terminal.wait() == 0

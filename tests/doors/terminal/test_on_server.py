@@ -42,11 +42,8 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
 
 
 def test_ctrl_c_stops_the_run_on_the_server(server: Server, chat: Terminal) -> None:
-    chat.say("run echo $$ > pid; echo begun; sleep 60", COMMAND)
-    chat.press("a")
-    chat.until("\nbegun")
-    chat.press(CTRL_C)
-    chat.until("\n\ncode>")
+    run = "run echo $$ > pid; echo begun; sleep 60"
+    chat.play(run, COMMAND, "a", "\nbegun", CTRL_C, "\n\ncode>")
     wait_for_end(server)
 
 

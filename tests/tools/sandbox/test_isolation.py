@@ -6,7 +6,6 @@ import platform
 import socket
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from modes.errors import InvalidCallError
 from tests.harness.modes import load_test_catalog
+from tests.harness.sleepers import new_mark, wait_for
 from tests.tools.sandbox.commands import (
     READ_ONLY,
     Run,
@@ -192,24 +192,9 @@ async def test_many_at_once_leave_nothing(run: Run) -> None:
     assert used()[1] <= before[1] + 8
 
 
-def has_sleeper(mark: str) -> bool:
-    for folder in Path("/proc").iterdir():
-        with suppress(OSError):
-            if folder.name.isdigit() and f"sleep\0{mark}" in (folder / "cmdline").read_text():
-                return True
-    return False
-
-
-async def wait_for(found: bool, mark: str) -> None:
-    async with asyncio.timeout(20):
-        while has_sleeper(mark) is not found:
-            await asyncio.sleep(0.05)
-
-
 @pytest.fixture
 def mark() -> str:
-    """So many seconds to sleep: nobody else does."""
-    return f"4{time.monotonic_ns() % 10**7}"
+    return new_mark()
 
 
 async def test_whatever_is_left_ends_with_the_call(run: Run, mark: str) -> None:

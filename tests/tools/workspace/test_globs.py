@@ -20,14 +20,16 @@ def tree(workspace: Path) -> Path:
     for name in FILES:
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text("one\ntwo KEY\nthree\nfour\nfive KEY\n")
+    (workspace / ".git").mkdir()
+    (workspace / "loop").symlink_to(workspace)
     return workspace
 
 
 @pytest.mark.parametrize(
     ("args", "shown"),
     [
-        ({}, ".env a.py b.ts src/"),
-        ({"depth": 2}, ".env a.py b.ts src/ src/a.py src/deep/ src/x.tsx"),
+        ({}, ".env a.py b.ts loop src/"),
+        ({"depth": 2}, ".env a.py b.ts loop src/ src/a.py src/deep/ src/x.tsx"),
         ({"path": "src", "depth": 1}, "src/a.py src/deep/ src/x.tsx"),
         ({"glob": "*.py"}, "a.py src/a.py src/deep/a.py"),
         ({"glob": "*.py", "depth": 2}, "a.py src/a.py"),
@@ -52,6 +54,8 @@ async def test_what_is_listed(run: Run, tree: Path, args: dict[str, object], sho
         ({"glob": "er/**", "path": "src/deep"}, "src/deep/er/b.ts:2 src/deep/er/b.ts:5"),
         ({"glob": "er/*.py"}, "No match for 'KEY' in '.' among 'er/*.py'."),
         ({"glob": ".env"}, "No match for 'KEY' in '.' among '.env'."),
+        ({"path": "b.ts"}, "b.ts:2 b.ts:5"),
+        ({"regex": "nowhere"}, "No match for 'nowhere' in '.'."),
         ({"path": "a.py", "regex": "two", "context": 1}, "a.py-1- a.py:2: a.py-3-"),
         ({"path": "a.py", "context": 1}, "a.py-1- a.py:2: a.py-3- a.py-4- a.py:5:"),
         ({"path": "a.py", "regex": "one|five", "context": 1}, "a.py:1: a.py-2- -- a.py-4- a.py:5:"),
@@ -79,6 +83,7 @@ async def test_what_is_found(run: Run, tree: Path, args: dict[str, object], show
         ("list_files", {"depth": 0}, r"depth: .*greater than or equal to 1 \(got 0\)"),
         ("list_files", {"depth": "deep"}, r"depth: .* \(got 'deep'\)"),
         ("list_files", {"recursive": True}, "no argument 'recursive'; it has: path, depth, glob"),
+        ("list_files", {"path": "nothing"}, "'nothing'"),
         ("list_files", {"path": "a.py", "depth": 2}, "'a.py' is not a folder; read it with"),
         ("list_files", {"glob": ""}, "glob: the pattern '' is blank"),
         ("list_files", {"glob": "x" * 301}, "glob: a pattern of 301 characters; 300 are the limit"),
@@ -88,6 +93,7 @@ async def test_what_is_found(run: Run, tree: Path, args: dict[str, object], show
             ("list_files", {"glob": glob}, re.escape(f"glob {glob!r}: give a path below"))
             for glob in ("../*", "/etc/*", "src/", "./src/*", "!a.py", "{a,../b}")
         ),
+        ("search_files", {"regex": "("}, "unclosed group"),
         ("search_files", {"regex": "KEY", "glob": "../*"}, r"glob '\.\./\*': give a path below"),
         ("search_files", {"regex": "KEY", "context": -1}, r"context: .*to 0 \(got -1\)"),
         ("search_files", {"regex": "KEY", "context": 99}, r"context: .*to 20 \(got 99\)"),

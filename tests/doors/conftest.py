@@ -1,0 +1,33 @@
+"""A server for all tests that need no other settings, and its clients."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from tests.harness.server import Server, running
+
+STUDIO = "https://smith.langchain.com"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    given = {
+        "ALLOWED_ORIGINS": f"http://chat.example, http://localhost:3000,{STUDIO}",
+        "CRON_SCHEDULER_SLEEP_TIME": "1",
+    }
+    with running(tmp_path_factory.mktemp("clone"), **given) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[LangGraphClient]:
+    async with server.client as client:
+        yield client
+
+
+@pytest.fixture
+async def http(server: Server) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as http:
+        yield http
