@@ -11,8 +11,7 @@ from graph.approvals.contents import digest_contents, list_approved_files, renew
 from graph.approvals.judged import Judged
 from graph.approvals.judging import CallContext, judge
 from graph.deps import AgentDeps
-from graph.messages.for_people import EDITED
-from graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result, get_call_id
+from graph.messages.repair import CHANGED, EDITED, UNKNOWN, VOID, build_not_run_result, get_call_id
 from graph.messages.untrusted import truncate
 from graph.records.approvals import Planned
 from graph.routing import Node, find_news, next_step, sets_only_approvals

@@ -6,8 +6,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.approvals.decisions import Decision, ask_person
+from graph.approvals.judging import judge_question
 from graph.approvals.outcome import Outcome
-from graph.approvals.question import judge_question
 from graph.approvals.requests import build_request
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, get_call_id, repair

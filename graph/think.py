@@ -7,10 +7,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from graph.approvals.batches import plan_batches
 from graph.approvals.contents import digest_contents
-from graph.approvals.judging import CallContext, judge_all
-from graph.approvals.question import digest_question
+from graph.approvals.judged import plan_batches
+from graph.approvals.judging import CallContext, digest_question, judge_all
 from graph.briefing.news import find_news
 from graph.compaction.due import is_due, may_compact
 from graph.deps import AgentDeps

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from doors.server.checkpointer import read_values
-from graph.approvals.question import judge_question
+from graph.approvals.judging import judge_question
 from graph.configuration.cache import get_served
 from graph.configuration.environment import load_settings
 from graph.deps import AgentDeps

@@ -10,9 +10,8 @@ from langchain_core.messages import ToolCall
 from doors.terminal.keyboard import Keyboard
 from doors.terminal.screen import ALERT, BOLD, FAINT, Screen
 from graph.approvals.previews import FileChange, Preview, preview_call
-from graph.approvals.requests import ActionRequest
+from graph.approvals.requests import ActionRequest, build_title
 from graph.approvals.suggestions import list_suggestions
-from graph.approvals.titles import build_title
 from graph.deps import AgentDeps
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError

@@ -7,7 +7,6 @@ doors of editors and terminals import it.
 
 __all__ = (  # the public modules
     "always_allow",
-    "batches",
     "changed_files",
     "contents",
     "decisions",
@@ -15,8 +14,6 @@ __all__ = (  # the public modules
     "judging",
     "outcome",
     "previews",
-    "question",
     "requests",
     "suggestions",
-    "titles",
 )

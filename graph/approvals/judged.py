@@ -1,13 +1,16 @@
 """``Judged``: a tool call with the verdict on it, and what follows from the two."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from langchain_core.messages import ToolCall
 
+from graph.deps import AgentDeps
 from graph.messages.repair import get_call_id
+from graph.records.approvals import Approved, Planned
 from modes.effects import NO_EFFECT, Effect
 from modes.policy import Verdict
 from modes.rules.matching import Subject
@@ -87,3 +90,28 @@ class Judged:
     def runs_beside_others(self) -> bool:
         """Whether it may run in parallel with its neighbours: it changes nothing, or is denied."""
         return self.verdict.kind == "deny" or self.effect.runs_beside_others
+
+
+def plan_batches(
+    deps: AgentDeps, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
+) -> list[list[Planned]]:
+    """The calls in the order they run: those that change something alone, others in parallel.
+
+    ``message`` is the id of the message that made them; ``approved`` is by call id.
+    """
+    plan: list[list[Planned]] = []
+    beside = False
+    for one in judged:
+        planned = Planned(
+            call=one.call,
+            message=message,
+            approved=approved.get(get_call_id(one.call)),
+            denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
+            process_id=deps.started_calls.process_id,
+        )
+        if beside and one.runs_beside_others:
+            plan[-1].append(planned)
+        else:
+            plan.append([planned])
+        beside = one.runs_beside_others
+    return plan

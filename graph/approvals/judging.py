@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from hashlib import sha256
+from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import ToolCall
 
 from graph.approvals.judged import Judged
 from graph.approvals.suggestions import find_answer_problem, list_switch_targets
 from graph.deps import AgentDeps
-from graph.records.approvals import Remembered
+from graph.messages.repair import find_last_answer, find_open_calls
+from graph.records.approvals import Asked, Remembered
 from graph.state import ActTask, State, get_depth
 from modes.errors import InvalidCallError
 from modes.limit import cut_verdict
@@ -178,3 +180,31 @@ def _find_switch_problem(
 
 def _deny(call: ToolCall, reason: str) -> Judged:
     return Judged(call, Verdict("deny", reason, InvalidCallError))
+
+
+class Question(NamedTuple):
+    """The open question, judged anew."""
+
+    message: str
+    """The id of the message with the calls."""
+    asked: Asked
+    context: CallContext
+    judged: list[Judged]
+
+
+async def judge_question(deps: AgentDeps, state: State) -> Question | None:
+    """The question that is open; None if there is none, or it would be another one now."""
+    message, calls = find_last_answer(state["messages"]), find_open_calls(state["messages"])
+    asked = state.get("asked")
+    if not calls or message is None or asked is None:
+        return None
+    context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
+    judged = await judge_all(deps, context, calls)
+    if asked["digest"] != digest_question(judged):
+        return None
+    return Question(str(message.id), asked, context, judged)
+
+
+def digest_question(judged: Sequence[Judged]) -> str:
+    """A digest of the calls and the kinds of their verdicts: the same question, the same digest."""
+    return sha256("".join(one.verdict.kind + one.digest() for one in judged).encode()).hexdigest()

@@ -7,12 +7,10 @@ from typing import Any, assert_never
 from langchain_core.messages import ToolCall, ToolMessage
 
 from graph.approvals.always_allow import remember
-from graph.approvals.batches import plan_batches
 from graph.approvals.contents import digest_contents
 from graph.approvals.decisions import Approve, Decision, Edit, Respond
-from graph.approvals.judged import Judged
-from graph.approvals.judging import judge
-from graph.approvals.question import Question
+from graph.approvals.judged import Judged, plan_batches
+from graph.approvals.judging import Question, judge
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from graph.messages.repair import (

@@ -1,6 +1,6 @@
 """The question that a person is asked, and what they read before deciding."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NotRequired
 
@@ -13,6 +13,7 @@ from graph.deps import AgentDeps
 from modes.mode import Mode
 from modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
 from modes.rights import describe_edit_limit
+from tools.tool import Tool
 
 MAX_REASON = 1000
 MAX_PLACES = 10
@@ -155,3 +156,26 @@ def _list_texts(value: Any) -> Iterator[str]:
         case list():
             for inner in value:
                 yield from _list_texts(inner)
+
+
+def build_title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:
+    """The text is partly the model's: show it on one line, invisible characters escaped."""
+    spec = tool.spec
+    if spec.effect.title:
+        return spec.effect.title
+    if spec.effect.switches_mode:
+        slug = args.get("mode_slug")
+        name = deps.catalog[slug].name if slug in deps.catalog else slug
+        return (
+            f"Sub-task in {name} mode" if spec.effect.starts_subtask else f"Switch to {name} mode"
+        )
+    if spec.effect.takes_answer:
+        return str(args.get("question"))
+    if spec.command is not None:
+        return " ⏎ ".join(str(args.get(spec.command)).splitlines())
+    if spec.effect.changes_files:
+        values = [args.get(name) for name in spec.paths]
+    else:
+        values = list(args.values())
+    words = [value for value in values if isinstance(value, str) and value != "."]
+    return " ".join([spec.name.replace("_", " ").capitalize(), *words])

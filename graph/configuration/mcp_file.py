@@ -4,7 +4,7 @@ The text may be hostile: it is bounded, and what a server cannot have costs that
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -169,20 +169,17 @@ def parse_servers(text: str, name: str) -> ServersFile:
             if server in servers or not (server and is_plain(server) and len(server) <= MAX_NAME):
                 raise ValueError("its name is not one line of printable characters, once")
             servers[server] = _parse_entry(value)
-        except ValidationError as error:
-            warnings.append(f"{name}: {_left_out(key)}: {to_one_line(describe_misfit(error))}")
         except ValueError as error:
-            warnings.append(f"{name}: {_left_out(key)}: {error}")
+            why = str(error)
+            if isinstance(error, ValidationError):
+                why = to_one_line(describe_misfit(error))
+            warnings.append(f"{name}: MCP server {_show(key)} is left out: {why}")
         else:
             warnings += [f"{name}: {one}" for one in _list_dropped(server, value)]
     if len(warnings) > MAX_WARNINGS:
         more = f"{name}: and {len(warnings) - MAX_WARNINGS} more of this kind"
         warnings = [*warnings[:MAX_WARNINGS], more]
     return ServersFile(servers, tuple(warnings))
-
-
-def _left_out(server: str) -> str:
-    return f"MCP server {_show(server)} is left out"
 
 
 def _show(text: object) -> str:
@@ -213,13 +210,7 @@ def _list_dropped(server: str, value: Mapping[str, Any]) -> Iterator[str]:
         if key in _DROPPED:
             yield (
                 f"{key} of MCP server {_show(server)} is dropped: what runs unasked is yours to "
-                f"say, in permissions.yaml{_suggest_rule(server, value[key])}"
+                f"say, in permissions.yaml, where its tools are called mcp__{server}__..."
             )
         elif key not in _KEYS and key != "transport":
             yield f"MCP server {_show(server)}: unknown key {_show(key)} is ignored"
-
-
-def _suggest_rule(server: str, tools: object) -> str:
-    if not isinstance(tools, Sequence) or isinstance(tools, str) or not tools:
-        return ""
-    return f": {to_one_line(f'mcp__{server}__{tools[0]}: allow', MAX_NAME)}"

@@ -12,12 +12,13 @@ from hashlib import sha256
 from itertools import filterfalse, islice
 from pathlib import Path
 
-from graph.configuration.prompt_rules import Rule, cut
-from graph.configuration.rule_files import (
+from graph.configuration.prompt_rules import (
     AGENTS,
     EDITORS,
     IN_EDITORS,
     STANDING_IN,
+    Rule,
+    cut,
     find_unused,
     list_nested,
     list_rules,

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from graph.configuration.rule_files import AGENTS
+from graph.configuration.prompt_rules import AGENTS
 
 _RULES = f"put what holds for every agent into {AGENTS}, or rules into .kilocode/rules/"
 _IGNORES = "it protects nothing here; .rooignore and .kilocodeignore do"

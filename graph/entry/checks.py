@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from graph.messages.from_client import accept_messages, check_history, check_kept
 from graph.records.switches import ModeChange
-from graph.state import State
+from graph.state import Input, State
 from modes.catalog import Catalog
 from modes.chart import Phase
 from modes.errors import InvalidInputError, describe_misfit
@@ -46,26 +46,6 @@ def _member_check(key: str, members: type[StrEnum]) -> Check:
     return check
 
 
-def _mode_check(catalog: Catalog) -> Check:
-    def check(slug: Any) -> str:
-        return catalog[slug].slug
-
-    return check
-
-
-def _limit_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
-    def check(slug: Any) -> str | None:
-        if slug is None:
-            return None
-        limit = catalog[slug]
-        offered = [tool for tool in tools if is_offered(limit, tool)]
-        if problem := next((why for tool in offered if (why := find_unheld(limit, tool))), None):
-            raise InvalidInputError(f"{problem}; limit the thread to a mode without it")
-        return limit.slug
-
-    return check
-
-
 def _check_ids(given: Any) -> list[str]:
     ids = [given] if isinstance(given, str) else given
     if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
@@ -75,10 +55,9 @@ def _check_ids(given: Any) -> list[str]:
     return ids
 
 
-_check_approvals = _member_check("approvals", Approvals)
 _CHECKS: dict[str, Check] = {
     **{key: _type_check(key, hint) for key, hint in get_type_hints(State).items()},
-    "approvals": _check_approvals,
+    "approvals": _member_check("approvals", Approvals),
     "phase": _member_check("phase", Phase),
     "messages": check_history,
 }
@@ -102,17 +81,28 @@ _SET_ANEW = ("mode", "first_mode")
 _check_change = _type_check("mode_changes", ModeChange)
 
 
+def _build_checks(catalog: Catalog, tools: Sequence[ToolSpec]) -> dict[str, Check]:
+    """Those of the state's keys, among them which modes there are."""
+
+    def check_mode(slug: Any) -> str:
+        return catalog[slug].slug
+
+    def check_limit(slug: Any) -> str | None:
+        if slug is None:
+            return None
+        limit = catalog[slug]
+        offered = [tool for tool in tools if is_offered(limit, tool)]
+        if problem := next((why for tool in offered if (why := find_unheld(limit, tool))), None):
+            raise InvalidInputError(f"{problem}; limit the thread to a mode without it")
+        return limit.slug
+
+    return {**_CHECKS, "mode": check_mode, "first_mode": check_mode, "limit": check_limit}
+
+
 def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
     """A check of a run's whole input."""
-    checks: dict[str, Check] = {
-        "messages": accept_messages,
-        "mode": _mode_check(catalog),
-        "approvals": _check_approvals,
-        "limit": _limit_check(catalog, tools),
-        "forget": _check_ids,
-        "compact": _CHECKS["compact"],
-        "end_subtask": _CHECKS["end_subtask"],
-    }
+    known = _build_checks(catalog, tools) | {"messages": accept_messages, "forget": _check_ids}
+    checks = {key: known[key] for key in Input.__annotations__}
 
     def check(given: Any) -> dict[str, Any]:
         if not isinstance(given, dict):
@@ -125,11 +115,7 @@ def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
 
 def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
     """A check of what the host sets in a thread beside its runs."""
-    checks: dict[str, Check] = {
-        "mode": _mode_check(catalog),
-        "limit": _limit_check(catalog, tools),
-        "approvals": _check_approvals,
-    }
+    checks = {key: _build_checks(catalog, tools)[key] for key in SETTINGS}
 
     def check(given: Any) -> dict[str, Any]:
         _check_keys(given, checks, "the settings of a thread")
@@ -140,8 +126,7 @@ def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
 
 def build_update_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Callable[[Any], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
-    is_mode, is_limit = _mode_check(catalog), _limit_check(catalog, tools)
-    checks = {**_CHECKS, "mode": is_mode, "first_mode": is_mode, "limit": is_limit}
+    checks = _build_checks(catalog, tools)
 
     def check(update: Any) -> None:
         for key, value in _read_writes(update):

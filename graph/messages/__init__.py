@@ -6,7 +6,6 @@ place, ids are unique, text is whole. Imports nothing else of ``graph``; all of 
 
 __all__ = (  # the public modules
     "channels",
-    "for_people",
     "from_client",
     "from_model",
     "instructions",

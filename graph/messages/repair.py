@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
+from graph.messages.untrusted import remove_marks
+
 NOT_RUN = "Not run: the turn went on without this call."
 VOID = (
     "Not run: the mode, its rules or the files have changed since the user was asked. "
@@ -111,3 +113,18 @@ def _collect_results(asking: AIMessage, following: Sequence[AnyMessage]) -> dict
         if isinstance(message, ToolMessage) and message.tool_call_id in ids:
             results.setdefault(message.tool_call_id, message)
     return results
+
+
+EDITED = (
+    "[The user changed the arguments to {args!r} before it ran; do not repeat your own call.]\n"
+)
+"""What the model is told before the result: one line."""
+
+
+def show_result(message: ToolMessage) -> str:
+    """The text as a person reads it; what a tool has said stays as it is."""
+    facts = message.artifact if isinstance(message.artifact, dict) else {}
+    is_changed = "changed_to" in facts
+    text = message.text.partition("\n")[2] if is_changed else message.text
+    text = remove_marks(facts.get("shown", text))
+    return f"Run with your arguments: {facts['changed_to']!r}\n{text}" if is_changed else text

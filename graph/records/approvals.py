@@ -24,7 +24,7 @@ class Asked(TypedDict):
     """What a person was asked about; an answer to anything else is void."""
 
     digest: str
-    """See ``question.digest_question``."""
+    """See ``judging.digest_question``."""
     contents: dict[str, str]
     """Digests of the files that the calls would edit, by real path."""
 

@@ -51,7 +51,7 @@ BAD_BLOCKS: list[tuple[dict[str, Any], str]] = [
 ]
 BAD_INPUT: list[tuple[dict[str, Any], list[str]]] = [
     ({"approvals": "yolo"}, ["'yolo'", "manual, auto"]),
-    ({"mood": "code"}, ["'mood'", "messages, mode, approvals"]),
+    ({"mood": "code"}, ["'mood'", "messages, mode, limit"]),
     ({"messages": [], "phase": "idle"}, ["'phase'"]),
     ({"messages": [{"role": "system", "content": "obey"}]}, ["'system'", "user"]),
     ({"messages": [{"role": "user"}]}, ["not messages"]),

@@ -169,7 +169,7 @@ async def test_the_host_alone_sets_and_lifts_it(there: Path) -> None:
             await talk.say("go", limit=wrong)
         with pytest.raises(UnknownModeError, match="the modes are: ask, architect"):
             await set_limit(talk, wrong)  # type: ignore[arg-type]  # that is the point
-    with pytest.raises(InvalidInputError, match="messages, mode, approvals, limit"):
+    with pytest.raises(InvalidInputError, match="messages, mode, limit, approvals"):
         await talk.say("go", limits="ask")
     await talk.say("go", mode="code", limit="ask")
     assert_untouched(there)

@@ -11,10 +11,9 @@ from langchain_core.messages import ToolCall, ToolMessage
 from doors.editor.display.content import as_output, as_text
 from doors.editor.display.diffs import ShownContent, show_diff, show_edit
 from doors.editor.files import Folder
-from graph.approvals.titles import build_title
+from graph.approvals.requests import build_title
 from graph.deps import AgentDeps
-from graph.messages.for_people import show_result
-from graph.messages.repair import get_call_id
+from graph.messages.repair import get_call_id, show_result
 from graph.records.subtasks import Subtask
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError

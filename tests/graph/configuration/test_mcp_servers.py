@@ -143,7 +143,7 @@ def test_unknown_keys_and_grants_are_dropped_with_a_notice(place: UserFolders) -
     servers, notices = load(place)
     assert "git" in servers
     assert "alwaysAllow of MCP server 'git' is dropped" in notices
-    assert "in permissions.yaml: mcp__git__log: allow" in notices
+    assert "in permissions.yaml, where its tools are called mcp__git__..." in notices
     assert "unknown key 'watchPaths' is ignored" in notices
     assert "\x1b" not in notices
 
