@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -14,7 +14,7 @@ from graph.deps import AgentDeps
 from graph.messages.repair import CHANGED, EDITED, UNKNOWN, VOID, build_not_run_result, get_call_id
 from graph.messages.untrusted import truncate
 from graph.records.approvals import Planned
-from graph.routing import Node, find_news, next_step, sets_only_approvals
+from graph.routing import Node, get_thread, next_step, read_host_changes, sets_only_approvals
 from graph.run_tool import run_tool
 from graph.state import ActTask
 from modes.chart import Configuration, Event, Phase
@@ -26,31 +26,29 @@ def act_node(deps: AgentDeps) -> Node:
     async def act(task: ActTask, config: RunnableConfig, runtime: Runtime[None]) -> Command[Any]:
         if ActTask.__required_keys__ - task.keys() or task["mode"] not in deps.catalog:
             # An interrupted run continues with other code or modes: start as for a new turn.
-            return Command(goto="intake" if task["is_lead"] else ())
+            return Command(goto="intake" if task["is_last"] else ())
         planned, approved = task["planned"], task["planned"]["approved"]
         call = planned["call"]
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         context = CallContext.of(deps, task)
         judged = await judge(deps, context, call)
-        thread = str(config["configurable"].get("thread_id", ""))
+        thread = get_thread(config)
         digest = judged.digest(thread, planned.get("message", ""))
         refusal = await _refuse(deps, planned, judged, digest)
-        refusal = refusal or await _begin(deps, task, judged, thread)
+        refusal = refusal or await _begin(deps, task, judged, digest, thread)
         if refusal is not None:
             result = build_not_run_result(call, truncate(refusal))
             return await _move_on(deps, task, {"messages": [result]}, config)
 
         shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
-        before = await digest_contents(deps, shared)
         try:
+            before = await digest_contents(deps, shared)
             message, update = await run_tool(deps, context, judged, config, runtime.stream_writer)
         finally:
             _end(deps, call, thread)
         if approved is not None and approved["edited"]:
-            message.content = EDITED.format(args=approved["args"]) + message.text
-            if message.artifact is None or isinstance(message.artifact, dict):
-                message.artifact = {**(message.artifact or {}), "changed_to": approved["args"]}
+            _mark_edited(message, approved["args"])
         update["messages"] = [message]
         if message.status != "success":
             return await _move_on(deps, task, update, config)
@@ -67,7 +65,7 @@ def act_node(deps: AgentDeps) -> Node:
 
 
 async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str) -> str | None:
-    """Why the call must not run; None if it may, and then it is recorded as started."""
+    """Why the call must not run; None if it may."""
     approved, verdict = planned["approved"], judged.verdict
     if planned["denied"] is not None:
         return planned["denied"]
@@ -81,21 +79,32 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str
         return verdict.refusal
     if verdict.kind == "ask" and approved is None:
         return "Not run: nobody has approved this call."
-    may_begin = not judged.effect.changes_the_world or deps.started_calls.begin(digest, planned)
-    return None if may_begin else UNKNOWN
+    return None
 
 
-async def _begin(deps: AgentDeps, task: ActTask, judged: Judged, thread: str) -> str | None:
-    """Record the call as begun, unless the host has set something since it was judged."""
-    if (mailbox := deps.started_calls.mailbox) is None:
+async def _begin(
+    deps: AgentDeps, task: ActTask, judged: Judged, digest: str, thread: str
+) -> str | None:
+    """Record the call as begun; why it must not, if it may have run or the host has changed."""
+    calls = deps.started_calls
+    if judged.effect.changes_the_world and not calls.begin(digest, task["planned"]):
+        return UNKNOWN
+    if calls.mailbox is None:
         return None
     id, name, taken = get_call_id(judged.call), judged.call["name"], task.get("host_revision", 0)
-    return None if await mailbox.begin(thread, id, name, taken) else CHANGED
+    return None if await calls.mailbox.begin(thread, id, name, taken) else CHANGED
 
 
 def _end(deps: AgentDeps, call: ToolCall, thread: str) -> None:
     if (mailbox := deps.started_calls.mailbox) is not None:
         mailbox.end(thread, get_call_id(call))
+
+
+def _mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:
+    """Say in the result that a person has edited the call's arguments."""
+    message.content = EDITED.format(args=args) + message.text
+    if message.artifact is None or isinstance(message.artifact, dict):
+        message.artifact = {**(message.artifact or {}), "changed_to": args}
 
 
 async def _move_on(
@@ -111,10 +120,10 @@ async def _move_on(
     With a ``Command`` instead of an edge: after parallel tasks LangGraph evaluates an
     edge once for each of them, and none of them sees the others' results.
     """
-    if not task["is_lead"]:
+    if not task["is_last"]:
         return Command(update=update)
-    news = await find_news(deps, task, config)
-    if news and not sets_only_approvals(news):
+    host_changes = await read_host_changes(deps, task, config)
+    if host_changes and not sets_only_approvals(host_changes):
         # What is left of the plan was judged before: ``intake`` answers it.
         return Command(update={**update, "plan": []}, goto="intake")
     if task["plan"]:
@@ -131,4 +140,4 @@ async def _move_on(
         "phase": now.phase.value,
         "written": update.get("written", task["written"]),
     }
-    return Command(update=update, goto="intake" if news else next_step(deps, after))
+    return Command(update=update, goto="intake" if host_changes else next_step(deps, after))

@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from graph.models.bound_modes import BoundModes
-from graph.state import TAKEN_NAMES
+from graph.state import State
 from graph.threads.started_calls import StartedCalls
-from modes.machine import Machine
 from modes.policy import Approvals
+
+TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})
+"""Names that no mode's node may have: LangGraph uses them for channels, and for another node."""
 
 
 async def no_environment() -> str:
@@ -30,7 +32,4 @@ class AgentDeps(BoundModes):
     bound_answers: bool = False
     """Whether a decision must name the question it answers."""
     started_calls: StartedCalls = field(default_factory=StartedCalls)
-
-    def __post_init__(self) -> None:
-        machine = Machine(self.catalog, self.toolbox.specs, TAKEN_NAMES)
-        object.__setattr__(self, "machine", machine)
+    taken_names: frozenset[str] = field(default=TAKEN_NAMES, kw_only=True)

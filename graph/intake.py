@@ -9,11 +9,11 @@ from langgraph.types import Overwrite
 from graph.approvals.always_allow import forget
 from graph.briefing.news import drop_stale_thinking
 from graph.deps import AgentDeps
-from graph.entry.checks import drop_invalid
+from graph.entry.checks import drop_invalid, overwrite_dropped
 from graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, get_call_id, repair
 from graph.models.usage import NEW_TURN, Usage
 from graph.records.subtasks import Subtask
-from graph.routing import Node, find_news, reconcile_mode, sets_only_approvals
+from graph.routing import Node, read_host_changes, reconcile_mode, sets_only_approvals
 from graph.state import State
 from graph.subtasks.end import STOPPED
 from modes.chart import Configuration, Event, Phase
@@ -23,19 +23,19 @@ def intake_node(deps: AgentDeps) -> Node:
     """Repairs the history, applies what the host set, and starts the turn if there is one."""
 
     async def intake(state: State, config: RunnableConfig) -> dict[str, Any]:
-        news = await find_news(deps, state, config)
-        usage = Usage() if news and state.get("phase", Phase.IDLE) != Phase.IDLE else NEW_TURN
-        state = cast("State", {**state, **news})
+        host_changes = await read_host_changes(deps, state, config)
+        goes_on = host_changes and state.get("phase", Phase.IDLE) != Phase.IDLE
+        state = cast("State", {**state, **host_changes})
         before = state.get("messages", [])
         state, dropped = drop_invalid(state)
         now, changed = reconcile_mode(deps, state)
-        forgotten = _forget(deps, state)
-        notices = forgotten["notices"]
-        if not changed and not dropped and _stays_open(state, now.phase, news):
+        forgotten, notices = _forget(deps, state)
+        if not changed and not dropped and _stays_open(state, now.phase, host_changes):
             # An approved switch may set approvals, too: what was set later counts.
             switch = state.get("switch")
             switch = switch and {**switch, "approvals": state["approvals"]}
-            return {"phase": now.phase.value, "switch": switch, **news, **forgotten}
+            kept = {"phase": now.phase.value, "switch": switch, "notices": notices}
+            return kept | host_changes | forgotten
 
         plan = state.get("plan", []) if now.phase is Phase.ACTING else []
         running = [
@@ -43,22 +43,17 @@ def intake_node(deps: AgentDeps) -> Node:
             for planned in (plan[0] if plan else [])
             if deps.started_calls.may_have_begun(planned)
         ]
-        messages = repair(state.get("messages", []), running, CHANGED if news else NOT_RUN)
-        notices = [*_describe_lost(deps, state, now.mode, messages), *notices]
+        messages = repair(state.get("messages", []), running, CHANGED if host_changes else NOT_RUN)
+        if lost := _describe_lost_mode(deps, state, now.mode):
+            notices.insert(0, lost)
+            _insert_before_user_message(messages, lost)
         messages, stale = drop_stale_thinking(deps, now.mode, state, messages)
-        notices += stale
-        now = deps.machine.send(now, Event.RESET)
-        if messages and not isinstance(messages[-1], AIMessage):
-            now = deps.machine.send(now, Event.START)
-        now, subtask = _return_if_due(deps, state, now)
-        if state.get("compact") and now.phase is not Phase.RETURNING:
-            now = deps.machine.send(now, Event.COMPACT)
+        now, subtask = _begin_turn(deps, state, now, messages)
+        notices += [*_describe_lost_limit(deps, state), *stale]
         notices += [
             f"{key!r} of this thread held invalid values; they are dropped" for key in dropped
         ]
         update: dict[str, Any] = {
-            **{key: value for key, value in state.items() if key in dropped},
-            **news,
             "mode": now.mode,
             "limit": state.get("limit"),
             "phase": now.phase.value,
@@ -72,28 +67,30 @@ def intake_node(deps: AgentDeps) -> Node:
             "compact": now.phase is Phase.RETURNING and bool(state.get("compact")),
             "compact_from": 0,
             "written": state.get("written", []),
-            **forgotten,
             "notices": [*deps.notices, *notices],
-            "usage": Overwrite(Usage()) if "usage" in dropped else usage,
+            "usage": Usage() if goes_on else NEW_TURN,
+            **forgotten,
             **changed,
         }
         if state.get("ahead") and not state.get("parents"):
             update["ahead"] = Overwrite([])
-        growing = {"mode_changes", "instructions", "parents", "subtasks", "ahead"}
-        for key in growing.intersection(dropped):
-            kept: Any = state.get(key, [])
-            update[key] = Overwrite([*kept, *changed.get(key, [])])
-        return update | _write_messages(before, messages)
+        return (
+            {key: state.get(key) for key in dropped if key in state}
+            | host_changes
+            | update
+            | overwrite_dropped(state, dropped, changed)
+            | _write_messages(before, messages)
+        )
 
     return intake
 
 
-def _stays_open(state: State, phase: Phase, news: dict[str, Any]) -> bool:
+def _stays_open(state: State, phase: Phase, host_changes: dict[str, Any]) -> bool:
     """Whether what waits still waits, or goes on: nothing was said, and the mode is the same."""
     if state.get("end_subtask") or not find_open_calls(state.get("messages", [])):
         return False
     if phase in (Phase.ACTING, Phase.SWITCHING):
-        return sets_only_approvals(news)
+        return sets_only_approvals(host_changes)
     return phase is Phase.REVIEWING
 
 
@@ -104,49 +101,52 @@ def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[s
     return {"messages": after[len(before) :]} if len(after) > len(before) else {}
 
 
-def _forget(deps: AgentDeps, state: State) -> dict[str, Any]:
-    """The update without what is revoked, in the conversations that wait for a sub-task, too."""
+def _forget(deps: AgentDeps, state: State) -> tuple[dict[str, Any], list[str]]:
+    """The update without what is revoked, in conversations that wait for a sub-task, too."""
     ids = state.get("forget") or []
     remembered, notices = forget(deps, state.get("remembered", []), ids)
-    update: dict[str, Any] = {"remembered": remembered, "forget": [], "notices": notices}
+    update: dict[str, Any] = {"remembered": remembered, "forget": []}
     if ids and (parents := state.get("parents")):
         update["parents"] = Overwrite(
             [{**one, "remembered": forget(deps, one["remembered"], ids)[0]} for one in parents]
         )
-    return update
+    return update, notices
 
 
-def _return_if_due(
-    deps: AgentDeps, state: State, now: Configuration
+def _begin_turn(
+    deps: AgentDeps, state: State, now: Configuration, messages: list[AnyMessage]
 ) -> tuple[Configuration, Subtask | None]:
     """Where the turn begins: at a sub-task's end if it is done, or the host stops it."""
+    now = deps.machine.send(now, Event.RESET)
+    if messages and not isinstance(messages[-1], AIMessage):
+        now = deps.machine.send(now, Event.START)
     subtask = state.get("subtask") if state.get("parents") else None
-    if subtask is None or not (state.get("end_subtask") or now.phase is Phase.IDLE):
-        return now, subtask
-    if state.get("end_subtask"):
-        subtask = {**subtask, "failure": STOPPED}
-    return deps.machine.send(now, Event.RETURN), subtask
+    if subtask is not None and state.get("end_subtask"):
+        return deps.machine.send(now, Event.RETURN), {**subtask, "failure": STOPPED}
+    if subtask is not None and now.phase is Phase.IDLE:
+        return deps.machine.send(now, Event.RETURN), subtask
+    return deps.machine.send(now, Event.COMPACT) if state.get("compact") else now, subtask
 
 
-def _describe_lost(
-    deps: AgentDeps, state: State, slug: str, messages: list[AnyMessage]
-) -> list[str]:
-    """What a person should know of modes that there are no more; ``messages`` may get it, too."""
-    notices = []
-    if (mode := state.get("mode", slug)) not in deps.catalog:
-        name = deps.catalog[slug].name
-        notices.append(f"Mode {mode!r} no longer exists; this thread continues in {name} mode.")
-        _insert_before_question(messages, notices[0])
+def _describe_lost_mode(deps: AgentDeps, state: State, slug: str) -> str | None:
+    """What a person should know if the thread's mode no longer exists, and ``slug`` follows."""
+    if (mode := state.get("mode", slug)) in deps.catalog:
+        return None
+    name = deps.catalog[slug].name
+    return f"Mode {mode!r} no longer exists; this thread continues in {name} mode."
+
+
+def _describe_lost_limit(deps: AgentDeps, state: State) -> list[str]:
     limit = state.get("limit")
-    if limit is not None and limit not in deps.catalog:
-        notices.append(
-            f"the mode of this thread's limit, {limit!r}, no longer exists: until the host sets "
-            "another limit, no tool of a group runs"
-        )
-    return notices
+    if limit is None or limit in deps.catalog:
+        return []
+    return [
+        f"the mode of this thread's limit, {limit!r}, no longer exists: until the host sets "
+        "another limit, no tool of a group runs"
+    ]
 
 
-def _insert_before_question(messages: list[AnyMessage], text: str) -> None:
+def _insert_before_user_message(messages: list[AnyMessage], text: str) -> None:
     """As a message, so that every client shows it; no history begins or ends with one of ours."""
     index = len(messages)
     while index > 0 and isinstance(messages[index - 1], HumanMessage):

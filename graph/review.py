@@ -11,7 +11,7 @@ from graph.approvals.outcome import Outcome
 from graph.approvals.requests import build_request
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, get_call_id, repair
-from graph.routing import Node, find_news, get_thread, reconcile_mode
+from graph.routing import Node, get_thread, read_host_changes, reconcile_mode
 from graph.state import State
 from modes.chart import Configuration, Event
 
@@ -21,12 +21,12 @@ def review_node(deps: AgentDeps) -> Node:
 
     async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
         # The question was asked under the old approvals; what was planned is judged again.
-        news = await find_news(deps, state, config)
-        state = cast("State", {**state, **news, "approvals": state["approvals"]})
+        host_changes = await read_host_changes(deps, state, config)
+        state = cast("State", {**state, **host_changes, "approvals": state["approvals"]})
         now, changed = reconcile_mode(deps, state)
         question = None if changed else await judge_question(deps, state)
         if question is None:
-            return _void(deps, state, now, news | changed)
+            return _void(deps, state, now, host_changes | changed)
         outcome = Outcome(deps, question, get_thread(config))
         asking = [one for one in question.judged if one.verdict.kind == "ask"]
         decisions: list[Decision] = []
@@ -36,7 +36,7 @@ def review_node(deps: AgentDeps) -> Node:
             decisions = ask_person(deps, asking, request)
         ids = (get_call_id(one.call) for one in asking)
         await outcome.settle(dict(zip(ids, decisions, strict=True)))
-        return news | outcome.update(now)
+        return host_changes | outcome.update(now)
 
     return review
 

@@ -23,26 +23,25 @@ def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
 
     # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
     async def route(state: RoutingState, config: RunnableConfig) -> str | list[Send]:
-        if await find_news(deps, state, config):
+        if await read_host_changes(deps, state, config):
             return "intake"
         return next_step(deps, state)
 
     return route
 
 
-async def find_news(
+async def read_host_changes(
     deps: AgentDeps, state: RoutingState | State, config: RunnableConfig
 ) -> dict[str, Any]:
     """What the host has set that the thread does not have yet; ``intake`` takes it in."""
-    if deps.started_calls.mailbox is None:
+    if (mailbox := deps.started_calls.mailbox) is None:
         return {}
-    thread, taken = get_thread(config), state.get("host_revision", 0)
-    return await deps.started_calls.mailbox.find_news(thread, taken)
+    return await mailbox.find_news(get_thread(config), state.get("host_revision", 0))
 
 
-def sets_only_approvals(news: dict[str, Any]) -> bool:
+def sets_only_approvals(host_changes: dict[str, Any]) -> bool:
     """Whether what is planned may go on: each call is judged again, under these approvals."""
-    return news.keys() == {"approvals", REVISION}
+    return host_changes.keys() == {"approvals", REVISION}
 
 
 def get_thread(config: RunnableConfig) -> str:
@@ -57,7 +56,7 @@ def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
         return END if node is None else node
     batch, *rest = state["plan"]
     return [
-        Send("act", ActTask({**state, "plan": rest, "planned": one, "is_lead": one is batch[-1]}))
+        Send("act", ActTask({**state, "plan": rest, "planned": one, "is_last": one is batch[-1]}))
         for one in batch
     ]
 

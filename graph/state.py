@@ -36,51 +36,53 @@ class State(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], Messages(_messages_delta_reducer)]
     instructions: Annotated[list[Instruction], build_growing_list()]
     """What the model was told beside the messages."""
+    todos: list[Todo]
+    notices: list[str]
+    """What a person should know, as of this turn."""
+    usage: Annotated[Usage, add_usage]
+    """Tokens, in this turn and in all."""
+    compact: bool
+    """Whether the history is to be summarized as soon as no question is open."""
+    compact_from: int | None
+    """How many messages there must be before they are summarized again; None: not in this turn."""
+
+    # The mode.
     mode: str
+    phase: str
+    """See ``Phase``: with the mode it says which node is next."""
     limit: str | None
     """The mode that the thread's rights never exceed; the host alone sets it."""
-    phase: str
-    approvals: str
-    todos: list[Todo]
     first_mode: str
     """The mode in which the thread started; ``mode_changes`` continue from it."""
     mode_changes: Annotated[list[ModeChange], append]
-    plan: list[list[Planned]]
-    """The calls that are due, in batches; the first is the one under way."""
     switch: Switch | None
+    """The approved switch, or sub-task, that comes next."""
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
+    written: list[str]
+    """Files changed since the thread came to this mode; the next mode is told."""
+    host_revision: int
+    """Of the host's newest setting that the thread has taken in; see ``Mailbox``."""
+
+    # Calls and approvals.
+    approvals: str
+    """``manual`` or ``auto``."""
+    plan: list[list[Planned]]
+    """The calls that are due, in batches; the first is the one under way."""
     asked: Asked | None
     """The question that waits for a person."""
     remembered: list[Remembered]
     forget: list[str]
-    host_revision: int
-    """Of the host's newest setting that the thread has taken in; see ``Mailbox``."""
-    written: list[str]
-    """Files changed since the thread came to this mode; the next mode is told."""
-    compact: bool
-    compact_from: int | None
-    """How many messages there must be before they are summarized again; None: not in this turn."""
+    """As in ``Input``; empty once it is done."""
+
+    # Sub-tasks.
     subtask: Subtask | None
     parents: Annotated[list[Parent], build_growing_list()]
     """The conversations that wait for the sub-task, the one that began it last."""
     subtasks: Annotated[list[EndedSubtask], build_growing_list()]
     ahead: Annotated[list[Ahead], build_growing_list()]
     end_subtask: bool
-    notices: list[str]
-    """What a person should know, as of this turn."""
-    usage: Annotated[Usage, add_usage]
-    """Tokens, in this turn and in all."""
-
-
-TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})
-"""Names that no mode's node may have: LangGraph uses them for channels, and for another node."""
-
-
-def get_depth(state: "State | RoutingState") -> int:
-    """How many sub-tasks deep a thread is; 0 is in none."""
-    subtask = state.get("subtask")
-    return subtask["depth"] if subtask is not None else 0
+    """As in ``Input``; False once it is done."""
 
 
 class RoutingState(TypedDict):
@@ -102,5 +104,11 @@ class ActTask(RoutingState):
     """What one ``act`` task gets. ``plan`` has the batches after its own."""
 
     planned: Planned
-    is_lead: bool
+    is_last: bool
     """Whether this task moves the machine on for its batch."""
+
+
+def get_depth(state: State | RoutingState) -> int:
+    """How many sub-tasks deep a thread is; 0 is in none."""
+    subtask = state.get("subtask")
+    return subtask["depth"] if subtask is not None else 0

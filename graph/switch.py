@@ -8,11 +8,11 @@ from graph.approvals.requests import describe_switch
 from graph.briefing.handover import describe_handover
 from graph.deps import AgentDeps
 from graph.messages.repair import VOID, build_not_run_result, get_call_id
-from graph.records.switches import list_switches
+from graph.records.switches import Switch, list_switches
 from graph.routing import Node, change_mode, reconcile_mode
 from graph.state import State
 from graph.subtasks.begin import begin_subtask, is_as_approved, may_look_ahead
-from modes.chart import Event
+from modes.chart import Configuration, Event
 from modes.errors import InvalidInputError
 
 
@@ -25,39 +25,41 @@ def switch_node(deps: AgentDeps) -> Node:
             raise InvalidInputError("phase 'switching' without an approved switch in the state")
         before, changed = reconcile_mode(deps, state)
         if changed or not is_as_approved(deps, state, switch):
-            # The mode or the limit has changed since a person approved: go on without the switch.
-            now = deps.machine.send(deps.machine.send(before, Event.RESET), Event.START)
-            update = {
-                "mode": now.mode,
-                "messages": [
-                    build_not_run_result(one["call"], VOID) for one in list_switches(switch)
-                ],
-                **changed,
-            }
-            return {**update, "switch": None, "phase": now.phase.value}
-
+            return _drop_switch(deps, switch, before) | changed
         if may_look_ahead(deps, state, switch):
             return {"phase": deps.machine.send(before, Event.LOOK_AHEAD).phase.value}
         now = deps.machine.send(before, Event.SWITCH_MODE, switch["mode_slug"])
         if task := switch.get("task"):
             return begin_subtask(state, switch, task, before, now)
-        modes = [deps.catalog[slug] for slug in (before.mode, now.mode)]
-        names = [mode.name for mode in modes]
-        message = ToolMessage(
-            f"{switch['reply']}\nSwitched from {names[0]} to {names[1]} mode; your role is now "
-            f"that of {names[1]} mode. {describe_switch(deps, *modes)}"
-            + describe_handover(names[0], state.get("written", []), state.get("todos", [])),
-            tool_call_id=get_call_id(switch["call"]),
-            name=switch["call"]["name"],
-        )
         update = {
             **change_mode(state, before.mode, now.mode, switch["reason"], "human"),
             "phase": now.phase.value,
             "switch": None,
-            "messages": [message],
+            "messages": [_build_result(deps, state, switch, before)],
         }
         if switch["approvals"] is not None:
             update["approvals"] = switch["approvals"]
         return update
 
     return switch_mode
+
+
+def _drop_switch(deps: AgentDeps, switch: Switch, before: Configuration) -> dict[str, Any]:
+    """Go on without it: the mode or the limit has changed since a person approved."""
+    now = deps.machine.send(deps.machine.send(before, Event.RESET), Event.START)
+    results = [build_not_run_result(one["call"], VOID) for one in list_switches(switch)]
+    return {"mode": now.mode, "phase": now.phase.value, "messages": results, "switch": None}
+
+
+def _build_result(
+    deps: AgentDeps, state: State, switch: Switch, before: Configuration
+) -> ToolMessage:
+    modes = [deps.catalog[slug] for slug in (before.mode, switch["mode_slug"])]
+    source, target = (mode.name for mode in modes)
+    return ToolMessage(
+        f"{switch['reply']}\nSwitched from {source} to {target} mode; your role is now "
+        f"that of {target} mode. {describe_switch(deps, *modes)}"
+        + describe_handover(source, state.get("written", []), state.get("todos", [])),
+        tool_call_id=get_call_id(switch["call"]),
+        name=switch["call"]["name"],
+    )

@@ -5,12 +5,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
 
 from graph.approvals.contents import digest_contents
 from graph.approvals.judged import plan_batches
 from graph.approvals.judging import CallContext, digest_question, judge_all
-from graph.briefing.news import find_news
+from graph.briefing.news import list_news
 from graph.compaction.due import is_due, may_compact
 from graph.deps import AgentDeps
 from graph.messages.instructions import list_in_place
@@ -31,7 +30,7 @@ log = logging.getLogger("modeshift")
 def mode_node(deps: AgentDeps, slug: str) -> Node:
     """The node of the mode ``slug``; what fails in a sub-task ends that and not the run."""
 
-    async def think(state: State, config: RunnableConfig) -> dict[str, Any] | Command[Any]:
+    async def think(state: State, config: RunnableConfig) -> dict[str, Any]:
         update, message = await ask_model(deps, slug, state, config)
         return update if message is None else await judge_answer(deps, state, update, message)
 
@@ -43,7 +42,7 @@ async def ask_model(
 ) -> tuple[dict[str, Any], AIMessage | None]:
     """The update, and the answer, which is not in it yet; None if something else is due."""
     try:
-        return await _ask_model(deps, slug, state, config)
+        return await _ask_or_compact(deps, slug, state, config)
     except (ProviderError, ConfigurationError) as error:
         if (subtask := state.get("subtask")) is None:
             raise
@@ -54,11 +53,11 @@ async def ask_model(
         return update | {"subtask": failed, "phase": phase}, None
 
 
-async def _ask_model(
+async def _ask_or_compact(
     deps: AgentDeps, slug: str, state: State, config: RunnableConfig
 ) -> tuple[dict[str, Any], AIMessage | None]:
     limit = state.get("limit")
-    # What was started under the rights of another mode.
+    # Commands that run in the background with the rights of another mode end here.
     here = deps.environment_digest(slug, limit)
     await deps.started_calls.background.end(get_thread(config), unless=here)
     bound = deps.bound_model(slug, limit, get_depth(state))
@@ -66,7 +65,7 @@ async def _ask_model(
     if is_due(deps, slug, state):
         return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}, None
     told = list_in_place(state["messages"], state.get("instructions", []))
-    news = await find_news(deps, slug, state, told)
+    news = await list_news(deps, slug, state, told)
     try:
         message = await call_model(bound, state["messages"], config, [*told, *news])
     except TooLongError:

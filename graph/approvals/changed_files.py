@@ -1,7 +1,7 @@
 """``list_changes``: the files that a thread has written, each with its diff since the thread began.
 
-The text before is in the results of ``write_file``; from ``edit_file`` it is had by undoing the
-edits in the file as it is now. What somebody else has changed since shows as the thread's.
+The results of ``write_file`` have the text before; the edits of ``edit_file`` are undone in the
+file as it is now. What somebody else has changed since shows as the thread's.
 """
 
 import os
@@ -12,6 +12,7 @@ from graph.approvals.previews import FileChange, compare_texts
 from graph.deps import AgentDeps
 from modes.errors import InvalidCallError, ToolFailedError
 from modes.plain_text import to_one_line
+from tools.workspace.replacement import read_replacements
 
 MAX_FILES = 200
 Done = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -93,9 +94,10 @@ def _undo(now: str, done: list[Done]) -> str | None:
             continue
         if text is None:
             raise LookupError
-        for edit in reversed(args.get("edits") or [{}]):
-            old, new = edit.get("old"), edit.get("new")
-            if not new or edit.get("replace_all") or text.count(new) != 1:
+        if (edits := read_replacements(args)) is None:
+            raise LookupError
+        for old, new, replace_all in reversed(edits):
+            if not new or replace_all or text.count(new) != 1:
                 raise LookupError
             text = text.replace(new, old)
     return text

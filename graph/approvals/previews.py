@@ -19,7 +19,7 @@ from graph.deps import AgentDeps
 from modes.errors import InvalidCallError, ToolFailedError
 from modes.plain_text import make_readable, to_one_line
 from tools.tool import Tool
-from tools.workspace.replacement import Replacement, find_places, replace
+from tools.workspace.replacement import find_places, read_replacements, replace
 
 MAX_COMPARED = 400_000
 """Characters of both texts, for a diff; of longer ones the new text is shown alone."""
@@ -155,14 +155,12 @@ def _preview_edit(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> FileC
     try:
         if os.path.lexists(deps.toolbox.workspace.root / path):
             before = deps.toolbox.workspace.read(path)
-        match args:
-            case {"content": str(after)}:
-                pass
-            case {"edits": [_, *_] as edits}:
-                pieces = [Replacement(one["old"], one["new"], one["replace_all"]) for one in edits]
-                after = replace(before or "", find_places(path, before or "", pieces))
-            case _:
-                return None
+        if isinstance(args.get("content"), str):
+            after = args["content"]
+        elif edits := read_replacements(args):
+            after = replace(before or "", find_places(path, before or "", edits))
+        else:
+            return None
     except ToolFailedError as error:
         problem, after = to_one_line(str(error)), str(args.get("content", ""))
     change = compare_texts(path, before, after)

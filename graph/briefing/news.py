@@ -20,7 +20,7 @@ REMINDED_AFTER = 10
 """Answers of the model, after which it is sent its todo list again."""
 
 
-async def find_news(
+async def list_news(
     deps: AgentDeps, slug: str, state: State, told: Sequence[Instruction]
 ) -> list[Instruction]:
     """The instruction to add for the mode ``slug``; none if the model knows all of it.

@@ -1,13 +1,14 @@
 """Checks of what is written into a thread from outside, and of what an older thread contains."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, cast, get_type_hints
 
-from langgraph.types import Command
+from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 
 from graph.messages.from_client import accept_messages, check_history, check_kept
+from graph.models.usage import Usage
 from graph.records.switches import ModeChange
 from graph.state import Input, State
 from modes.catalog import Catalog
@@ -181,6 +182,16 @@ def drop_invalid(state: State) -> tuple[State, list[str]]:
         if valid is value or key not in _SET_ANEW:
             kept[key] = valid
     return cast("State", kept), dropped
+
+
+def overwrite_dropped(
+    state: State, dropped: Collection[str], changed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The update for the ``dropped`` keys whose channel would only add to what it has."""
+    growing = {"mode_changes", "instructions", "parents", "subtasks", "ahead"} & {*dropped}
+    kept = cast("dict[str, Any]", state)
+    update = {key: Overwrite([*kept.get(key, []), *changed.get(key, [])]) for key in growing}
+    return update | ({"usage": Overwrite(Usage())} if "usage" in dropped else {})
 
 
 def _keep_valid(key: str, value: Any) -> Any:

@@ -42,13 +42,14 @@ class BoundModes:
     catalog: Catalog
     toolbox: Toolbox
     models: Models
-    machine: Machine = field(init=False)
     prompt_rules: Callable[[str | None], str] = field(default=no_prompt_rules, kw_only=True)
     """The user's and the project's rules for a mode, by its slug; for None, those for all."""
     servers: tuple[ManagedServer, ...] = field(default=(), kw_only=True)
     """The MCP servers whose tools modes may have; the toolbox has those that are known by now."""
     subtask_depth: int = field(default=1, kw_only=True)
     """How deep sub-tasks may be nested."""
+    taken_names: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Names that the graph uses for something other than a mode's node."""
     _bound_models: dict[_Seat, BoundModel] = field(init=False, default_factory=dict)
     _words: dict[_Seat, str] = field(init=False, default_factory=dict)
     _sizes: dict[tuple[str, int], int] = field(init=False, default_factory=dict)
@@ -56,6 +57,11 @@ class BoundModes:
     _restrictions: dict[tuple[str, str | None], str | None] = field(
         init=False, default_factory=dict
     )
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Decides which node is next, and which tools a mode has."""
+        return Machine(self.catalog, self.toolbox.specs, self.taken_names)
 
     def limit_mode(self, slug: str | None) -> Mode | None:
         """The mode of the host's limit; the strictest there can be if it no longer exists."""

@@ -20,7 +20,7 @@ from graph.messages.untrusted import mark_as_data, truncate
 from graph.models.usage import Usage
 from graph.records.subtasks import EndedSubtask, Parent, Subtask
 from graph.records.switches import ModeChange
-from graph.routing import Node, change_mode, find_news, get_thread, reconcile_mode
+from graph.routing import Node, change_mode, get_thread, read_host_changes, reconcile_mode
 from graph.state import State
 from modes.chart import Event
 from modes.errors import InvalidInputError
@@ -40,7 +40,7 @@ def end_subtask_node(deps: AgentDeps) -> Node:
         if subtask is None or not parents:
             raise InvalidInputError("phase 'returning' without a sub-task in the state")
         since: State = {**state, "host_revision": parents[-1].get("host_revision", 0)}
-        given = await find_news(deps, since, config)
+        given = await read_host_changes(deps, since, config)
         return _return_to_parent(deps, state, subtask, parents, given)
 
     return end_subtask

@@ -61,7 +61,7 @@ def look_ahead_node(deps: AgentDeps) -> Node:
                 if not all(_only_reads(deps, one) for one in batch):
                     return
                 task = {**view, **update, "plan": rest}
-                sent = [{**task, "planned": one, "is_lead": one is batch[-1]} for one in batch]
+                sent = [{**task, "planned": one, "is_last": one is batch[-1]} for one in batch]
                 for done in await asyncio.gather(
                     *(act(cast("ActTask", one), config, runtime) for one in sent)
                 ):

@@ -118,7 +118,7 @@ async def test_a_call_that_an_older_version_was_about_to_run(
         "planned": {"call": call, "approved": approved, "denied": None},
         "mode": "code",
         "approvals": "manual",
-        "is_lead": True,
+        "is_last": True,
         "rest": [],
     }
     # The agent itself takes no goto from outside.

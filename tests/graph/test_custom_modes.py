@@ -10,8 +10,8 @@ from langgraph.types import Command
 
 from graph.agent import build_agent
 from graph.configuration.loading import AgentLoader
+from graph.deps import TAKEN_NAMES
 from graph.models.loading import Models
-from graph.state import TAKEN_NAMES
 from modes.errors import ConfigurationError
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, reload
 from tests.harness.place import UserFolders, modes_file

@@ -2,10 +2,10 @@
 
 import heapq
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from modes.errors import ToolFailedError
 from tools.workspace.encoding import is_utf8, show
@@ -28,6 +28,18 @@ class Replacement(NamedTuple):
     old: str
     new: str
     replace_all: bool = False
+
+
+def read_replacements(args: Mapping[str, Any]) -> list[Replacement] | None:
+    """The ``edits`` of a call; None where they have another shape, as an own tool's may have."""
+    edits, found = args.get("edits"), []
+    for edit in edits if isinstance(edits, list) else []:
+        match edit:
+            case {"old": str(old), "new": str(new)}:
+                found.append(Replacement(old, new, edit.get("replace_all") is True))
+            case _:
+                return None
+    return found or None
 
 
 class Place(NamedTuple):

@@ -9,6 +9,7 @@ from acp.schema import ContentToolCallContent, FileEditToolCallContent
 
 from doors.editor.display.content import as_output, as_text
 from modes.plain_text import make_readable
+from tools.workspace.replacement import read_replacements
 
 MAX_DIFF = 1_000_000
 ShownContent = ContentToolCallContent | FileEditToolCallContent
@@ -19,16 +20,12 @@ def show_edit(args: Mapping[str, Any], file: Path) -> Iterator[ShownContent]:
 
     For tools that are given a file's whole text, or pieces of it and replacements.
     """
-    match args:
-        case {"content": str(new)}:
-            yield as_output(new)
-        case {"edits": [*edits]}:
-            for edit in edits:
-                match edit:
-                    case {"old": str(old), "new": str(new)}:
-                        yield from show_diff(file, old, new)
-                        if edit.get("replace_all"):
-                            yield as_text("In all places where the old text stands.")
+    if isinstance(text := args.get("content"), str):
+        yield as_output(text)
+    for edit in read_replacements(args) or ():
+        yield from show_diff(file, edit.old, edit.new)
+        if edit.replace_all:
+            yield as_text("In all places where the old text stands.")
 
 
 def show_diff(file: Path, old: str | None, new: str) -> Iterator[ShownContent]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.tools import StructuredTool
 
 from graph.approvals.changed_files import list_changes
@@ -90,6 +91,24 @@ def test_a_call_that_leaves_the_machine_names_server_and_host(workspace: Path) -
     assert (shown["server"], shown["host"], shown["arguments"]) == ("docs", "x", given)
     shown = preview(deps, "fetch_page", url="https://EXAMPLE.org:8443/a?b=//evil.example")
     assert (shown["host"], "server" in shown) == ("example.org:8443", False)
+
+
+@pytest.mark.parametrize("edit", ["text", {"search": "a", "put": "b"}, {"old": 1, "new": "x"}])
+def test_an_own_tool_may_edit_in_another_form(workspace: Path, edit: Any) -> None:
+    def patch(path: str, edits: list[Any]) -> str:
+        """Patch a file."""
+        return f"{path} {edits}"
+
+    deps = make_deps(workspace)
+    (workspace / "a.txt").write_text("a")
+    spec = ToolSpec("patch", EFFECTS["edit"], "edit", paths=("path",))
+    tools = [Tool(spec, StructuredTool.from_function(func=patch), "here")]
+    deps = replace(deps, toolbox=Toolbox(deps.toolbox.workspace, tools))
+    args: Any = {"path": "a.txt", "edits": [edit]}
+    shown = preview(deps, "patch", **args)
+    assert ("change" in shown, shown["shows"]) == (False, [])
+    (change,) = list_changes(deps, {"messages": done("1", "patch", args, None)})
+    assert change["problem"] == "what it was before is not known"
 
 
 def fetch_page(url: str) -> str:
