@@ -11,8 +11,9 @@ from graph.approvals.contents import digest_contents, list_approved_files, renew
 from graph.approvals.judged import Judged
 from graph.approvals.judging import CallContext, judge
 from graph.deps import AgentDeps
-from graph.messages.repair import CHANGED, EDITED, UNKNOWN, VOID, build_not_run_result, get_call_id
-from graph.messages.untrusted import truncate
+from graph.messages.normal_form import get_call_id
+from graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result
+from graph.messages.untrusted import EDITED, truncate
 from graph.records.approvals import Planned
 from graph.routing import Node, get_thread, next_step, read_host_changes, sets_only_approvals
 from graph.run_tool import run_tool

@@ -9,7 +9,8 @@ from langgraph.types import StreamWriter
 from graph.approvals.judged import Judged
 from graph.approvals.judging import CallContext
 from graph.deps import AgentDeps
-from graph.messages.repair import build_not_run_result, get_call_id
+from graph.messages.normal_form import get_call_id
+from graph.messages.repair import build_not_run_result
 from graph.messages.untrusted import MAX_RESULT_CHARACTERS, mark_as_data, truncate
 from modes.errors import ModelError, ToolFailedError, describe_error
 from tools.processes.calling import Calling, calling

@@ -91,7 +91,7 @@ async def judge_answer(
     judged = await judge_all(deps, context, message.tool_calls)
     asking = [one for one in judged if one.verdict.kind == "ask"]
     if not asking:
-        plan = plan_batches(deps, str(message.id), judged, {})
+        plan = plan_batches(deps.started_calls.process_id, str(message.id), judged, {})
         return update | {"phase": deps.machine.send(now, Event.ACT).phase.value, "plan": plan}
     edited = [path for one in asking for path in one.edited_paths]
     asked = Asked(digest=digest_question(judged), contents=await digest_contents(deps, edited))

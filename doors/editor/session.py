@@ -18,7 +18,7 @@ from doors.editor.transport import Editor
 from doors.editor.turn import Turn
 from doors.editor.user_prompt import Prompt, PromptBlock, parse_choice
 from graph.configuration.cache import AgentCache
-from graph.messages.repair import get_call_id
+from graph.messages.normal_form import get_call_id
 from modes.policy import Approvals
 
 CLEANUP_SECONDS = 2

@@ -9,8 +9,9 @@ from doors.terminal.cards import find_effect, title_call
 from doors.terminal.connection import read_message
 from doors.terminal.screen import ALERT, BOLD, FAINT, Screen
 from graph.deps import AgentDeps
-from graph.messages.repair import VOID, get_call_id, show_result
-from graph.messages.untrusted import remove_marks
+from graph.messages.normal_form import get_call_id
+from graph.messages.repair import VOID
+from graph.messages.untrusted import remove_marks, show_result
 
 REPAIRING = ("intake", "review", "end_subtask", "compact_history")
 """Nodes that rewrite the history, whose answers have been shown before."""

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from graph.approvals.judged import Judged
 from graph.deps import AgentDeps
-from graph.messages.repair import get_call_id
+from graph.messages.normal_form import get_call_id
 from modes.errors import InvalidCallError, InvalidInputError, describe_misfit
 from modes.rules.matching import check_pattern
 from tools.calls.toolbox import Toolbox

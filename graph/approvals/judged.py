@@ -8,8 +8,7 @@ from typing import Any
 
 from langchain_core.messages import ToolCall
 
-from graph.deps import AgentDeps
-from graph.messages.repair import get_call_id
+from graph.messages.normal_form import get_call_id
 from graph.records.approvals import Approved, Planned
 from modes.effects import NO_EFFECT, Effect
 from modes.policy import Verdict
@@ -93,7 +92,7 @@ class Judged:
 
 
 def plan_batches(
-    deps: AgentDeps, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
+    process_id: str, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
 ) -> list[list[Planned]]:
     """The calls in the order they run: those that change something alone, others in parallel.
 
@@ -107,7 +106,7 @@ def plan_batches(
             message=message,
             approved=approved.get(get_call_id(one.call)),
             denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
-            process_id=deps.started_calls.process_id,
+            process_id=process_id,
         )
         if beside and one.runs_beside_others:
             plan[-1].append(planned)

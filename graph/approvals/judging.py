@@ -174,7 +174,7 @@ def _find_switch_problem(
     if problem := deps.models.problem(deps.catalog[target]):
         return f"No switch to {target!r} is possible: {problem}"
     if tool.spec.effect.takes_answer:
-        return find_answer_problem(deps, context.mode, target, context.depth)
+        return find_answer_problem(deps.toolbox.specs, context.mode, target, context.depth)
     return None
 
 

@@ -13,13 +13,8 @@ from graph.approvals.judged import Judged, plan_batches
 from graph.approvals.judging import Question, judge
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
-from graph.messages.repair import (
-    BEHIND,
-    VOID,
-    build_not_run_result,
-    build_rejection,
-    get_call_id,
-)
+from graph.messages.normal_form import get_call_id
+from graph.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
 from graph.records.approvals import Approved
 from graph.records.switches import NewTask, Switch, Todo, list_switches
 from modes.chart import Configuration, Event
@@ -160,7 +155,9 @@ class Outcome:
         settled = {result.tool_call_id for result in self._results}
         settled |= {get_call_id(one["call"]) for one in list_switches(self._switch)}
         left = [one for one in self._question.judged if get_call_id(one.call) not in settled]
-        plan = plan_batches(self._deps, self._question.message, left, self._approved)
+        plan = plan_batches(
+            self._deps.started_calls.process_id, self._question.message, left, self._approved
+        )
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
         return {
             "messages": self._results,

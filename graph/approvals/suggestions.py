@@ -1,13 +1,13 @@
 """The answers that a question suggests, and the mode to which each would switch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from graph.deps import AgentDeps
 from modes.effects import Effect
 from modes.mode import Mode
 from modes.plain_text import to_one_line
 from modes.policy import Approvals, verdict
+from modes.toolspec import ToolSpec
 
 
 def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
@@ -19,11 +19,13 @@ def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def find_answer_problem(deps: AgentDeps, mode: Mode, target: str, depth: int) -> str | None:
+def find_answer_problem(
+    specs: Iterable[ToolSpec], mode: Mode, target: str, depth: int
+) -> str | None:
     """Why no answer to a question in ``mode`` may switch to ``target``; None if one may."""
     if depth:
         return "In a sub-task no answer switches the mode; ask without naming one."
-    for spec in deps.toolbox.specs:
+    for spec in specs:
         if spec.effect.switches_mode and not spec.effect.starts_subtask:
             found = verdict(mode, spec, {"mode_slug": target}, Approvals.MANUAL)
             return found.reason if found.kind == "deny" else None

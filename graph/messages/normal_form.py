@@ -70,6 +70,11 @@ def _renumber(id: str, seen: Collection[str | None]) -> str:
     return next(new for n in count(int(number) + 1) if (new := f"{text}:{n}") not in seen)
 
 
+def get_call_id(call: ToolCall) -> str:
+    """The id of a call; in normal form each has one."""
+    return str(call["id"])
+
+
 def is_sound_id(id: str) -> bool:
     """Whether the history keeps a call's id as it came."""
     return _ID.fullmatch(id) is not None

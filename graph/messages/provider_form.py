@@ -12,8 +12,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
-from graph.messages.normal_form import clean_text
-from graph.messages.repair import get_call_id
+from graph.messages.normal_form import clean_text, get_call_id
 
 RESPONSES = "openai"
 """OpenAI's Responses API, with a model that reasons."""

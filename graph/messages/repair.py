@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-from graph.messages.untrusted import remove_marks
+from graph.messages.normal_form import get_call_id
 
 NOT_RUN = "Not run: the turn went on without this call."
 VOID = (
@@ -55,11 +55,6 @@ def build_rejection(call: ToolCall, why: str) -> ToolMessage:
     shown = f"You said no: {why}" if why else "You said no."
     result.artifact = {"shown": shown, "is_rejected": True}
     return result
-
-
-def get_call_id(call: ToolCall) -> str:
-    """The id of a call; in normal form each has one."""
-    return str(call["id"])
 
 
 def find_open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
@@ -113,18 +108,3 @@ def _collect_results(asking: AIMessage, following: Sequence[AnyMessage]) -> dict
         if isinstance(message, ToolMessage) and message.tool_call_id in ids:
             results.setdefault(message.tool_call_id, message)
     return results
-
-
-EDITED = (
-    "[The user changed the arguments to {args!r} before it ran; do not repeat your own call.]\n"
-)
-"""What the model is told before the result: one line."""
-
-
-def show_result(message: ToolMessage) -> str:
-    """The text as a person reads it; what a tool has said stays as it is."""
-    facts = message.artifact if isinstance(message.artifact, dict) else {}
-    is_changed = "changed_to" in facts
-    text = message.text.partition("\n")[2] if is_changed else message.text
-    text = remove_marks(facts.get("shown", text))
-    return f"Run with your arguments: {facts['changed_to']!r}\n{text}" if is_changed else text

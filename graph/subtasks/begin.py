@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Overwrite
 
 from graph.deps import AgentDeps
-from graph.messages.repair import get_call_id
+from graph.messages.normal_form import get_call_id
 from graph.models.usage import NO_FILL
 from graph.records.subtasks import Parent, Subtask
 from graph.records.switches import NewTask, Switch, list_switches

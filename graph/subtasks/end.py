@@ -9,13 +9,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from graph.deps import AgentDeps
-from graph.messages.repair import (
-    REJECTED,
-    build_not_run_result,
-    find_last_answer,
-    get_call_id,
-    repair,
-)
+from graph.messages.normal_form import get_call_id
+from graph.messages.repair import REJECTED, build_not_run_result, find_last_answer, repair
 from graph.messages.untrusted import mark_as_data, truncate
 from graph.models.usage import Usage
 from graph.records.subtasks import EndedSubtask, Parent, Subtask

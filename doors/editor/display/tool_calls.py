@@ -13,7 +13,8 @@ from doors.editor.display.diffs import ShownContent, show_diff, show_edit
 from doors.editor.files import Folder
 from graph.approvals.requests import build_title
 from graph.deps import AgentDeps
-from graph.messages.repair import get_call_id, show_result
+from graph.messages.normal_form import get_call_id
+from graph.messages.untrusted import show_result
 from graph.records.subtasks import Subtask
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError

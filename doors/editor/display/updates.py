@@ -23,8 +23,9 @@ from doors.editor.files import Folder
 from doors.editor.transport import Editor
 from graph.deps import AgentDeps
 from graph.messages.from_model import CUT_OFF
-from graph.messages.normal_form import is_sound_id
-from graph.messages.repair import find_open_calls, get_call_id, show_result
+from graph.messages.normal_form import get_call_id, is_sound_id
+from graph.messages.repair import find_open_calls
+from graph.messages.untrusted import show_result
 from graph.records.approvals import Planned
 from graph.records.subtasks import Subtask
 from modes.errors import InvalidCallError
