@@ -9,14 +9,9 @@ from langgraph.types import Overwrite
 from graph.approvals.always_allow import forget
 from graph.briefing.news import drop_stale_thinking
 from graph.deps import AgentDeps
-<<<<<<< HEAD
 from graph.entry.checks import drop_invalid, overwrite_dropped
-from graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, get_call_id, repair
-=======
-from graph.entry.checks import drop_invalid
 from graph.messages.normal_form import get_call_id
 from graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
->>>>>>> 5e3cf25 (Judging, messages and plans lie two levels lower: an id is read in the normal form, a plan needs a process's id and no deps)
 from graph.models.usage import NEW_TURN, Usage
 from graph.records.subtasks import Subtask
 from graph.routing import Node, read_host_changes, reconcile_mode, sets_only_approvals

@@ -10,14 +10,9 @@ from graph.approvals.judging import judge_question
 from graph.approvals.outcome import Outcome
 from graph.approvals.requests import build_request
 from graph.deps import AgentDeps
-<<<<<<< HEAD
-from graph.messages.repair import VOID, get_call_id, repair
-from graph.routing import Node, get_thread, read_host_changes, reconcile_mode
-=======
 from graph.messages.normal_form import get_call_id
 from graph.messages.repair import VOID, repair
-from graph.routing import Node, find_news, get_thread, reconcile_mode
->>>>>>> 5e3cf25 (Judging, messages and plans lie two levels lower: an id is read in the normal form, a plan needs a process's id and no deps)
+from graph.routing import Node, get_thread, read_host_changes, reconcile_mode
 from graph.state import State
 from modes.chart import Configuration, Event
 

@@ -7,14 +7,9 @@ from langchain_core.messages import ToolMessage
 from graph.approvals.requests import describe_switch
 from graph.briefing.handover import describe_handover
 from graph.deps import AgentDeps
-<<<<<<< HEAD
-from graph.messages.repair import VOID, build_not_run_result, get_call_id
-from graph.records.switches import Switch, list_switches
-=======
 from graph.messages.normal_form import get_call_id
 from graph.messages.repair import VOID, build_not_run_result
-from graph.records.switches import list_switches
->>>>>>> 5e3cf25 (Judging, messages and plans lie two levels lower: an id is read in the normal form, a plan needs a process's id and no deps)
+from graph.records.switches import Switch, list_switches
 from graph.routing import Node, change_mode, reconcile_mode
 from graph.state import State
 from graph.subtasks.begin import begin_subtask, is_as_approved, may_look_ahead
