@@ -1,7 +1,6 @@
 """``make dev``: check the settings, start ``langgraph dev``, say where it is once it answers."""
 
 import fcntl
-import http.client
 import logging
 import os
 import socket
@@ -12,6 +11,8 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
+
+import httpx
 
 from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
@@ -55,10 +56,9 @@ def main(
         lock.write(f"{address}, process {os.getpid()}, workspace {settings.workspace}")
         lock.flush()
         text = banner(settings, deps, address)
+        given = {"browser": browser}
         threading.Thread(
-            target=print_when_up,
-            args=(settings.listen, number, text, address if browser else None),
-            daemon=True,
+            target=print_when_up, args=(address, text), kwargs=given, daemon=True
         ).start()
         print("Starting the server ...", flush=True)
         serve(settings.listen, number, reload=reload, verbose=verbose)
@@ -132,24 +132,20 @@ def serve(host: str, port: int, *, reload: bool, verbose: bool) -> None:
     cli(command)
 
 
-def print_when_up(host: str, port: int, text: str, page: str | None) -> None:
+def print_when_up(address: str, text: str, *, browser: bool) -> None:
     """Print the text as soon as the server answers, below what it has logged, and open the page."""
-    while True:
-        connection = http.client.HTTPConnection(host, port, timeout=5)
-        try:
-            connection.request("GET", "/ok", headers={"Host": "localhost"})
-            connection.getresponse()
-        except (OSError, http.client.HTTPException):
-            time.sleep(0.1)
-        else:
-            print(f"\n{text}\n", flush=True)
-            if page is not None:
-                if os.environ.get("BROWSER") == "1":  # of make, where webbrowser expects a program
-                    del os.environ["BROWSER"]
-                webbrowser.open(page)
-            return
-        finally:
-            connection.close()
+    with httpx.Client(headers={"Host": "localhost"}, trust_env=False) as client:
+        while True:
+            try:
+                client.get(f"{address}/ok")
+                break
+            except httpx.TransportError:
+                time.sleep(0.1)
+    print(f"\n{text}\n", flush=True)
+    if browser:
+        if os.environ.get("BROWSER") == "1":  # of make, where webbrowser expects a program
+            del os.environ["BROWSER"]
+        webbrowser.open(address)
 
 
 def banner(settings: Settings, deps: AgentDeps, address: str) -> str:

@@ -73,17 +73,15 @@ class EditorAgent:
         self, cwd: str, mcp_servers: Servers = None, **_: Any
     ) -> schema.NewSessionResponse:
         """Begin a session in the folder ``cwd``."""
-        session = self._create(Record(str(uuid4()), str(_resolve_folder(cwd))))
-        await session.open(Path(cwd), take_servers(mcp_servers or ()))
-        await session.store()
-        self._sessions[session.id] = session
+        record = Record(str(uuid4()), str(_resolve_folder(cwd)))
+        session = await self._open(record, cwd, mcp_servers)
         return schema.NewSessionResponse(session_id=session.id, **session.describe())
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
     ) -> schema.LoadSessionResponse:
         """Reopen a session and send its history."""
-        session = await self._reopen(cwd, session_id, mcp_servers)
+        session = await self._open(await self._find_record(cwd, session_id), cwd, mcp_servers)
         await session.replay()
         return schema.LoadSessionResponse(**session.describe())
 
@@ -91,7 +89,7 @@ class EditorAgent:
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
     ) -> schema.ResumeSessionResponse:
         """Reopen a session whose history the client has."""
-        session = await self._reopen(cwd, session_id, mcp_servers)
+        session = await self._open(await self._find_record(cwd, session_id), cwd, mcp_servers)
         return schema.ResumeSessionResponse(**session.describe())
 
     async def list_sessions(
@@ -130,11 +128,9 @@ class EditorAgent:
     ) -> schema.ForkSessionResponse:
         """Copy a session as it is stored, for another conversation from here on."""
         record = await self._find_record(cwd, session_id)
-        session = self._create(replace(record, id=str(uuid4())))
-        await self._agents.copy_thread(session_id, session.id)
-        await session.open(Path(cwd), take_servers(mcp_servers or ()))
-        await session.store()
-        self._sessions[session.id] = session
+        copy = replace(record, id=str(uuid4()), updated="")
+        await self._agents.copy_thread(session_id, copy.id)
+        session = await self._open(copy, cwd, mcp_servers)
         return schema.ForkSessionResponse(session_id=session.id, **session.describe())
 
     async def set_session_mode(
@@ -168,13 +164,10 @@ class EditorAgent:
         """End everything because the client is gone."""
         await asyncio.gather(*(session.leave() for session in self._sessions.values()))
 
-    def _create(self, record: Record) -> Session:
-        return Session(self._editor, record, self._agents, self._store)
-
-    async def _reopen(self, cwd: str, session_id: str, mcp_servers: Servers) -> Session:
-        record = await self._find_record(cwd, session_id)
-        session = self._sessions.get(session_id) or self._create(record)
-        session = self._sessions.setdefault(session_id, session)
+    async def _open(self, record: Record, cwd: str, mcp_servers: Servers) -> Session:
+        if record.id not in self._sessions:
+            self._sessions[record.id] = Session(self._editor, record, self._agents, self._store)
+        session = self._sessions[record.id]
         await session.open(Path(cwd), take_servers(mcp_servers or ()))
         return session
 

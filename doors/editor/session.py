@@ -49,13 +49,11 @@ class Session:
         self._updates.folder = Folder(self.cwd, folder)
         self._config.servers, self._refused_servers = servers
         await self._config.refresh()
+        if not self._config.record.updated:
+            await self._config.change()  # a new one is stored
         has_question = await self._config.open_question() is not None
         self._holds_question = has_question and not self._turns
         self.is_open = True
-
-    async def store(self) -> None:
-        """Store a new session."""
-        await self._config.change()
 
     def describe(self) -> dict[str, Any]:
         """The options for the response to new, load and resume.

@@ -43,8 +43,6 @@ class SessionConfig:
     ) -> None:
         self.record = record
         self.mode_is_pending = asyncio.Event()
-        self.is_asking = False
-        """Whether the turn waits for a person's decision."""
         self._is_running = False
         """Whether a turn goes on; its run knows more than the stored thread."""
         self._cwd = Path(record.cwd)
@@ -135,7 +133,7 @@ class SessionConfig:
         try:
             yield
         finally:
-            self._is_running = self.is_asking = False
+            self._is_running = False
 
     async def refresh(self) -> None:
         """Read what may have changed; raises ``UserError``. In a turn nothing is read."""
@@ -166,31 +164,22 @@ class SessionConfig:
         return next(iter((await self.read_state()).interrupts), None)
 
     async def choose(self, option: str, value: object) -> None:
-        """Take a choice; raises ``UserError`` for a value that cannot be chosen.
-
-        While a run goes on, what is shown may be about to change; choosing it counts as well.
-        """
+        """Take a choice, also of what is shown; raises ``UserError`` for what cannot be chosen."""
         async with self._lock:
             await self._refresh()
             chosen = self.options.check(option, value)
             if option == "model":
                 await self._load_agent(chosen)  # its key may be missing
-            elif option == "mode":
-                await self._check_model_of(chosen)
-            is_certain = self.is_asking or not self._is_running
-            if getattr(self.options, option) != chosen or not is_certain:
-                await self._keep(option, chosen)
-                if option == "mode" and not self._is_running:
-                    await self._updates.end_open_calls(WITHDRAWN)
+                await self._change(model=chosen)
+            else:
+                if option == "mode":
+                    await self._check_model_of(chosen)
+                await self._mailbox.put(self.record.id, {option: chosen})
+                self._news[option] = chosen
+                self._note_pending_mode()
+            if self.mode_is_pending.is_set() and not self._is_running:
+                await self._updates.end_open_calls(WITHDRAWN)
             await self.show()
-
-    async def _keep(self, option: str, chosen: str) -> None:
-        if option == "model":
-            await self._change(model=chosen)
-            return
-        await self._mailbox.put(self.record.id, {option: chosen})
-        self._news[option] = chosen
-        self._note_pending_mode()
 
     async def change(self, **changes: Any) -> None:
         """Change and store the record."""

@@ -135,9 +135,7 @@ class Turn:
                 continue
             if interrupt is None:
                 return "max_tokens" if updates.was_cut_off else "end_turn"
-            config.is_asking = True
             given, interrupt = await ask_person(config, updates, interrupt), None
-            config.is_asking = False
             if given is None and not config.mode_is_pending.is_set():
                 return "end_turn"
 

@@ -5,8 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import ToolCall
-
 from doors.terminal.keyboard import Keyboard
 from doors.terminal.screen import ALERT, BOLD, FAINT, Screen
 from graph.approvals.previews import FileChange, Preview, preview_call
@@ -17,7 +15,6 @@ from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
 from modes.plain_text import make_readable, to_one_line
 
-MAX_TITLE = 200
 Decision = dict[str, Any]
 
 
@@ -68,7 +65,7 @@ class Cards:
         return await asyncio.to_thread(preview_call, deps, action, mode, written)
 
     def _show_call(self, deps: AgentDeps, action: ActionRequest, preview: Preview | None) -> None:
-        title = title_call(deps, action)
+        title = build_title(deps, action["name"], action["args"])
         self._screen.line(title, BOLD)
         shown: list[str] = []
         if preview and (host := preview.get("host")):
@@ -188,12 +185,3 @@ def find_effect(deps: AgentDeps, name: str) -> Effect:
         return deps.toolbox[name].spec.effect
     except InvalidCallError:
         return NO_EFFECT
-
-
-def title_call(deps: AgentDeps, call: ToolCall | ActionRequest) -> str:
-    """What a call does, on one line."""
-    try:
-        title = build_title(deps, deps.toolbox[call["name"]], call["args"])
-    except InvalidCallError:
-        title = ""
-    return to_one_line(title, MAX_TITLE) or to_one_line(call["name"], MAX_TITLE)

@@ -1,8 +1,8 @@
 """``Connection``: the agent that a terminal talks to, on the dev server or in this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -74,7 +74,7 @@ class Connection:
 
     async def read(self) -> StateSnapshot | None:
         """The thread's state; None if there is no such thread. Raises ``UserError``."""
-        with _ServerErrors():
+        with _explain_errors():
             try:
                 graph = self.server or (await self._load()).agent
                 state = await graph.aget_state(self._config)
@@ -89,7 +89,7 @@ class Connection:
         if self.server is not None:
             options = {"on_disconnect": "cancel"}
         chunks = graph.astream(given, self._config, stream_mode=STREAMS, **options)
-        with _ServerErrors():
+        with _explain_errors():
             if self.server is not None and isinstance(given, dict) and "messages" in given:
                 title = given["messages"][0]["content"].split("\n")[0][:80]  # as the page's
                 await self.server.client.threads.create(  # type: ignore[union-attr]  # has one
@@ -109,26 +109,22 @@ class Connection:
             await (await self._load()).agent.aupdate_state(self._config, None, as_node=END)
 
 
-class _ServerErrors:
+@contextmanager
+def _explain_errors() -> Iterator[None]:
     """Turns the server's errors into those that a person can mend."""
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        match error:
-            case RemoteException():
-                told = error.args[0] if error.args else ""
-                raise ProviderError(
-                    str(told.get("message", told) if isinstance(told, dict) else told)
-                ) from error
-            case httpx.TransportError():
-                raise InvalidInputError(
-                    "the server does not answer; start it again with make dev, or leave and "
-                    "come back without it"
-                ) from error
-            case APIError():
-                raise InvalidInputError(f"the server refuses: {error}") from error
+    try:
+        yield
+    except RemoteException as error:
+        told = error.args[0] if error.args else ""
+        said = told.get("message", told) if isinstance(told, dict) else told
+        raise ProviderError(str(said)) from error
+    except httpx.TransportError as error:
+        raise InvalidInputError(
+            "the server does not answer; start it again with make dev, or leave and come back "
+            "without it"
+        ) from error
+    except APIError as error:
+        raise InvalidInputError(f"the server refuses: {error}") from error
 
 
 def read_message(given: Any) -> AnyMessage:

@@ -5,9 +5,10 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolCall, ToolMessage
 
-from doors.terminal.cards import find_effect, title_call
+from doors.terminal.cards import find_effect
 from doors.terminal.connection import read_message
 from doors.terminal.screen import ALERT, BOLD, FAINT, Screen
+from graph.approvals.requests import build_title
 from graph.deps import AgentDeps
 from graph.messages.normal_form import get_call_id
 from graph.messages.repair import VOID
@@ -78,7 +79,8 @@ class Transcript:
 
     def _begin(self, deps: AgentDeps, id: str) -> None:
         if id in self._calls and self._shown != id:
-            self._screen.line(title_call(deps, self._calls[id]), BOLD)
+            call = self._calls[id]
+            self._screen.line(build_title(deps, call["name"], call["args"]), BOLD)
             self._shown = id
 
     def _show_result(self, deps: AgentDeps, message: ToolMessage) -> None:

@@ -10,14 +10,16 @@ from graph.approvals.judged import Judged
 from graph.approvals.judging import CallContext
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
+from modes.errors import InvalidCallError
 from modes.mode import Mode
 from modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
 from modes.rights import describe_edit_limit
-from tools.tool import Tool
+from modes.toolspec import ToolSpec
 
 MAX_REASON = 1000
 MAX_PLACES = 10
 MAX_TASK = 60
+MAX_TITLE = 200
 
 
 class ActionRequest(TypedDict):
@@ -158,9 +160,16 @@ def _list_texts(value: Any) -> Iterator[str]:
                 yield from _list_texts(inner)
 
 
-def build_title(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> str:
-    """The text is partly the model's: show it on one line, invisible characters escaped."""
-    spec = tool.spec
+def build_title(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str:
+    """What a call does, on one line that is partly the model's; the name, of no tool there is."""
+    try:
+        title = _build_title(deps, deps.toolbox[name].spec, args)
+    except InvalidCallError:
+        title = ""
+    return to_one_line(title, MAX_TITLE) or to_one_line(name, MAX_TITLE)
+
+
+def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> str:
     if spec.effect.title:
         return spec.effect.title
     if spec.effect.switches_mode:

@@ -18,10 +18,8 @@ from graph.messages.untrusted import show_result
 from graph.records.subtasks import Subtask
 from modes.effects import NO_EFFECT, Effect
 from modes.errors import InvalidCallError
-from modes.plain_text import to_one_line
 from tools.calls.arguments import BROKEN
 
-MAX_TITLE = 200
 _ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")
 """How the last line of a command's result begins if it was not well; see ``tools.processes``."""
 
@@ -47,7 +45,8 @@ class ToolCallView:
         try:
             tool = deps.toolbox[call["name"]]
         except InvalidCallError:
-            return cls(get_call_id(call), to_one_line(call["name"], MAX_TITLE), given=call["args"])
+            title = build_title(deps, call["name"], {})
+            return cls(get_call_id(call), title, given=call["args"])
         files, edit = tuple[Path, ...](), tuple[ShownContent, ...]()
         try:
             args = deps.toolbox.check(tool, call["args"])
@@ -61,7 +60,7 @@ class ToolCallView:
         effect = tool.spec.effect
         return cls(
             get_call_id(call),
-            to_one_line(build_title(deps, tool, args), MAX_TITLE) or call["name"],
+            build_title(deps, call["name"], args),
             "search" if tool.spec.reads_below else effect.shown_as,
             effect,
             files if effect.reads_files or effect.changes_files else (),
