@@ -5,28 +5,28 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.agent import build_agent
-from graph.configuration.loading import AgentLoader
 from graph.deps import TAKEN_NAMES
 from graph.models.loading import Models
 from modes.errors import ConfigurationError
-from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, reload
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    edit,
+    open_thread,
+    reload,
+)
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import Call, ScriptedModel, calling
-
-
-def talk_to(loader: AgentLoader) -> Conversation:
-    return Conversation(build_agent(loader.deps(), InMemorySaver()))
 
 
 def script(place: UserFolders, *steps: Call) -> Conversation:
     """A model that makes one call in each step, with the modes and rules of the place."""
     answers = [calling(call, prefix=f"step{number}") for number, call in enumerate(steps)]
     deps = replace(place.loader().deps(), models=Models(ScriptedModel(answers=answers)))
-    return Conversation(build_agent(deps, InMemorySaver()))
+    return open_thread(deps)
 
 
 SWITCH: Call = ("switch_mode", {"mode_slug": "code", "reason": "x"})
@@ -40,7 +40,7 @@ async def test_slugs_that_collide_with_something(place: UserFolders) -> None:
     taken = ["review", "act", *(name for name in TAKEN_NAMES if "_" not in name)]
     slugs = [*taken, "send", "model", "m-0", "0", "-", "END", "start", "agent", "Ask", "class"]
     place.global_modes.write_text(modes_file(*slugs))
-    agent = talk_to(place.loader()).agent
+    agent = open_thread(place.loader().deps()).agent
     assert {f"mode_{slug}" for slug in taken} <= {*agent.nodes}
     for slug in ("review", "END", "-"):
         talk = Conversation(agent)
@@ -63,7 +63,7 @@ async def test_a_mode_s_model_is_shown_and_used(
     model: Any = deps.bound_model("planner").model
     assert model.model_name == "some-model"
     assert deps.bound_model("ask").model is deps.models[deps.catalog["ask"]]
-    talk = talk_to(loader)
+    talk = open_thread(loader.deps())
     await talk.say("switch to planner: why")
     (request,) = await talk.waiting()
     assert "Model: openai:some-model instead of offline." in request["description"]
@@ -73,7 +73,7 @@ async def test_a_mode_s_model_is_shown_and_used(
 
 
 async def test_the_plan_is_named_to_the_next_mode(place: UserFolders) -> None:
-    talk = talk_to(place.loader())
+    talk = open_thread(place.loader().deps())
     await talk.say("write PLAN.md: first this", mode="architect", approvals="auto")
     await talk.say("write docs/more.md: then that\nwrite PLAN.md: first this, really")
     await talk.say("todo: one; two")
@@ -94,7 +94,7 @@ async def test_the_plan_is_named_to_the_next_mode(place: UserFolders) -> None:
 
 
 async def test_what_was_not_written_is_not_named(place: UserFolders) -> None:
-    talk = talk_to(place.loader())
+    talk = open_thread(place.loader().deps())
     await talk.say("write PLAN.md: x", mode="architect")
     await talk.decide(REJECT)
     await talk.say("switch to code: x")
@@ -107,7 +107,7 @@ async def test_what_was_not_written_is_not_named(place: UserFolders) -> None:
 
 async def test_a_mode_that_has_disappeared(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine"))
-    talk = talk_to(place.loader())
+    talk = open_thread(place.loader().deps())
     await talk.say("hello", mode="mine")
     place.global_modes.unlink()
     reload(talk, place.loader().deps())
@@ -131,7 +131,7 @@ async def test_a_mode_that_has_disappeared(place: UserFolders) -> None:
 
 async def test_a_disappeared_mode_s_question_is_void(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="edit"))
-    talk = talk_to(place.loader())
+    talk = open_thread(place.loader().deps())
     await talk.say("write a.txt: x", mode="mine")
     assert await talk.waiting()
     place.global_modes.write_text(modes_file("other"))
@@ -145,7 +145,7 @@ async def test_a_disappeared_mode_s_question_is_void(place: UserFolders) -> None
 
 async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="edit"))
-    talk = talk_to(place.loader(approvals="auto"))
+    talk = open_thread(place.loader(approvals="auto").deps())
     message = {"role": "user", "content": "write a: x & write b: y"}
     await talk.send_until("mine", {"messages": [message], "mode": "mine"})
     place.global_modes.unlink()
@@ -158,7 +158,7 @@ async def test_a_run_that_was_cut_off_in_a_mode_that_has_disappeared(place: User
 
 async def test_a_switch_is_to_the_mode_as_it_was_approved(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="read"))
-    talk = talk_to(place.loader())
+    talk = open_thread(place.loader().deps())
     await talk.say("switch to mine: why")
     place.global_modes.write_text(modes_file("mine", groups="command"))
     reload(talk, place.loader().deps())
@@ -194,7 +194,7 @@ async def test_a_switch_that_is_denied_is_no_answer_to_a_question(place: UserFol
 
 async def test_a_switch_to_a_mode_without_a_model_is_refused(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", rest="    model: strange:model\n"))
-    talk = talk_to(place.loader())
+    talk = open_thread(place.loader().deps())
     await talk.say("switch to mine: why")
     assert not await talk.waiting()
     told = "No switch to 'mine' is possible: the model 'strange:model'"
@@ -207,7 +207,7 @@ async def test_a_switch_to_a_mode_without_a_model_is_refused(place: UserFolders)
 
 async def test_the_question_says_which_files_are_gained(place: UserFolders) -> None:
     place.global_modes.write_text(modes_file("mine", groups="read, edit"))
-    talk = talk_to(place.loader())
+    talk = open_thread(place.loader().deps())
     await talk.say("switch to mine: why", mode="architect")
     (request,) = await talk.waiting()
     said = r"Files to edit: every file instead of Markdown files only (paths that match `\.md$`)."
@@ -216,7 +216,7 @@ async def test_the_question_says_which_files_are_gained(place: UserFolders) -> N
 
 async def test_untrusted_files_are_noticed_in_every_thread(place: UserFolders) -> None:
     place.project_modes.write_text(modes_file("theirs"))
-    talk = talk_to(place.loader())
+    talk = open_thread(place.loader().deps())
     await talk.say("hello")
     (notice,) = (await talk.values())["notices"]
     assert "ignored until you trust" in notice

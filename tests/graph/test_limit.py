@@ -4,10 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.agent import build_agent
 from graph.deps import AgentDeps
 from graph.entry.checks import build_settings_check
 from graph.models.loading import Models
@@ -18,7 +16,14 @@ from modes.limit import is_within
 from modes.mode import Grant, Mode
 from modes.policy import Approvals
 from tests.graph.test_gates import CHANGES, EDIT, RUN, WRITE, assert_untouched
-from tests.harness.conversation import APPROVE, Conversation, restart, run_script, script
+from tests.harness.conversation import (
+    APPROVE,
+    Conversation,
+    open_thread,
+    restart,
+    run_script,
+    script,
+)
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
 from tools.calls.toolbox import Toolbox, build_toolbox
@@ -199,7 +204,7 @@ async def test_an_agent_that_owns_its_tools_is_refused_under_any_limit(there: Pa
     for given, says in (({"limit": "ask"}, "Ask mode"), ({}, None)):
         model = ScriptedModel(answers=[calling(ask), calling(ask, prefix="again")])
         deps = AgentDeps(catalog, toolbox, Models(model), Approvals.AUTO)
-        talk = Conversation(build_agent(deps, InMemorySaver()))
+        talk = open_thread(deps)
         await talk.say("go", mode="expert", **given)
         if says is None:
             assert await talk.approve_all() == ["ask_expert", "ask_expert"], "always asks"

@@ -122,6 +122,11 @@ class Conversation:
         return list(interrupts[0].value["action_requests"]) if interrupts else []
 
 
+def open_thread(deps: AgentDeps) -> Conversation:
+    """A thread of an agent that is made of ``deps``."""
+    return Conversation(build_agent(deps, InMemorySaver()))
+
+
 def reload(talk: Conversation, deps: AgentDeps) -> None:
     """Go on with the thread in another agent, as a process does that has taken over."""
     saver = talk.agent.checkpointer

@@ -71,28 +71,19 @@ class ScriptedProvider:
         """The names of tools that answers called, and the requests did not offer."""
         self.last_event = 0.0
         """When a stream's last event was sent, on the monotonic clock."""
-        self._ids = Ids()
+        self.ids = Ids()
         self._taken = 0
         handler = type("Handler", (_Handler,), {"provider": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"http://127.0.0.1:{self.server.server_port}"
 
     @property
     def steps_left(self) -> int:
         """Steps that no request has asked for."""
         return 0 if callable(self.script) else len(self.script) - self._taken
-
-    def serve(self) -> None:
-        """Serve until ``close``."""
-        self._server.serve_forever(poll_interval=0.01)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def step(self, wire: ModuleType, request: Request) -> Step:
         """What is to be answered."""
@@ -133,9 +124,19 @@ class ScriptedProvider:
             self.not_offered += [name for name in called if name not in wire.offered(body)]
         return given
 
-    @property
-    def ids(self) -> Ids:
-        return self._ids
+
+@contextmanager
+def listening(server: ThreadingHTTPServer) -> Iterator[None]:
+    """A server's requests are handled in a thread, until the block ends."""
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @contextmanager
@@ -147,23 +148,35 @@ def serving(
 ) -> Iterator[ScriptedProvider]:
     """A provider that is served by a thread, ended with the block."""
     provider = ScriptedProvider(script, key, unknown, window)
-    thread = Thread(target=provider.serve)
-    thread.start()
-    try:
+    with listening(provider.server):
         yield provider
-    finally:
-        provider.close()
-        thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     """One request to a connection: LangChain's clients keep theirs beyond a test's event loop."""
 
-    provider: ScriptedProvider
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *args: Any) -> None:
         pass
+
+    def read_body(self) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        return body
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "connection": "close"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def send_chunk(self, content: bytes) -> None:
+        self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
+        self.wfile.flush()
+
+
+class _Handler(Handler):
+    provider: ScriptedProvider
 
     def version_string(self) -> str:
         """The header ``server``, by which a cassette says what it was recorded of."""
@@ -171,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        body = json.loads(self.rfile.read(int(headers["content-length"])))
+        body = self.read_body()
         wire = WIRES.get(self.path.partition("?")[0])
         if wire is None:
             self._send(404, {"error": f"there is nothing at {self.path}"}, {})
@@ -195,22 +208,16 @@ class _Handler(BaseHTTPRequestHandler):
         if "gzip" in self.headers.get("accept-encoding", ""):
             content = gzip.compress(content, mtime=0)
             headers = {**headers, "content-encoding": "gzip"}
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(content)))
-        self._end_headers(headers)
+        kind = {"content-type": "application/json", "content-length": str(len(content))}
+        self.begin(status, {**kind, **headers})
         self.wfile.write(content)
 
-    def _end_headers(self, headers: dict[str, str]) -> None:
-        for name, value in {**headers, "connection": "close"}.items():
-            self.send_header(name, value)
-        self.end_headers()
-
     def _stream(self, wire: ModuleType, step: Step, body: dict[str, Any]) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream; charset=utf-8")
-        self.send_header("transfer-encoding", "chunked")
-        self._end_headers(wire.headers(self.provider.ids))
+        kind = {
+            "content-type": "text/event-stream; charset=utf-8",
+            "transfer-encoding": "chunked",
+        }
+        self.begin(200, {**kind, **wire.headers(self.provider.ids)})
         answer = step if isinstance(step, Answer) else Answer("Let me see what")
         given = self.provider.take(wire, body, step)
         events = wire.as_events(answer, body, self.provider.ids, given)
@@ -220,17 +227,13 @@ class _Handler(BaseHTTPRequestHandler):
             events = [f"data: {json.dumps(event)}\n\n" for event in step.events]
             events.append("data: [DONE]\n\n")
         for event in events if answer.events is None else events[: answer.events]:
-            self._chunk(event.encode())
+            self.send_chunk(event.encode())
             self.provider.last_event = time.monotonic()
             time.sleep(answer.pause)
         if answer.ending == "broken":
             self._reset()
         else:
-            self._chunk(b"")
-
-    def _chunk(self, content: bytes) -> None:
-        self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
-        self.wfile.flush()
+            self.send_chunk(b"")
 
     def _reset(self) -> None:
         at_once = struct.pack("ii", 1, 0)

@@ -5,12 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.agent import build_agent
 from graph.models.loading import Models
 from modes.errors import InvalidInputError
-from tests.harness.conversation import APPROVE, REJECT, Conversation, reload
+from tests.harness.conversation import APPROVE, REJECT, Conversation, open_thread, reload
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel, calling
 
@@ -23,7 +21,7 @@ def always(pattern: str) -> dict[str, Any]:
 
 @pytest.fixture
 def talk(place: UserFolders) -> Conversation:
-    return Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+    return open_thread(place.loader().deps())
 
 
 async def waits(talk: Conversation, text: str, **host: Any) -> bool:
@@ -100,7 +98,7 @@ async def test_a_file_that_has_become_another_one(talk: Conversation, place: Use
 
 async def test_a_listing_is_not_one_file(place: UserFolders) -> None:
     place.permissions.write_text("list_files: ask")
-    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+    talk = open_thread(place.loader().deps())
     await talk.say("list .")
     assert "remember" not in (await talk.waiting())[0]
     with pytest.raises(Exception, match="needs a pattern"):
@@ -112,7 +110,7 @@ async def test_a_listing_is_not_one_file(place: UserFolders) -> None:
 async def test_what_may_be_denied_is_not_remembered(place: UserFolders) -> None:
     place.permissions.write_text("search_files: {.env: deny}")
     (place.workspace / ".env").write_text("SECRET")
-    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+    talk = open_thread(place.loader().deps())
     await talk.say("search SECRET")
     (request,) = await talk.waiting()
     assert "it may be what is denied by rule '.env'" in request["description"]
@@ -157,7 +155,7 @@ async def test_what_cannot_be_remembered(
 
 async def test_it_cannot_lift_a_denial(place: UserFolders) -> None:
     place.permissions.write_text("write_file: {c.md: deny}")
-    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+    talk = open_thread(place.loader().deps())
     await talk.say("write a.md: x", mode="code")
     await talk.decide(always("*"))
     assert not await waits(talk, "write b.md: x")
@@ -171,7 +169,7 @@ async def test_another_mode_of_the_same_name_or_another_folder(
     place: UserFolders, change: str
 ) -> None:
     place.global_modes.write_text(modes_file("mine", groups="command"))
-    talk = Conversation(build_agent(place.loader().deps(), InMemorySaver()))
+    talk = open_thread(place.loader().deps())
     await talk.say("run touch a", mode="mine")
     await talk.decide(ALWAYS)
     workspace = place.workspace

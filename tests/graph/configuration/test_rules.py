@@ -1,14 +1,12 @@
 """Rules and skills: the user's, the project's, those of folders; what is not read is said."""
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
 from doors.commands import trust
-from graph.agent import build_agent
 from graph.configuration.unread_files import UNREAD
 from graph.deps import AgentDeps
 from modes.rules.protected_paths import get_protection, is_protected
-from tests.harness.conversation import Conversation
+from tests.harness.conversation import open_thread
 from tests.harness.place import UserFolders
 
 SKILL = "---\nname: {name}\ndescription: {says}\n---\n\nDo it {says}ly.\n"
@@ -101,7 +99,7 @@ def test_agents_md_leads_to_nothing_that_is_asked_for(place: UserFolders, target
 
 async def say(deps: AgentDeps, *texts: str, mode: str = "ask") -> list[str]:
     """What the model was told in each instruction."""
-    talk = Conversation(build_agent(deps, InMemorySaver()))
+    talk = open_thread(deps)
     for text in texts:
         await talk.say(text, mode=mode)
     return [one["text"] for one in (await talk.values())["instructions"]]

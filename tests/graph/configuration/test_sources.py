@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 from jinja2 import Environment, StrictUndefined
-from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from graph.agent import build_agent
 from graph.configuration.loading import AgentLoader
 from graph.configuration.prompt_rules import MAX_CHARACTERS
 from graph.configuration.trust import TrustFile
@@ -21,7 +19,7 @@ from modes.catalog import Catalog
 from modes.errors import ConfigurationError, ModeFileError
 from modes.mode import Level
 from modes.policy import Approvals, verdict
-from tests.harness.conversation import Conversation
+from tests.harness.conversation import open_thread
 from tests.harness.modes import MODES, load_test_catalog
 from tests.harness.place import UserFolders, modes_file
 
@@ -538,7 +536,7 @@ async def test_ignore_files_hold_in_any_workspace(place: UserFolders) -> None:
     place.rule("shut/in.txt", "needle")
     place.rule(".rooignore", "shut/")
     loader = place.loader(approvals="auto")
-    talk = Conversation(build_agent(loader.deps(), InMemorySaver()))
+    talk = open_thread(loader.deps())
     await talk.say("read shut/in.txt\nwrite shut/in.txt: x\nsearch needle", mode="code")
     results = [message.text for message in (await talk.results()).values()]
     assert [text.partition(":")[0] for text in results[:2]] == ["InvalidCallError"] * 2

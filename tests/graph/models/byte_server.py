@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from random import Random
-from threading import Thread
 from typing import Any
+
+from tests.provider.server import Handler, listening
 
 EVENTS = "text/event-stream"
 LINES = "application/x-ndjson"
@@ -59,36 +60,19 @@ def serving_bytes(replies: Sequence[Reply], seed: int = 0) -> Iterator[ByteServe
     """A server that gives one reply to each request; all have been asked for in the end."""
     random = Random(seed)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            server.requests.append((self.path, body))
+    class Replying(Handler):
+        def do_POST(self) -> None:  # noqa: N802  # the name is http.server's
+            server.requests.append((self.path, self.read_body()))
             reply = server.replies.pop(0)
-            self.send_response(reply.status)
-            sent = {"content-type": reply.kind, "transfer-encoding": "chunked", **reply.headers}
-            for name, value in {**sent, "connection": "close"}.items():
-                self.send_header(name, value)
-            self.end_headers()
+            kind = {"content-type": reply.kind, "transfer-encoding": "chunked"}
+            self.begin(reply.status, {**kind, **reply.headers})
             for piece in (*cut(reply.content, random), b""):
-                self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-                self.wfile.flush()
+                self.send_chunk(piece)
 
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listener.daemon_threads = True
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), Replying)
     server = ByteServer(f"http://127.0.0.1:{listener.server_port}", list(replies))
-    thread = Thread(target=listener.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with listening(listener):
         yield server
-    finally:
-        listener.shutdown()
-        listener.server_close()
-        thread.join()
     assert server.replies == []
 
 

@@ -104,11 +104,6 @@ async def test_what_is_on_the_wire(
         assert request.headers["anthropic-beta"] == betas
 
 
-def test_an_hour_in_the_cache_is_a_setting() -> None:
-    fields = OptionalFields.of(SONNET, "1h")
-    assert fields.arguments["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
-
-
 async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:
     """It says so itself. All thinking is left out for the history that needs it, not for ever."""
     with serve([ASK, BOUND, CODE, BOUND, say("Done."), BOUND, BOUND], "anthropic") as provider:

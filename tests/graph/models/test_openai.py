@@ -21,27 +21,41 @@ ENCRYPTED = ["reasoning.encrypted_content"]
 HERE = say("Here I am.")
 
 
+ELSEWHERE = "http://127.0.0.1:8080/v1"
+
+
 @pytest.mark.parametrize(
-    ("model", "address", "api"),
+    ("model", "address", "wanted", "api"),
     [
-        ("gpt-5.6", None, ENCRYPTED),
-        ("gpt-5.6-luna", "https://api.openai.com/v1", ENCRYPTED),
-        ("a-model-of-tomorrow", "https://eu.api.openai.com/v1/", ENCRYPTED),
-        ("gpt-4.1-mini", None, []),
-        ("gpt-5.3-chat-latest", None, []),
-        ("qwen3", "http://127.0.0.1:8080/v1", None),
+        ("gpt-5.6", None, None, ENCRYPTED),
+        ("gpt-5.6", None, True, ENCRYPTED),
+        ("gpt-5.6", None, False, None),
+        ("gpt-5.6-luna", "https://api.openai.com/v1", None, ENCRYPTED),
+        ("a-model-of-tomorrow", "https://eu.api.openai.com/v1/", None, ENCRYPTED),
+        ("gpt-4.1-mini", None, None, []),
+        ("gpt-5.3-chat-latest", None, None, []),
+        ("qwen3", ELSEWHERE, None, None),
+        ("qwen3", ELSEWHERE, True, ENCRYPTED),
         # LangChain would go by the name.
-        ("gpt-5.6-sol", "https://openai.example.com/v1", None),
+        ("gpt-5.6-sol", "https://openai.example.com/v1", None, None),
     ],
 )
 def test_which_api_is_asked(
-    monkeypatch: pytest.MonkeyPatch, model: str, address: str | None, api: list[str] | None
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    address: str | None,
+    wanted: bool | None,
+    api: list[str] | None,
 ) -> None:
-    """``api`` is what the Responses API is to include; None for Chat Completions."""
+    """``api`` is what the Responses API is to include; None for Chat Completions.
+
+    Without a word, ``wanted``, it is for OpenAI's own address.
+    """
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     if address is not None:
         monkeypatch.setenv("OPENAI_BASE_URL", address)
-    loaded: Any = load_model(f"openai:{model}")
+    given = {} if wanted is None else {"use_responses_api": wanted}
+    loaded: Any = load_model(f"openai:{model}", given)
     assert loaded.use_responses_api is (api is not None)
     assert loaded.store is (None if api is None else False)
     assert (loaded.include or []) == (api or [])

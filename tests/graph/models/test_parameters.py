@@ -1,14 +1,11 @@
 """What settings and modes set of a model's client, and what a workspace's modes cannot."""
 
 from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.agent import build_agent
 from graph.configuration.environment import load_settings
 from graph.models.loading import load_model
 from graph.models.parameters import HARMLESS, check_parameters
@@ -16,7 +13,7 @@ from graph.settings import Settings
 from modes.errors import ConfigurationError
 from tests.graph.models.byte_server import serving_bytes
 from tests.graph.models.shapes import ANTHROPIC, VLLM
-from tests.harness.conversation import Conversation
+from tests.harness.conversation import Conversation, open_thread
 from tests.harness.place import UserFolders, modes_file
 
 PROVIDERS = ("openai", "azure_openai", "anthropic", "ollama", "google_genai")
@@ -58,7 +55,7 @@ async def test_a_mode_s_win_over_the_setting_s(
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         loader = place.loader(model="openai:m", model_parameters=given)
         for mode in ("ask", "own"):
-            await Conversation(build_agent(loader.deps(), InMemorySaver())).say("go", mode=mode)
+            await open_thread(loader.deps()).say("go", mode=mode)
     plain, special = (body for _, body in server.requests)
     names = ("temperature", "max_completion_tokens", "top_k", "reasoning_effort")
     assert [plain.get(name) for name in names] == [0.5, 7, 3, None]
@@ -74,7 +71,7 @@ async def test_the_user_s_thinking_wins_over_ours(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         given = {"thinking": own, "effort": "low"}
         loader = place.loader(model="anthropic:claude-sonnet-5-5", model_parameters=given)
-        await Conversation(build_agent(loader.deps(), InMemorySaver())).say("go")
+        await open_thread(loader.deps()).say("go")
     ((_, body),) = server.requests
     assert body["thinking"] == own
     assert body["output_config"] == {"effort": "low"}
@@ -131,7 +128,7 @@ async def test_a_workspace_s_mode_cannot_redirect_requests_or_take_keys(
         place.project_modes.write_text(text + modes_file("fine", rest=rest(seed=5))[13:])
         loader = place.loader(model="openai:m", trust_workspace=True)
         deps = loader.deps()
-        agent = build_agent(deps, InMemorySaver())
+        agent = open_thread(deps).agent
         for slug, name in ((f"m{n}", name) for n, name in enumerate(shown)):
             (notice,) = (one for one in deps.notices if f"mode '{slug}' cannot be used" in one)
             assert repr(name) in notice
@@ -162,18 +159,3 @@ def test_the_setting_is_a_json_object(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MODEL_PARAMETERS", text)
         with pytest.raises(ConfigurationError, match=r"MODEL_PARAMETERS=.* is no JSON object"):
             load_settings()
-
-
-@pytest.mark.parametrize(
-    ("address", "wanted"), list(product((None, "http://127.0.0.1:1/v1"), (None, True, False)))
-)
-def test_the_responses_api_can_be_asked_for(
-    monkeypatch: pytest.MonkeyPatch, address: str | None, wanted: bool | None
-) -> None:
-    """Without a word it is for OpenAI's own address."""
-    if address:
-        monkeypatch.setenv("OPENAI_BASE_URL", address)
-    given = {} if wanted is None else {"use_responses_api": wanted}
-    model: Any = load_model("openai:gpt-5.6", given)
-    is_used = address is None if wanted is None else wanted
-    assert (model.use_responses_api, model.store) == (is_used, False if is_used else None)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.chat_models import init_chat_model
 from langchain_core.messages import AIMessage
 from langchain_core.messages.utils import convert_to_messages
 
@@ -134,7 +133,8 @@ async def test_a_key_that_is_refused(start: Start, name: str) -> None:
 @each_client
 async def test_a_server_that_cannot_be_reached(start: Start, name: str) -> None:
     thread = start([])
-    thread.provider.close()
+    thread.provider.server.shutdown()
+    thread.provider.server.server_close()
     server = "the provider" if name == "openai" else thread.provider.url
     await thread.fail(server, "cannot be reached", "(tried 3 times)")
 
@@ -387,17 +387,3 @@ async def test_a_client_that_listens_to_protocol_events(
         await talk.say("and now?")
     assert list(workspace.iterdir()) == []
     assert [one.text for one in await talk.messages()][1::2][:2] == ["Hello you.", "I do."]
-
-
-async def test_a_model_that_always_streams_is_read_as_strictly(
-    workspace: Path, serve: Serve
-) -> None:
-    """In a whole conversation, although nobody listens."""
-    with serve([Answer("", (Call("write_file", HALF),)), HERE]) as provider:
-        model = init_chat_model(MODELS["chat"], streaming=True)
-        talk = Conversation(make_agent(workspace, model, Approvals.AUTO))
-        await talk.say("go", mode="code")
-        assert provider.requests[0].body["stream"] is True
-    (result,) = (await talk.results()).values()
-    assert (result.status, "no JSON" in result.text) == ("error", True)
-    assert list(workspace.iterdir()) == []

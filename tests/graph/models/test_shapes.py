@@ -1,7 +1,7 @@
 """Services' answers as bytes, whole and cut anywhere, through the graph to the next request."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,25 @@ from tests.harness.conversation import Conversation, make_agent
 REASONS = ("finish_reason", "stop_reason", "done_reason", "status")
 
 
-@contextmanager
-def talking(
-    shape: Shape, replies: Sequence[Reply], workspace: Path, monkeypatch: Any, **how: Any
-) -> Iterator[tuple[Conversation, ByteServer]]:
-    """A conversation with the shape's model at a server that gives these replies."""
+Talking = Callable[..., AbstractContextManager[tuple[Conversation, ByteServer]]]
+
+
+@pytest.fixture
+def talking(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Talking:
+    """A conversation with a shape's model at a server that gives these replies."""
     (workspace / "é.txt").write_text("one")
-    with serving_bytes(replies, seed=len(replies[0].content)) as server:
-        for name, value in shape.variables.items():
-            monkeypatch.setenv(name, value.format(url=server.url))
-        models = Models(shape.model, parameters=shape.parameters)
-        yield Conversation(make_agent(workspace, models), **how), server
+
+    @contextmanager
+    def talking(
+        shape: Shape, replies: Sequence[Reply], **how: Any
+    ) -> Iterator[tuple[Conversation, ByteServer]]:
+        with serving_bytes(replies, seed=len(replies[0].content)) as server:
+            for name, value in shape.variables.items():
+                monkeypatch.setenv(name, value.format(url=server.url))
+            models = Models(shape.model, parameters=shape.parameters)
+            yield Conversation(make_agent(workspace, models), **how), server
+
+    return talking
 
 
 def list_sent_back(body: dict[str, Any]) -> list[Any]:
@@ -50,11 +58,11 @@ def list_sent_back(body: dict[str, Any]) -> list[Any]:
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # a list is no text to OpenAI's
 @pytest.mark.parametrize("name", SHAPES)
 async def test_a_call_and_the_next_request(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, is_streamed: bool
+    talking: Talking, name: str, *, is_streamed: bool
 ) -> None:
     shape = SHAPES[name]
     replies = [shape.streamed if is_streamed else shape.whole, shape.last[is_streamed]]
-    with talking(shape, replies, workspace, monkeypatch, is_streamed=is_streamed) as (talk, server):
+    with talking(shape, replies, is_streamed=is_streamed) as (talk, server):
         await talk.say("go")
     _, answer, *results, last = await talk.messages()
     assert isinstance(answer, AIMessage)
@@ -72,14 +80,14 @@ async def test_a_call_and_the_next_request(
 
 @pytest.mark.parametrize("is_elsewhere", [True, False])
 async def test_reasoning_goes_to_no_other_server_and_no_other_model(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_elsewhere: bool
+    talking: Talking, workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_elsewhere: bool
 ) -> None:
     """And is sent again when the thread comes back to its own."""
     shape = CLAUDE_BY_OPENROUTER
     done = [shape.last[0]]
     own = [shape.whole, *done * (2 if is_elsewhere else 3)]
     with (
-        talking(shape, own, workspace, monkeypatch) as (talk, server),
+        talking(shape, own) as (talk, server),
         serving_bytes(done * is_elsewhere) as elsewhere,
     ):
         await talk.say("go")
@@ -133,9 +141,9 @@ ERRORS: list[tuple[int, Any, str]] = [
 ]
 
 
-async def test_the_words_of_an_error(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_words_of_an_error(talking: Talking) -> None:
     replies = [whole(body, status) for status, body, _ in ERRORS]
-    with talking(VLLM, replies, workspace, monkeypatch) as (talk, _):
+    with talking(VLLM, replies) as (talk, _):
         for *_, text in ERRORS:
             with pytest.raises(ProviderError) as caught:
                 await talk.say("go")
@@ -149,14 +157,12 @@ REFUSED_CALL = {
 }
 
 
-async def test_a_call_that_the_service_refuses(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
-) -> None:
+async def test_a_call_that_the_service_refuses(talking: Talking, *, is_streamed: bool) -> None:
     """Groq's: the model is told, and goes on."""
     error = {"error": REFUSED_CALL}
     first = events(error) if is_streamed else whole(error, 400)
     replies = [first, VLLM.last[is_streamed]]
-    with talking(VLLM, replies, workspace, monkeypatch, is_streamed=is_streamed) as (talk, server):
+    with talking(VLLM, replies, is_streamed=is_streamed) as (talk, server):
         await talk.say("go")
     (result,) = (await talk.results()).values()
     assert (result.name, result.status) == ("read_file", "error")
@@ -177,10 +183,10 @@ BUSY = {"error": {"message": "Upstream is busy.", "code": 429}}
     ],
 )
 async def test_how_long_a_service_wants_to_be_left_alone(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, busy: Reply, *, is_asked_again: bool
+    talking: Talking, busy: Reply, *, is_asked_again: bool
 ) -> None:
     replies = [busy, *[VLLM.last[0]] * is_asked_again]
-    with talking(VLLM, replies, workspace, monkeypatch) as (talk, _):
+    with talking(VLLM, replies) as (talk, _):
         if is_asked_again:
             await talk.say("go")
             assert (await talk.messages())[-1].text == "Done."
@@ -190,13 +196,11 @@ async def test_how_long_a_service_wants_to_be_left_alone(
 
 
 @pytest.mark.parametrize("is_behind_a_result", [True, False])
-async def test_an_empty_end_of_turn(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_behind_a_result: bool
-) -> None:
+async def test_an_empty_end_of_turn(talking: Talking, *, is_behind_a_result: bool) -> None:
     """Behind a result it ends the turn, and what is kept of it can be sent back."""
     empty = build_message([], "end_turn")
     replies = [*[ANTHROPIC.whole] * is_behind_a_result, whole(empty), ANTHROPIC.last[0]]
-    with talking(ANTHROPIC, replies, workspace, monkeypatch) as (talk, server):
+    with talking(ANTHROPIC, replies) as (talk, server):
         if is_behind_a_result:
             await talk.say("go")
             assert (await talk.messages())[-1].text == ENDED
@@ -209,22 +213,20 @@ async def test_an_empty_end_of_turn(
 
 
 @pytest.mark.parametrize("end", ["", "data: [DON", ": [DONE]\n\n"])
-async def test_a_stream_with_no_end(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, end: str
-) -> None:
+async def test_a_stream_with_no_end(talking: Talking, end: str) -> None:
     """Neither a reason nor ``[DONE]``: the answer broke off, whatever of it looks whole."""
     broken = Reply(KIMI.streamed.content.replace(b"data: [DONE]\n\n", end.encode()), EVENTS)
     with (
-        talking(KIMI, [broken], workspace, monkeypatch, is_streamed=True) as (talk, _),
+        talking(KIMI, [broken], is_streamed=True) as (talk, _),
         pytest.raises(ProviderError, match="broke off"),
     ):
         await talk.say("go")
 
 
-async def test_kimis_ids_that_come_again(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_kimis_ids_that_come_again(talking: Talking) -> None:
     """Each call has one of its own, of the form that the model reads."""
     replies = [KIMI.whole, KIMI.whole, KIMI.last[0]]
-    with talking(KIMI, replies, workspace, monkeypatch) as (talk, server):
+    with talking(KIMI, replies) as (talk, server):
         await talk.say("go")
     ids = [one["tool_calls"][0]["id"] for one in list_sent_back(server.requests[2][1])]
     assert ids == ["functions.read_file:0", "functions.read_file:1"]
