@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-from langgraph.channels import LastValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
@@ -14,7 +13,7 @@ from graph.entry.checks import build_input_check, build_update_check
 from graph.entry.compiled import Agent
 from graph.entry.live_deps import LiveDeps
 from graph.intake import intake_node
-from graph.messages.channels import CheckedInput, Last
+from graph.messages.channels import CheckedInput, use_last
 from graph.review import review_node
 from graph.routing import build_router
 from graph.state import Input, State
@@ -32,9 +31,7 @@ def build_agent(
     """Compile the graph around ``deps``."""
     route, live = build_router(deps), LiveDeps(deps)
     graph = StateGraph(State, input_schema=Input)
-    for key, channel in graph.channels.items():
-        if isinstance(channel, LastValue):
-            graph.channels[key] = Last(channel.typ, key)
+    use_last(graph.channels)
     modes = [deps.machine.mode_node(slug) for slug in deps.catalog]
 
     graph.add_node("intake", live.follow(intake_node))
@@ -54,7 +51,7 @@ def build_agent(
     graph.add_node("compact_history", live.follow(compact_node))
 
     graph.add_edge(START, "intake")
-    # All there are: what a host writes between two steps, it writes as ``intake``.
+    # Every edge there can be. What a host writes between two steps, it writes as ``intake``.
     edges = {
         "intake": ["review", "act", "switch_mode", "end_subtask", "compact_history", *modes, END],
         "review": ["act", "switch_mode", *modes],
@@ -65,7 +62,7 @@ def build_agent(
     }
     edges |= {mode: ["review", "act", "compact_history", "end_subtask", END] for mode in modes}
     for source, targets in edges.items():
-        # To intake where the host has set something meanwhile.
+        # To ``intake`` if the host has set something meanwhile.
         graph.add_conditional_edges(source, route, ["intake", *targets])
 
     compiled = graph.compile(checkpointer=checkpointer, name="agent")

@@ -12,6 +12,7 @@ from graph.deps import AgentDeps
 from graph.messages.normal_form import get_call_id
 from graph.messages.repair import build_not_run_result
 from graph.messages.untrusted import MAX_RESULT_CHARACTERS, mark_as_data, truncate
+from graph.routing import get_thread
 from modes.errors import ModelError, ToolFailedError, describe_error
 from tools.processes.calling import Calling, calling
 
@@ -29,33 +30,36 @@ async def run_tool(
     the stream ``custom``.
     """
     assert judged.tool is not None
-    mode, limit_slug = context.mode, context.limit_slug
+    mode, host_limit = context.mode, context.limit_slug
     id = get_call_id(judged.call)
-    # Four letters to a token: a quarter of the model's window.
-    limit = min(MAX_RESULT_CHARACTERS, deps.bound_model(mode.slug).window or MAX_RESULT_CHARACTERS)
+    # As many characters as the window has tokens: a quarter of it, at four letters to a token.
+    window = deps.bound_model(mode.slug).window or MAX_RESULT_CHARACTERS
+    max_characters = min(MAX_RESULT_CHARACTERS, window)
 
     def emit(text: str) -> None:
         write({"type": "tool_output", "tool_call_id": id, "text": text})
 
     is_read_only = judged.verdict.is_read_only
-    edits_freely = deps.edit_restriction(mode.slug, limit_slug) is None and not is_read_only
+    edits_freely = deps.edit_restriction(mode.slug, host_limit) is None and not is_read_only
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
-    thread = str(config["configurable"].get("thread_id", ""))
-    here = deps.environment_digest(mode.slug, limit_slug)
+    thread = get_thread(config)
+    here = deps.environment_digest(mode.slug, host_limit)
     commands = deps.started_calls.background.of(thread, here)
     before = calling.set(Calling(edits_freely, is_read_only, emit, id, commands))
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return build_not_run_result(judged.call, _describe_failure(error, judged, limit)), {}
+        return build_not_run_result(
+            judged.call, _describe_failure(error, judged, max_characters)
+        ), {}
     finally:
         calling.reset(before)
     assert isinstance(message, ToolMessage)
     given = message.content if isinstance(message.content, list) else []
     images = [one for one in given if isinstance(one, dict) and one.get("type") == "image"]
-    message.content = truncate(message.text, limit)
+    message.content = truncate(message.text, max_characters)
     updates: dict[str, Any] = {}
     if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
@@ -65,9 +69,9 @@ async def run_tool(
     return message, updates
 
 
-def _describe_failure(error: Exception, judged: Judged, limit: int) -> str:
+def _describe_failure(error: Exception, judged: Judged, max_characters: int) -> str:
     """What the model is told; the text of an exception that is not ours is data."""
-    text = truncate(describe_error(error), limit)
+    text = truncate(describe_error(error), max_characters)
     source, id = _name_source(judged), get_call_id(judged.call)
     if isinstance(error, ToolFailedError) and error.data:
         return f"{text}\n{mark_as_data(truncate(error.data), source, id)}"

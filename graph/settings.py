@@ -152,7 +152,7 @@ class Settings(BaseSettings):
         except ValueError:
             read = None
         if not isinstance(read, dict):
-            raise ValueError('is no JSON object such as {"temperature": 0}')
+            raise ValueError('is not a JSON object such as {"temperature": 0}')
         return read
 
     @field_validator("allowed_origins")

@@ -140,7 +140,7 @@ function editCall(place, action, preview, take) {
     try {
       take({ type: "edit", edited_action: { name: action.name, args: form.read() } }, "Approve, edited");
     } catch (error) {
-      problem.textContent = `This is no JSON: ${error.message}`;
+      problem.textContent = `This is not JSON: ${error.message}`;
     }
   }, { class: "main" });
   place.append(form.node, problem, h("div", { class: "row" }, run, button("Leave it", () => place.replaceChildren())));

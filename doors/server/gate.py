@@ -2,7 +2,7 @@
 
 On its own the server answers any web page that its user happens to visit, because a page may
 send requests to 127.0.0.1. Such a page gives itself away by a foreign ``Origin``; by a foreign
-``Host``, if it made a name of its own lead here; or by a body that is not JSON, the only kind
+``Host``, if its own name leads here (DNS rebinding); or by a body that is not JSON, the only kind
 that a browser sends without asking first. The server also has routes that need no token: only
 those in ``doors/server/routes.py`` are let through.
 """
@@ -54,7 +54,7 @@ _REFUSALS = RefusalLog()
 
 @dataclass(frozen=True)
 class Gate:
-    """ASGI middleware, the outermost one; also for WebSockets, which have no CORS."""
+    """ASGI middleware, the outermost one. It refuses every WebSocket."""
 
     app: ASGIApp
     origins: Collection[str] = ()
@@ -119,7 +119,7 @@ def _check_body(headers: Headers) -> str | None:
     kind = headers.get("content-type", "").split(";")[0].strip().lower()
     if not has_body or kind == JSON:
         return None
-    return f"a body of the type {kind!r}; send {JSON!r}, whatever is set"
+    return f"a body of the type {kind!r} is not taken; send {JSON!r}"
 
 
 def _check_route(scope: Scope) -> str | None:

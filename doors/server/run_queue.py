@@ -1,5 +1,8 @@
 """``start_runs_at_once``: a run begins when a client asks for it.
 
+It replaces two functions of LangGraph's own, ``langgraph_runtime_inmem.ops.Runs.put`` and
+``.next``: look here first if a new version of the server does not start.
+
 LangGraph's dev server looks for new runs twice a second, and takes only those that were there
 before it last went to sleep: each message, and each answer of a person, would wait between half a
 second and a second.
@@ -12,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 SECONDS = 0.5
-"""How long the queue sleeps at most, as without us: runs may also be due later, or by a timer."""
+"""How long the queue sleeps at most, as in the dev server: a run may also be due later."""
 
 
 class _Bell:

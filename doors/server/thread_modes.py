@@ -175,7 +175,7 @@ async def _read_body(request: Request) -> dict[str, Any]:
     try:
         body = await request.json()
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"the body is no JSON: {error}") from None
+        raise InvalidInputError(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise InvalidInputError(f"the body is an object with: {', '.join(SETTINGS)}")
     return dict(body)

@@ -17,10 +17,10 @@ from modes.plain_text import make_readable
 
 
 class Keyboard:
-    """Both methods raise ``KeyboardInterrupt`` for Ctrl-C and ``EOFError`` for Ctrl-D."""
+    """All methods raise ``KeyboardInterrupt`` for Ctrl-C and ``EOFError`` for Ctrl-D."""
 
     def __init__(self, history: Path) -> None:
-        """``history`` is the file with the messages of before."""
+        """``history`` is the file with earlier messages."""
         make_private(history)
         self._messages: PromptSession[str] = PromptSession(history=FileHistory(str(history)))
         self._answers: PromptSession[str] = PromptSession(history=InMemoryHistory())
@@ -38,7 +38,7 @@ class Keyboard:
     async def read_key(self, prompt: str, keys: Mapping[str, str], default: str) -> str:
         """One of the keys, shown as the word that it stands for; Enter is the ``default``.
 
-        What was typed or pasted before the question stood there does not count.
+        What was typed or pasted before the prompt appeared does not count.
         """
         bindings = KeyBindings()
 

@@ -1,7 +1,7 @@
 """``compact_history``: puts a summary in the place of a history that outgrows the model's window.
 
-What a person approved, what is remembered and what is to do stay as they are, and the checkpoints
-before keep the whole history.
+What a person approved, what is remembered and the todo list stay as they are, and the earlier
+checkpoints keep the whole history.
 """
 
 import logging

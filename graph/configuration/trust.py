@@ -86,7 +86,7 @@ class TrustFile:
             return _TRUSTED.validate_python(data.get(_SERVERS, {}))
         except ValidationError as error:
             raise ConfigurationError(
-                f"{self.path}: {_SERVERS}: {describe_misfit(error)}; mend the file or remove it"
+                f"{self.path}: {_SERVERS}: {describe_misfit(error)}; fix the file or remove it"
             ) from error
 
     def _read(self) -> dict[str, Any]:
@@ -97,10 +97,10 @@ class TrustFile:
         except (OSError, ValueError) as error:
             raise ConfigurationError(
                 f"{self.path} cannot be read, so no workspace is trusted: {error}; "
-                "mend the file or remove it"
+                "fix the file or remove it"
             ) from error
         if not isinstance(data, dict):
-            raise ConfigurationError(f"{self.path} is no JSON object; mend the file or remove it")
+            raise ConfigurationError(f"{self.path} is not a JSON object; fix the file or remove it")
         return data
 
     def _write(self, trusted: dict[str, Any]) -> None:

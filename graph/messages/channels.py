@@ -28,6 +28,13 @@ class Last(LastValue[Any]):
         return bool(values) and super().update(values[-1:])
 
 
+def use_last(channels: dict[str, Any]) -> None:
+    """Put a ``Last`` in the place of each ``LastValue``."""
+    for key, channel in channels.items():
+        if isinstance(channel, LastValue):
+            channels[key] = Last(channel.typ, key)
+
+
 class CheckedInput(EphemeralValue[Any]):
     """A run's input, checked before the run's first checkpoint.
 

@@ -41,13 +41,13 @@ class Approved(TypedDict):
 
 
 class Planned(TypedDict):
-    """A call that is to run, or to be answered with a refusal."""
+    """A call that is to run, or to be refused for the reason in ``denied``."""
 
     call: ToolCall
     message: NotRequired[str]
     """The id of the message that made it."""
     approved: Approved | None
     denied: str | None
-    """Why it is refused, judged in the context in which it was written."""
+    """Why it is refused, as it was judged when the model made it."""
     process_id: NotRequired[str]
     """Of the process that planned it; see ``StartedCalls``."""

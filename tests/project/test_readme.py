@@ -82,6 +82,16 @@ def test_the_example_of_a_modes_file_loads_and_holds(place: UserFolders) -> None
         assert found.kind == kind, (tool, args)
 
 
+def test_the_example_of_a_mode_of_the_clone_loads(tmp_path: Path) -> None:
+    (tmp_path / "reviewer.yaml").write_text(part("reviewer"))
+    mode = load_catalog("reviewer", tmp_path)["reviewer"]
+    assert [one.group for one in mode.groups] == ["read", "command"]
+
+
+def test_the_example_of_a_recorded_test_is_one() -> None:
+    assert part("recorded") in (ROOT / "tests/graph/replay/test_conversations.py").read_text()
+
+
 def test_the_example_of_mcp_servers_loads(
     place: UserFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,7 @@ class IgnoreFiles:
         """Why files cannot be read, in words."""
         return [
             f"{name} cannot be used, so nothing in the workspace is opened: {rules}; "
-            "mend the file or remove it"
+            "fix the file or remove it"
             for name, (_, rules) in self._found.items()
             if isinstance(rules, str)
         ]

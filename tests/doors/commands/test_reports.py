@@ -141,7 +141,7 @@ def test_trust_of_nothing(place: UserFolders, run: Run) -> None:
     (place.root / "trusted.json").write_text("[]")
     place.project_modes.write_text(": :")
     failed = run("trust")
-    assert "mend the file or remove it" in failed.stderr
+    assert "fix the file or remove it" in failed.stderr
     assert (place.root / "trusted.json").read_text() == "[]"
 
 

@@ -54,7 +54,8 @@ async def test_the_example_of_the_docs_runs(server: Server) -> None:
     (server.workspace / "hello.txt").unlink(missing_ok=True)
     found = re.search("<!-- http -->\n```python\n(.*?)```", page, re.DOTALL)
     assert found
-    await asyncio.to_thread(exec, found[1], {"URL": server.url})
+    code = found[1].replace("http://127.0.0.1:2024", server.url)
+    await asyncio.to_thread(exec, code, {})
     assert not (server.workspace / "hello.txt").exists()
 
 

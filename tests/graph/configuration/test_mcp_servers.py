@@ -216,7 +216,7 @@ def test_trust_is_taken_back_with_that_in_the_files(place: UserFolders) -> None:
     (place.root / "trusted.json").write_text('{"mcpServers": {"/": 5}}')
     servers, notices = load(place)
     assert servers == {}
-    assert "mend the file or remove it" in notices
+    assert "fix the file or remove it" in notices
 
 
 def test_a_name_belongs_to_the_user_then_to_the_editor(place: UserFolders) -> None:

@@ -157,5 +157,5 @@ def test_the_setting_is_a_json_object(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().model_parameters == {"reasoning": {"effort": "low"}}
     for text in ("reasoning=low", "[1]", "5", '{"a": '):
         monkeypatch.setenv("MODEL_PARAMETERS", text)
-        with pytest.raises(ConfigurationError, match=r"MODEL_PARAMETERS=.* is no JSON object"):
+        with pytest.raises(ConfigurationError, match=r"MODEL_PARAMETERS=.* is not a JSON object"):
             load_settings()
