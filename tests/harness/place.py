@@ -1,5 +1,6 @@
 """A user's folders in a temporary folder, and the settings that point at them."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from graph.configuration.project_files import read_project
 from graph.configuration.trust import TrustFile
 from graph.deps import AgentDeps
 from graph.settings import Settings
+from tests.harness.modes import MODES
 from tools.calls.toolbox import build_toolbox
 from tools.processes.sandboxes import Commands
 from tools.workspace.workspace import Workspace
@@ -26,6 +28,27 @@ def modes_file(*slugs: str, groups: str = "read", role: str = "You help.", rest:
         for slug in slugs
     ]
     return "customModes:\n" + "".join(modes)
+
+
+def environment(folder: Path, **settings: str) -> dict[str, str]:
+    """This process's, with the data and settings of a user in ``folder`` instead of its own."""
+    names = {name.upper() for name in Settings.model_fields}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in names and not name.endswith(("_API_KEY", "_BASE_URL"))
+    }
+    (folder / "home").mkdir(exist_ok=True)
+    return {
+        **kept,
+        "CHECKPOINTS": str(folder / "checkpoints.sqlite"),
+        "SESSIONS": str(folder / "sessions.sqlite"),
+        "CONFIG_FOLDER": str(folder / "home"),
+        "TRUST_FILE": str(folder / "trusted.json"),
+        "MODES_FOLDER": str(MODES),
+        "SANDBOX": "off",
+        **settings,
+    }
 
 
 JUDGED_SANDBOX: Any = SimpleNamespace(has_network=False)
@@ -79,6 +102,11 @@ class UserFolders:
             "rules_folders": (str(self.root / ".kilocode"), str(self.root / ".roo")),
         }
         return Settings(**{**folders, **given})
+
+    def environment(self, **given: str) -> dict[str, str]:
+        """For a process that works in the workspace."""
+        here = {"WORKSPACE": str(self.workspace), "MODEL": "offline"}
+        return environment(self.root, **{**here, **given})
 
     def loader(self, **given: Any) -> AgentLoader:
         return AgentLoader(self.settings(**given))

@@ -16,9 +16,10 @@ from urllib.error import HTTPError
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from graph.settings import ROOT, Settings
+from graph.settings import ROOT
 from tests.harness import prefork
 from tests.harness.modes import MODES
+from tests.harness.place import environment
 
 Process = subprocess.Popen[bytes] | prefork.Started
 LINKED = ("doors", "graph", "modes", "prompts", "tools", "langgraph.json")
@@ -44,36 +45,22 @@ class Server:
 
     def environment(self, **settings: str) -> dict[str, str]:
         """This process's environment, with the settings of this server instead of the user's."""
-        names = {name.upper() for name in Settings.model_fields}
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in names and not name.endswith(("_API_KEY", "_BASE_URL"))
-        }
-        return {
-            **kept,
-            "MODES_FOLDER": str(self.modes),
-            "CHECKPOINTS": str(self.folder / "checkpoints.sqlite"),
-            "CONFIG_FOLDER": str(self.home),
-            "TRUST_FILE": str(self.folder / "trusted.json"),
-            "SANDBOX": "off",
-            **settings,
-        }
+        return environment(self.folder, MODES_FOLDER=str(self.modes), **settings)
 
     def command(self, *command: str, **settings: str) -> Process:
         """Start a process, by default the one that ``make dev`` starts."""
         command = command or ("doors.commands", "dev", "--port", str(self.port))
-        environment = self.environment(**settings)
+        given = self.environment(**settings)
         with self.log.open("ab") as log, Path(os.devnull).open() as no:
             if self.is_forked:
                 streams = (no.fileno(), log.fileno(), log.fileno())
                 return prefork.start(
-                    *command, cwd=self.folder, env=environment, streams=streams, is_leader=True
+                    *command, cwd=self.folder, env=given, streams=streams, is_leader=True
                 )
             return subprocess.Popen(
                 [sys.executable, "-m", *command],
                 cwd=self.folder,
-                env=environment,
+                env=given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -77,20 +77,6 @@ async def test_the_mode_fetches_once_a_person_has_approved(place: UserFolders, s
     assert patterns == [request["remember"]] == [f"http://{site}/*"]
 
 
-async def test_this_machine_is_refused_unless_it_is_allowed(place: UserFolders, site: str) -> None:
-    talk, _ = await ask_for(site, place, "research")
-    await talk.decide(APPROVE)
-    assert "NETWORK_HOSTS" in await read_result(talk)
-    assert FETCHED == []
-
-
-async def test_another_mode_does_not_have_it(place: UserFolders, site: str) -> None:
-    talk, is_bound = await ask_for(site, place, "ask", network_hosts=site)
-    assert not is_bound
-    assert "Ask mode has no 'web' tools" in await read_result(talk)
-    assert FETCHED == []
-
-
 def test_make_modes_shows_it(monkeypatch: pytest.MonkeyPatch, place: UserFolders) -> None:
     monkeypatch.setenv("MODES_FOLDER", str(BUILT_IN))
     monkeypatch.setenv("WORKSPACE", str(place.workspace))

@@ -1,8 +1,6 @@
 """The recipe for an own tool in README.md, followed word for word in a copy of the project."""
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +10,7 @@ import yaml
 
 from graph.settings import ROOT
 from modes.catalog import BUILT_IN
+from tests.harness.clone import change, copy_project
 from tools import GROUPS
 
 RECIPE: list[tuple[str, str]] = re.findall(
@@ -20,45 +19,6 @@ RECIPE: list[tuple[str, str]] = re.findall(
     re.DOTALL,
 )
 LIST = "tools/__init__.py"
-COPIED = ("modes", "prompts", "tools", "graph", "doors", "tests")
-
-
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with the recipe followed."""
-    folder = tmp_path_factory.mktemp("recipe") / "copy"
-    for part in COPIED:
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / part, folder / part, ignore=ignore)
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    for name, text in RECIPE:
-        file = folder / name
-        if name == LIST:
-            context, added = text.splitlines(keepends=True)
-            assert (context, added[0]) == (" TOOLS = (\n", "+")
-            if added[1:] not in file.read_text():  # unless this clone has followed it already
-                add_to_list(file, added[1:])
-        else:
-            file.write_text(text)
-    return folder
-
-
-def add_to_list(file: Path, line: str) -> None:
-    before = file.read_text()
-    assert before.count("TOOLS = (\n") == 1
-    file.write_text(before.replace("TOOLS = (\n", f"TOOLS = (\n{line}"))
-
-
-def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "MODES_FOLDER"}
-    return subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=copy,
-        env=environment | {"WORKSPACE": str(copy.parent), "MODEL": "offline"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_it_takes_three_files_and_forty_lines() -> None:
@@ -68,30 +28,20 @@ def test_it_takes_three_files_and_forty_lines() -> None:
 
 
 @pytest.mark.slow
-def test_the_recipe_works(copy: Path) -> None:
-    done = run(copy, "pytest", "-q", "-p", "no:cacheprovider", "tests/project/research.py")
+def test_the_recipe_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_project(tmp_path, wanted=lambda name: not name.startswith(("cassettes/", "docs/")))
+    for name, text in RECIPE:
+        file = tmp_path / name
+        if name != LIST:
+            file.write_text(text)
+        elif (added := text.partition("\n+")[2]) not in file.read_text():  # or this clone has it
+            change(file, "TOOLS = (\n", f"TOOLS = (\n{added}")
+    monkeypatch.delenv("MODES_FOLDER")
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/project/research.py")
+    done = subprocess.run(
+        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ('    ("web", "tools.wbe:web_tools"),\n', "'tools.wbe:web_tools' cannot be loaded"),
-        ('    ("read", "tools.read:read_tools"),\n', "two tools are called 'read_file', in"),
-    ],
-)
-def test_a_list_that_does_not_hold_is_an_error_at_start(copy: Path, line: str, says: str) -> None:
-    file = copy / LIST
-    before = file.read_text()
-    add_to_list(file, line)
-    try:
-        done = run(copy, "doors.commands", "modes")
-    finally:
-        file.write_text(before)
-    assert done.returncode == 1
-    assert says in done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
 
 
 def test_every_group_has_a_mode() -> None:

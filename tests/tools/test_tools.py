@@ -1,6 +1,5 @@
 """The tools on real files and real processes, called as ``act`` calls them."""
 
-import asyncio
 import os
 import stat
 import time
@@ -10,24 +9,6 @@ import pytest
 
 from modes.errors import InvalidCallError, ToolFailedError
 from tests.tools.conftest import Run
-
-
-@pytest.mark.parametrize("make", ["folder", "fifo", "binary", "missing", "huge", "device"])
-async def test_what_cannot_be_read(run: Run, workspace: Path, make: str) -> None:
-    target = workspace / "it"
-    if make == "folder":
-        target.mkdir()
-    elif make == "fifo":
-        os.mkfifo(target)
-    elif make == "binary":
-        target.write_bytes(b"\xff\xfe\x00")
-    elif make == "huge":
-        with target.open("wb") as file:
-            file.truncate(11_000_000)
-    elif make == "device":
-        target.symlink_to("/dev/zero")
-    with pytest.raises((ToolFailedError, InvalidCallError), match="'it'"):
-        await asyncio.wait_for(run("read_file", path="it"), 5)
 
 
 async def test_reading_leaks_no_descriptor(run: Run, workspace: Path) -> None:

@@ -1,7 +1,6 @@
 """``make modes``, ``trust``, ``usage``, ``diagram``, ``clean-data``: what they print or refuse."""
 
 import json
-import os
 import re
 import sqlite3
 import subprocess
@@ -34,17 +33,6 @@ class Shown:
 Run = Callable[..., Shown]
 
 
-def environment(place: UserFolders) -> dict[str, str]:
-    return {
-        "WORKSPACE": str(place.workspace),
-        "CONFIG_FOLDER": str(place.home),
-        "TRUST_FILE": str(place.root / "trusted.json"),
-        "CHECKPOINTS": str(place.root / "checkpoints.sqlite"),
-        "SESSIONS": str(place.root / "sessions.sqlite"),
-        "MODEL": "offline",
-    }
-
-
 @pytest.fixture
 def run(
     place: UserFolders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -53,7 +41,7 @@ def run(
 
     def run(*arguments: str, **given: str) -> Shown:
         with monkeypatch.context() as patch:
-            for name, value in {**environment(place), **given}.items():
+            for name, value in place.environment(**given).items():
                 patch.setenv(name, value)
             code = None
             try:
@@ -220,7 +208,7 @@ def test_a_closed_pipe(place: UserFolders) -> None:
     done = subprocess.run(
         ["sh", "-c", f"{sys.executable} -m doors.commands modes | true"],
         cwd=ROOT,
-        env={**os.environ, **environment(place)},
+        env=place.environment(),
         capture_output=True,
         text=True,
         check=True,

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from doors.commands.__main__ import main
-from tests.doors.commands.test_reports import environment
 from tests.harness.place import UserFolders
 from tests.tools.mcp.servers import RAW
 
@@ -35,7 +34,7 @@ def run(
     place: UserFolders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
     """What a command prints to a person who gives these answers."""
-    for name, value in environment(place).items():
+    for name, value in place.environment().items():
         monkeypatch.setenv(name, value)
 
     def run(*arguments: str, answers: str = "") -> str:

@@ -1,7 +1,6 @@
 """An editor: the SDK's client side, connected to the real process by pipes."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,10 +10,9 @@ from acp import Client, RequestError, schema
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 
-from graph.settings import Settings
 from tests.doors.editor.process import AgentProcess, agent_process
 from tests.doors.editor.schema import check
-from tests.harness.modes import MODES
+from tests.harness.place import environment
 
 Answer = Callable[..., Awaitable[str | None]]
 FILES = schema.ClientCapabilities(
@@ -303,24 +301,6 @@ def shown_in(opened: Any) -> tuple[str, str]:
     return values["mode"], values["approvals"]
 
 
-def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """This process's, with the user's data in ``folder``."""
-    names = {name.upper() for name in Settings.model_fields}
-    kept = {k: v for k, v in os.environ.items() if k not in names}
-    (folder / "home").mkdir(exist_ok=True)
-    return {
-        **kept,
-        "SESSIONS": str(folder / "sessions.sqlite"),
-        "CHECKPOINTS": str(folder / "checkpoints.sqlite"),
-        "CONFIG_FOLDER": str(folder / "home"),
-        "TRUST_FILE": str(folder / "trusted.json"),
-        "MODES_FOLDER": str(MODES),
-        "SANDBOX": "off",
-        "MODEL": "offline",
-        **settings,
-    }
-
-
 @asynccontextmanager
 async def editing(
     folder: Path,
@@ -331,7 +311,8 @@ async def editing(
     """An editor with its agent, initialized; every message is checked against the schema."""
     editor = Editor(answer)
     editor.log = folder / "log.txt"
-    async with agent_process(environment(folder, settings or {}), editor.log) as process:
+    given = {"MODEL": "offline", **(settings or {})}
+    async with agent_process(environment(folder, **given), editor.log) as process:
         editor.process = process
         editor.agent = ClientSideConnection(
             cast("Client", editor),

@@ -15,10 +15,10 @@ from doors.editor.store import Sessions
 from graph.configuration.loading import AgentLoader
 from graph.configuration.whole_writes import WholeWrites
 from modes.errors import ToolFailedError
-from tests.doors.editor.editor import choosing, editing, environment
+from tests.doors.editor.editor import choosing, editing
 from tests.harness import prefork
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.place import UserFolders
+from tests.harness.place import UserFolders, environment
 
 
 def runs(process: psutil.Process) -> bool:
@@ -124,7 +124,7 @@ async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> 
                     await tool.runnable.ainvoke(toolbox.check(tool, {**args, "path": path}))
         # To look from this process would take its own locks off.
         command = ("doors.commands", "clean-data")
-        environ = {**environment(place.root, {}), "SESSIONS": str(file)}
+        environ = environment(place.root, SESSIONS=str(file))
         assert "an editor is at work" in prefork.run(*command, env=environ).stderr
 
 

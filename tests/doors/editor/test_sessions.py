@@ -250,11 +250,7 @@ async def test_a_mode_without_its_model_cannot_be_chosen(place: UserFolders) -> 
         assert not talk.of("current_mode_update")
 
 
-async def test_a_missing_key_shows_the_login_card(
-    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
+async def test_a_missing_key_shows_the_login_card(tmp_path: Path, workspace: Path) -> None:
     async with editing(tmp_path, {"MODEL": "openai:gpt-5.5"}) as editor:
         for opening in (editor.talk(workspace), editor.agent.authenticate(method_id="key")):
             with pytest.raises(RequestError, match="OPENAI_API_KEY") as refused:

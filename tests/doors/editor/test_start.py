@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.doors.editor.editor import environment
 from tests.doors.editor.schema import check
 from tests.doors.editor.test_wire import INITIALIZE
 from tests.harness import prefork
+from tests.harness.place import environment
 
 COMMAND = Path(sys.executable).with_name("modeshift-acp")
 LATER = dict.fromkeys(("graph", "tools", "langchain_core", "langgraph", "pydantic_settings"))
@@ -21,7 +21,7 @@ LATER = dict.fromkeys(("graph", "tools", "langchain_core", "langgraph", "pydanti
 def test_without_an_editor_it_says_what_it_is(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    done = prefork.run("doors.editor.main", env=environment(tmp_path, {}), stdin=file)
+    done = prefork.run("doors.editor.main", env=environment(tmp_path), stdin=file)
     assert done.returncode == 1
     assert "talks JSON-RPC to an editor" in done.stderr
     assert not done.stdout
@@ -38,13 +38,13 @@ def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
     (tmp_path / "none/sitecustomize.py").write_text(f"import sys; sys.modules |= {LATER}")
     done = subprocess.run(
         [COMMAND], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n", capture_output=True,
-        text=True, check=True, env=environment(tmp_path, {"PYTHONPATH": str(tmp_path / "none")}),
+        text=True, check=True, env=environment(tmp_path, PYTHONPATH=str(tmp_path / "none")),
     )  # fmt: skip
     assert json.loads(done.stdout)["result"]["agentInfo"]["name"] == "modeshift"
 
 
 def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
-    done = prefork.run("doors.editor.print_settings", env=environment(tmp_path, {}))
+    done = prefork.run("doors.editor.print_settings", env=environment(tmp_path))
     assert f"command    {COMMAND}\n" in done.stdout
     snippets = done.stdout.split("\n{")[1:]
     assert len(snippets) == 2
@@ -53,7 +53,7 @@ def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
         assert snippet["agent_servers"]["Modeshift"]["command"] == str(COMMAND)
     keys = {"use_idea_mcp": True, "use_custom_mcp": True}
     assert snippet["default_mcp_settings"] == keys, "off by default at JetBrains"
-    wrong = environment(tmp_path, {"MODEL": "openai:gpt-5.5"})
+    wrong = environment(tmp_path, MODEL="openai:gpt-5.5")
     done = prefork.run("doors.editor.print_settings", env=wrong)
     assert "OPENAI_API_KEY" in done.stderr
 

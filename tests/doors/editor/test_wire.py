@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from doors.editor.transport import prepare
-from tests.doors.editor.editor import environment
 from tests.doors.editor.process import AgentProcess, agent_process
 from tests.harness.conversation import until
+from tests.harness.place import environment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
@@ -35,7 +35,7 @@ editor.main()
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AgentProcess]:
     folder = tmp_path_factory.mktemp("editor")
-    async with agent_process(environment(folder, {}), folder / "log.txt") as process:
+    async with agent_process(environment(folder), folder / "log.txt") as process:
         yield process
 
 
@@ -140,7 +140,7 @@ async def test_a_response_is_a_result_or_an_error(error: Any, kept: str) -> None
 async def test_what_is_printed_does_not_reach_the_editor(tmp_path: Path) -> None:
     (tmp_path / "stray.py").write_text(STRAY)
     log = tmp_path / "log.txt"
-    async with agent_process(environment(tmp_path, {}), log, "stray", tmp_path) as process:
+    async with agent_process(environment(tmp_path), log, "stray", tmp_path) as process:
         assert "result" in await ask(process, INITIALIZE)
         (tmp_path / "go").touch()
         await until(lambda: log.read_text().count("stray") >= 2)

@@ -1,7 +1,6 @@
 """Where MCP servers come from, and which of them may be started; none is, here."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from graph.configuration.cache import AgentCache
 from graph.configuration.mcp_servers import read_project_servers
 from graph.configuration.sources import Sources
 from graph.configuration.trust import TrustedServer, TrustFile
-from tests.doors.commands.test_reports import environment
 from tests.harness import prefork
 from tests.harness.place import UserFolders, modes_file
 from tools.mcp.described import ToolDescription
@@ -277,7 +275,7 @@ def test_servers_cost_nothing_until_a_mode_needs_them(place: UserFolders) -> Non
     """
     own(place, **{f"server-{number}": STDIO for number in range(10)})
     (place.home / "custom_modes.yaml").write_text(modes_file("reader"))
-    done = prefork.run("tests.tools.mcp.idle", env={**os.environ, **environment(place)})
+    done = prefork.run("tests.tools.mcp.idle", env=place.environment())
     assert not done.returncode, done.stderr
     found = json.loads(done.stdout)
     assert found == {"agents": 1, "servers": 10, "modules": [], "threads": [], "processes": 0}

@@ -17,6 +17,7 @@ from tools.workspace.workspace import Workspace
 
 PROBLEM = find_bubblewrap().problem
 needs_sandbox = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
+REPOSITORY = "git init -q; git config user.email a@b.c; git config user.name a"
 READ_ONLY = "[this command could not change the workspace]"
 Run = Callable[..., Coroutine[Any, Any, str]]
 

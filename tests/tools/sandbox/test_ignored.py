@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from modes.errors import InvalidCallError
-from tests.tools.sandbox.commands import needs_sandbox, runner, write
+from tests.tools.sandbox.commands import REPOSITORY, needs_sandbox, runner, write
 
 pytestmark = needs_sandbox
-REPOSITORY = "git init -q; git config user.email a@b.c; git config user.name a"
 
 
 async def test_commands_do_not_see_it(workspace: Path) -> None:

@@ -16,13 +16,12 @@ from modes.mode import Grant, SourcedPermissions
 from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_test_catalog
-from tests.tools.sandbox.commands import Run, needs_sandbox, runner, sandbox, write
+from tests.tools.sandbox.commands import REPOSITORY, Run, needs_sandbox, runner, sandbox, write
 from tools.calls.toolbox import build_toolbox
 from tools.processes.sandboxes import Commands
 from tools.workspace.workspace import Workspace
 
 pytestmark = needs_sandbox
-REPOSITORY = "git init -q; git config user.email a@b.c; git config user.name a"
 ONLY_X = Grant.model_validate({"group": "edit", "fileRegex": "x"})
 RULES: dict[str, tuple[bool, dict[str, Any]]] = {
     "a rule of its own": (False, {"permissions": {"write_file": {"docs/": "ask"}}}),
