@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -10,25 +9,22 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.conversation import APPROVE
-from tests.harness.server import Server, Thread, free_port
-from tests.tools.mcp.servers import TOY
+from tests.harness.server import Server, Thread
+from tests.tools.mcp.servers import TOY, serving_toy
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    port = free_port()
-    served = subprocess.Popen([sys.executable, str(TOY), str(port)], stderr=subprocess.DEVNULL)
     server = Server(tmp_path_factory.mktemp("clone"))
-    entries = {
-        "here": {"command": sys.executable, "args": [str(TOY)]},
-        "there": {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"},
-    }
-    (server.home / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
-    server.start(SANDBOX="auto")
-    yield server
-    server.kill()
-    served.kill()
-    served.wait()
+    with serving_toy() as port:
+        entries = {
+            "here": {"command": sys.executable, "args": [str(TOY)]},
+            "there": {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"},
+        }
+        (server.home / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
+        server.start(SANDBOX="auto")
+        yield server
+        server.kill()
 
 
 async def test_calls_ask_run_and_are_remembered(server: Server, client: LangGraphClient) -> None:

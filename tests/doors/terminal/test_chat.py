@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,8 +12,8 @@ from prompt_toolkit.application import create_app_session
 from doors.terminal.screen import Screen
 from graph.settings import ROOT
 from tests.doors.terminal.terminal import CTRL_C, ENTER, SECONDS, Terminal, chatting
-from tests.harness.server import Server, free_port
-from tests.tools.mcp.servers import TOY
+from tests.harness.server import Server
+from tests.tools.mcp.servers import serving_toy
 
 CALL, SWITCH, ALL = "a [p]attern:", "auto-accept:", "all 2:"
 ASK, CODE, WHY = "\n\nask>", "\n\ncode>", "why (or nothing)>"
@@ -44,23 +42,17 @@ def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
         assert (tmp_path / "workspace/notes.txt").read_text() == "hello"
         again = terminal.leave()
     thread = again.rpartition("THREAD=")[2]
-    port = str(free_port())
-    served = subprocess.Popen([sys.executable, TOY, port], stderr=subprocess.PIPE)
-    assert served.stderr is not None
-    assert any(b"running on" in line for line in served.stderr)  # waits until it is
-    entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
-    (clone.home / "mcp.json").write_text(json.dumps({"mcpServers": {"here": entry}}))
-    try:
-        with chatting(clone, "--thread", thread, "--mode", "ask") as terminal:
+    options = ("--thread", thread, "--mode", "ask")
+    with serving_toy() as port:
+        entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+        (clone.home / "mcp.json").write_text(json.dumps({"mcpServers": {"here": entry}}))
+        with chatting(clone, *options) as terminal:
             shown = terminal.until("ask>")
             assert "> write notes.txt: hello\nNow" not in shown
             assert "Created notes.txt (5 characters).\nHere is how it went:" in shown
             seen = terminal.say('call mcp__here__get_time {"zone": "Rome"}', "a [p]attern\n:")
             assert f"\n  reaches 127.0.0.1:{port}\n  zone: Rome\n" in seen
             assert "calls an MCP server: 'here'" in seen
-    finally:
-        served.kill()
-        served.communicate()
 
 
 def test_enter_and_a_paste_reject(code: Terminal, clone: Server) -> None:

@@ -1,12 +1,14 @@
 """Servers for tests: real ones, started as the agent starts them."""
 
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.harness.conversation import until
+from tests.harness.server import free_port
 from tools.mcp.binding import Bound, bind_tools
 from tools.mcp.managed import ManagedServer
 from tools.mcp.pool import ServerPool
@@ -28,6 +30,19 @@ def raw(behaviour: str, *rest: str, name: str = "raw", **given: Any) -> Server:
     """The server of ``raw.py``, which may do anything."""
     args = ("-S", str(RAW), behaviour, *rest)
     return Server(name=name, **{"origin": "user", "command": sys.executable, "args": args, **given})
+
+
+@contextmanager
+def serving_toy() -> Iterator[int]:
+    """The same over HTTP, once it answers; its port."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, TOY, str(port)], stderr=subprocess.PIPE)
+    try:
+        assert any(b"running on" in line for line in process.stderr or ())
+        yield port
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @asynccontextmanager
