@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from doors.server.changed_files import list_changes
 from doors.server.thread_modes import call_server, pass_on
-from graph.approvals.changed_files import list_changes
 from graph.approvals.previews import Preview, preview_call
 from graph.configuration.cache import get_served
 from graph.deps import AgentDeps

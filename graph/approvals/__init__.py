@@ -7,7 +7,6 @@ doors of editors and terminals import it.
 
 __all__ = (  # the public modules
     "always_allow",
-    "changed_files",
     "contents",
     "decisions",
     "judged",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import StructuredTool
 
-from graph.approvals.changed_files import list_changes
+from doors.server.changed_files import list_changes
 from graph.approvals.previews import Preview, preview_call
 from graph.configuration.loading import AgentLoader
 from graph.deps import AgentDeps
