@@ -8,6 +8,5 @@ the tools; the nodes, ``graph.compaction`` and ``graph.configuration`` import it
 __all__ = (  # the public modules
     "handover",
     "news",
-    "rules_at",
     "surroundings",
 )

@@ -1,13 +1,13 @@
 """What the model is told before it is asked, and what of its own it is not sent any more."""
 
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from graph.briefing.rules_at import find_rules_at
 from graph.deps import AgentDeps
 from graph.messages.instructions import Instruction, list_in_place
 from graph.messages.thinking import drop_unbound_thinking, find_last_prefix
@@ -146,3 +146,33 @@ def drop_stale_thinking(
     for notice in notices:
         log.warning("%s", notice)
     return kept, notices
+
+
+def find_rules_at(
+    deps: AgentDeps, messages: Sequence[AnyMessage], told: Sequence[Instruction]
+) -> list[str]:
+    """What the history's calls make due, and is not in it yet."""
+    if not deps.rules_at:
+        return []
+    texts = [one["text"] for one in told]
+    paths = set(_list_paths(deps, messages))
+    return [
+        rules
+        for place, rules in deps.rules_at.items()
+        if any(_is_at(path, place) for path in paths) and not any(rules in text for text in texts)
+    ]
+
+
+def _is_at(path: str, place: str) -> bool:
+    return f"{path}/".startswith(place) if place.endswith("/") else path == place
+
+
+def _list_paths(deps: AgentDeps, messages: Sequence[AnyMessage]) -> Iterator[str]:
+    """As the model has written them, relative to the workspace."""
+    named = {tool.name: tool.paths for tool in deps.toolbox.specs}
+    root = deps.toolbox.workspace.root
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            for argument in named.get(call["name"], ()):
+                if isinstance(path := call["args"].get(argument), str):
+                    yield os.path.relpath(os.path.normpath(root / path), root)

@@ -17,11 +17,8 @@ from langchain_core.messages import AnyMessage, SystemMessage
 from graph.messages.instructions import Instruction, append_instructions, insert_instructions
 
 Way = Literal["tool_changes", "allowed_tools", "rewrite"]
-WAYS: dict[Way, str] = {
-    "tool_changes": "all tools are declared; a system message names those added and removed",
-    "allowed_tools": "all tools are declared; each request names those of the mode",
-    "rewrite": "each request declares the mode's tools; its words stand in the last message",
-}
+"""All tools are declared, and a system message names those added and removed; or each request
+names those of the mode; or each declares these alone, and the last message holds the words."""
 TOOL_CHANGES_BETA = "mid-conversation-tool-changes-2026-07-01"
 _DATE = re.compile(r"-20\d{6}$")
 

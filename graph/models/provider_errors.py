@@ -58,9 +58,6 @@ _UNCLASSIFIED: dict[str, type[ModelError]] = {
         ModelConnectionError,
     ),
     **dict.fromkeys(("ReadTimeout", "TimeoutError"), ModelTimeoutError),
-}
-"""Errors of clients that do not use LangChain's classes, such as Ollama's, by class name."""
-_BY_STATUS: dict[str, type[ModelError]] = {
     "401": ModelAuthenticationError,
     "403": ModelPermissionDeniedError,
     "404": ModelNotFoundError,
@@ -68,7 +65,8 @@ _BY_STATUS: dict[str, type[ModelError]] = {
     "429": ModelRateLimitError,
     **dict.fromkeys(("500", "502", "503", "504", "529"), ModelAPIError),
 }
-"""The same by HTTP status, for Groq's and Mistral's."""
+"""Errors of clients that do not use LangChain's classes, such as Ollama's and Groq's: by class name
+or HTTP status."""
 
 
 def is_refused(error: Exception) -> bool:
@@ -92,7 +90,7 @@ def _classify(error: Exception) -> type[ModelError] | None:
     response = getattr(error, "response", None)
     found = (getattr(one, "status_code", None) for one in (error, response))
     status = next(filter(None, found), None) or getattr(error, "code", None)
-    return _UNCLASSIFIED.get(type(error).__name__) or _BY_STATUS.get(str(status))
+    return _UNCLASSIFIED.get(type(error).__name__) or _UNCLASSIFIED.get(str(status))
 
 
 def read_refused_call(error: Exception) -> AIMessage | None:
