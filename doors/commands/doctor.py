@@ -9,7 +9,6 @@ from graph.deps import AgentDeps
 from graph.settings import Settings
 from tools.command import MAX_SECONDS
 from tools.processes.sandboxes import NoSandbox
-from tools.workspace.openat import kernel_opens
 from tools.workspace.ripgrep import can_confine, find_version
 
 _OPEN = "they can read the agent's own environment with its keys, in /proc"
@@ -35,8 +34,7 @@ def _say(kind: str, what: str, *more: str) -> str:
 
 
 def _check_files() -> Iterator[str]:
-    by = "by the kernel (openat2)" if kernel_opens() else "name by name; no openat2 here"
-    yield _say(YES, f"files are opened below the workspace, no link followed: {by}")
+    yield _say(YES, "files are opened below the workspace, no link followed")
     found = find_version()
     if found:
         yield _say(YES, f"searches take linear time: {found}")

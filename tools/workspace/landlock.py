@@ -7,15 +7,16 @@ privileges, works in most containers, and costs less than a millisecond.
 import ctypes
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
-from tools.workspace.openat import call_kernel, kernel_opens, libc
+from tools.workspace.openat import libc
 
 T = TypeVar("T")
-# One number for all architectures.
+# One number for all architectures but alpha.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION, _BENEATH, _NO_NEW_PRIVS = 1, 1, 38
 _EXECUTE, _READ_FILE, _READ_FOLDER, _ALL = 1, 4, 8, 0x1FFF
@@ -33,10 +34,19 @@ class _Rule(ctypes.Structure):
 @cache
 def is_known() -> bool:
     """Whether this machine has it."""
-    try:  # where openat2 is, the numbers are as above
-        return kernel_opens() and call_kernel(_CREATE_RULESET, None, 0, _VERSION) >= 1
+    try:
+        return sys.platform == "linux" and call_kernel(_CREATE_RULESET, None, 0, _VERSION) >= 1
     except OSError:
         return False
+
+
+def call_kernel(*arguments: object) -> int:
+    """Make a system call, by its number; raises ``OSError``."""
+    result = libc().syscall(*arguments)
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return int(result)
 
 
 def confine(readable: Iterable[int], start: Callable[[], T]) -> T:

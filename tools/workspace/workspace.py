@@ -86,10 +86,10 @@ class Workspace:
         Quick enough for an event loop, which ``resolve`` is not.
         """
         check_path(path, path)
-        found = find_real_path(self.root, path or ".")
         root = f"{self.root}/"
+        found = find_real_path(path if path.startswith("/") else f"{root}{path}")
         if found is None or not f"{found}/".startswith(root):
-            return None  # it is not there, say, or a link leads on by an absolute path
+            return None  # it is not there, say
         return self.ignored.check(check_path(path, found[len(root) :] or "."), InvalidCallError)
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:

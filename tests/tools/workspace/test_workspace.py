@@ -1,11 +1,10 @@
 """The workspace: what is opened is what was judged, and nothing is lost by a write."""
 
 import os
-import platform
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from tests.tools.racing import swapping
 from tools.workspace.client_files import buffers
-from tools.workspace.openat import kernel_opens
 from tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 
 IS_ROOT = os.geteuid() == 0
@@ -25,19 +23,6 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="renameat2 is of L
 @pytest.fixture
 def place(workspace: Path) -> Workspace:
     return Workspace(workspace)
-
-
-@pytest.fixture(params=["kernel", "by name"])
-def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Files are opened by the kernel, and as on a machine that has no ``openat2``."""
-    kernel_opens.cache_clear()
-    if request.param == "by name":
-        monkeypatch.setattr(platform, "machine", lambda: "pdp11")
-    elif not kernel_opens():
-        pytest.skip("no openat2 on this machine")
-    assert kernel_opens() is (request.param == "kernel")
-    yield
-    kernel_opens.cache_clear()
 
 
 @pytest.fixture
@@ -68,7 +53,7 @@ def test_what_is_no_workspace(tmp_path: Path) -> None:
         *("x" * 5000, "a/" * 3000 + "b"),
     ],
 )
-def test_nothing_leads_outside(how: None, place: Workspace, outside: Path, path: str) -> None:
+def test_nothing_leads_outside(place: Workspace, outside: Path, path: str) -> None:
     (place.root / "in").mkdir()
     place.root.with_name("workspace-evil").mkdir()
     links: dict[str, Path | str] = {
@@ -109,14 +94,14 @@ def test_nothing_is_expanded(place: Workspace) -> None:
         assert place.resolve(path) == path
 
 
-def test_links_inside_are_followed(how: None, place: Workspace) -> None:
+def test_links_inside_are_followed(place: Workspace) -> None:
     (place.root / "real").mkdir()
     (place.root / "relative").symlink_to("real")
     (place.root / "absolute").symlink_to(place.root / "real")
     for name in ("relative", "absolute"):
         assert place.resolve(f"{name}/{name}") == f"real/{name}"
     assert place.resolve(str(place.root / "real")) == "real"
-    assert place.resolve_at_once("relative") == ("real" if kernel_opens() else None)
+    assert place.resolve_at_once("relative") == ("real" if sys.platform == "linux" else None)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +112,7 @@ def test_links_inside_are_followed(how: None, place: Workspace) -> None:
     ],
 )
 def test_what_was_judged_and_became_another_path(
-    how: None, place: Workspace, outside: Path, path: str
+    place: Workspace, outside: Path, path: str
 ) -> None:
     root = place.root
     (root / "in").mkdir()
@@ -154,7 +139,7 @@ def test_what_was_judged_and_became_another_path(
 
 
 @on_linux
-def test_a_folder_that_is_swapped_all_the_time(how: None, place: Workspace, outside: Path) -> None:
+def test_a_folder_that_is_swapped_all_the_time(place: Workspace, outside: Path) -> None:
     (place.root / "sub").mkdir()
     (place.root / "sub/file").write_text("mine")
     (place.root / "link").symlink_to(outside)
@@ -172,7 +157,7 @@ def test_a_folder_that_is_swapped_all_the_time(how: None, place: Workspace, outs
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder"])
-def test_what_is_not_a_file(how: None, place: Workspace, kind: str) -> None:
+def test_what_is_not_a_file(place: Workspace, kind: str) -> None:
     make: dict[str, Callable[[Path], object]] = {
         "fifo": os.mkfifo,
         "device": lambda it: it.symlink_to("/dev/null"),
