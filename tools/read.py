@@ -11,6 +11,7 @@ from tools.tool import Tool, ToolDeps
 from tools.workspace.encoding import show_name
 from tools.workspace.glob import EVERY_FILE, Glob
 from tools.workspace.line_range import LineRange
+from tools.workspace.paths import list_above
 from tools.workspace.search import Found, Line, Query, find_files, search_file, search_folder
 from tools.workspace.workspace import Workspace
 
@@ -152,7 +153,7 @@ def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], b
         return lambda _: False  # showing everything beats leaving out at random
     prefix = "" if path == "." else f"{path}/"
     shown = {f"{prefix}{name}" for name in names}
-    folders = {f"{folder}/" for name in shown for folder in _above(name)}
+    folders = {f"{folder}/" for name in shown for folder in list_above(name)}
 
     def is_left_out(entry: str) -> bool:
         if entry in shown or entry in folders:
@@ -160,12 +161,6 @@ def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], b
         return not (entry.endswith("/") and workspace.shows_nothing(entry[:-1]))
 
     return is_left_out
-
-
-def _above(name: str) -> Iterator[str]:
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
 
 
 def _bounded(entries: Iterable[str]) -> Iterator[str]:

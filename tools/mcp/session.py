@@ -18,10 +18,9 @@ from modes.plain_text import to_one_line
 from tools.mcp.bounds import MAX_TOOLS, Failure
 from tools.mcp.described import ToolDescription
 from tools.mcp.http import open_http
-from tools.mcp.program import build_program
 from tools.mcp.results import Block, read_content
 from tools.mcp.server import Server
-from tools.mcp.stdio import open_stdio
+from tools.mcp.stdio import build_program, open_stdio
 from tools.processes.sandboxes import Sandbox
 from tools.workspace.workspace import Workspace
 

@@ -1,4 +1,4 @@
-"""The stdio transport: a process's input and output as streams of messages, within bounds.
+"""The stdio transport: a server's process, in its sandbox, and its streams of messages.
 
 The SDK's own reads a line of any length, and starts a process without the descriptors that the
 sandbox needs.
@@ -7,10 +7,13 @@ sandbox needs.
 import asyncio
 import logging
 import os
+import shlex
 import signal
+import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -19,7 +22,11 @@ from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
 from modes.plain_text import to_one_line
 from tools.mcp.bounds import MAX_BYTES, MAX_UNASKED, Failure
+from tools.mcp.server import Server
+from tools.processes.environment import build_environment
 from tools.processes.process import Program
+from tools.processes.sandboxes import Sandbox, Service
+from tools.workspace.workspace import Workspace
 
 log = logging.getLogger("modeshift")
 SHOWN_BYTES = 2000
@@ -29,6 +36,35 @@ Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
 ]
+
+
+# The kernel ends it with the thread that has started it, which lasts as long as the agent.
+_LAUNCH = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"{sys.argv[2]}: {error.strerror}")
+"""
+
+
+def build_program(server: Server, workspace: Workspace, sandbox: Sandbox | None) -> Program:
+    """What to start, in the sandbox if there is one. Blocks; raises ``OSError``."""
+    assert server.command is not None
+    command = [server.command, *server.args]
+    # ``npx`` and ``python -m`` run what they find where they start: in a workspace that nobody has
+    # trusted its own code, with the secrets of the user's entry.
+    default = workspace.root if server.origin == "workspace" else "/"
+    folder = Path(server.cwd or default)
+    if sandbox is not None:
+        line = f"exec {shlex.join(command)}"
+        service = Service(line, folder, server.env, server.network, server.writes)
+        return sandbox.build_program(workspace, service)
+    if sys.platform == "linux":
+        command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
+    return Program(command, {**build_environment(), **server.env}, str(folder))
 
 
 @asynccontextmanager

@@ -7,8 +7,9 @@ from contextlib import suppress
 from errno import ELOOP
 from pathlib import Path
 
-from tools.sandbox.protection import MAX_MOUNTS, ROOT, Protection, leave_out, list_above
+from tools.sandbox.protection import MAX_MOUNTS, ROOT, Protection, leave_out
 from tools.workspace.openat import opened_folder
+from tools.workspace.paths import list_above
 
 ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
 """Bytes for files of the command's own, in folders made anew."""

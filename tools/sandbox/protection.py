@@ -4,11 +4,12 @@ Each mount costs bubblewrap more than the one before: 500 take half a second, 30
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from tools.sandbox.scan import Scan
+from tools.workspace.paths import list_above
 
 MAX_MOUNTS = 500
 REPOSITORY_MOUNTS = 7
@@ -53,13 +54,6 @@ def choose_protection(found: Scan) -> Protection:
         found.top - {path.partition("/")[0] for path in protected},
         found.patterns,
     )
-
-
-def list_above(path: str) -> Iterator[str]:
-    """The folders above a path, without the workspace itself."""
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def leave_out(paths: Iterable[str], folders: set[str]) -> set[str]:

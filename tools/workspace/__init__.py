@@ -12,6 +12,7 @@ __all__ = (  # the public modules
     "ignored",
     "line_range",
     "openat",
+    "paths",
     "replacement",
     "ripgrep",
     "search",

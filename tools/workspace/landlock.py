@@ -7,10 +7,8 @@ privileges, works in most containers, and costs less than a millisecond.
 import ctypes
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import TypeVar
 
 from tools.workspace.openat import libc
@@ -18,7 +16,7 @@ from tools.workspace.openat import libc
 T = TypeVar("T")
 # One number for all architectures but alpha.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_VERSION, _BENEATH, _NO_NEW_PRIVS = 1, 1, 38
+_BENEATH, _NO_NEW_PRIVS = 1, 38
 _EXECUTE, _READ_FILE, _READ_FOLDER, _ALL = 1, 4, 8, 0x1FFF
 
 
@@ -29,15 +27,6 @@ class _Ruleset(ctypes.Structure):
 class _Rule(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32))
-
-
-@cache
-def is_known() -> bool:
-    """Whether this machine has it."""
-    try:
-        return sys.platform == "linux" and call_kernel(_CREATE_RULESET, None, 0, _VERSION) >= 1
-    except OSError:
-        return False
 
 
 def call_kernel(*arguments: object) -> int:

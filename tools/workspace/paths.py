@@ -27,6 +27,13 @@ def split_path(path: str) -> list[str]:
     return names
 
 
+def list_above(path: str) -> Iterator[str]:
+    """The folders above a path, without the workspace itself."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
 def list_names(folder: int) -> Iterator[tuple[str, bool]]:
     """Names, with a slash for folders, and whether each is a regular file or a folder."""
     with os.scandir(folder) as entries:
