@@ -104,7 +104,7 @@ class Session:
         name, seconds = self._server.name, self._server.timeout
         try:
             async with asyncio.timeout(seconds):
-                result = await self._call_or_lose(tool, args)
+                result = await self._client.call_tool(tool, dict(args))
         except TimeoutError:
             # The SDK has told it that the call is cancelled.
             told = "told to stop" if await self._answers() else "ended"
@@ -112,12 +112,14 @@ class Session:
                 f"the MCP server {name!r} did not answer within {seconds:g} s and was {told}; "
                 f"{UNKNOWN}"
             ) from None
-        except MCPError as error:
-            told = f"the MCP server {name!r} refused it{_explain(str(error))}"
-            raise ToolFailedError(told, str(error)) from error
-        except ToolFailedError:
-            raise
         except Exception as error:
+            await asyncio.sleep(0)  # what ended the connection says more than that it is closed
+            if self.is_lost:
+                told = f"the connection to the MCP server {name!r} was lost during the call"
+                raise ToolFailedError(f"{told}; {UNKNOWN}", self._failure.reason) from error
+            if isinstance(error, MCPError):
+                told = f"the MCP server {name!r} refused it{_explain(str(error))}"
+                raise ToolFailedError(told, str(error)) from error
             told = f"the MCP server {name!r} gave no answer of the protocol; {UNKNOWN}"
             raise ToolFailedError(told, _describe_error(error)) from error
         content = read_content(result)
@@ -134,25 +136,6 @@ class Session:
         except Exception:  # noqa: BLE001  # whatever it does, and the SDK makes of that
             self._failure.report(f"it did not answer a call within {self._server.timeout:g} s")
         return not self.is_lost
-
-    async def _call_or_lose(self, tool: str, args: Mapping[str, Any]) -> types.CallToolResult:
-        calling = asyncio.ensure_future(self._client.call_tool(tool, dict(args)))
-        losing = asyncio.ensure_future(self._failure.happened.wait())
-        try:
-            await asyncio.wait({calling, losing}, return_when=asyncio.FIRST_COMPLETED)
-            # What ended the connection says more than that it is closed.
-            await asyncio.sleep(0)
-            if self.is_lost and not (calling.done() and calling.exception() is None):
-                raise ToolFailedError(
-                    f"the connection to the MCP server {self._server.name!r} was lost during the "
-                    f"call; {UNKNOWN}",
-                    self._failure.reason,
-                )
-            return calling.result()
-        finally:
-            for task in (calling, losing):
-                task.cancel()
-            await asyncio.wait({calling, losing})
 
 
 def _explain(said: str) -> str:
@@ -176,41 +159,33 @@ async def open_session(
 
     Raises ``ToolFailedError`` that says why there is none.
     """
+    failure = Failure()
     try:
         async with AsyncExitStack() as stack:
-            yield await _start(stack, server, workspace, sandbox)
+            try:
+                if server.url is not None:
+                    transport: Any = open_http(server.url, server.headers, server.timeout, failure)
+                else:
+                    program = await asyncio.to_thread(build_program, server, workspace, sandbox)
+                    transport = open_stdio(program, failure)
+                session = Session(transport, server, failure)
+                async with asyncio.timeout(server.timeout):
+                    await session.open(stack)
+            except TimeoutError:
+                raise ToolFailedError(f"it was not ready within {server.timeout:g} s") from None
+            except Exception as error:  # whatever it does, and the SDK makes of that
+                raise ToolFailedError(_describe_error(error, failure.reason)) from error
+            yield session
     except ExceptionGroup as error:  # the SDK's tasks wrap whatever is raised beside them
         raise ToolFailedError(_describe_error(error)) from error
 
 
-async def _start(
-    stack: AsyncExitStack, server: Server, workspace: Workspace, sandbox: Sandbox | None
-) -> Session:
-    failure = Failure()
-    try:
-        if server.url is not None:
-            transport: Any = open_http(server.url, server.headers, server.timeout, failure)
-        else:
-            program = await asyncio.to_thread(build_program, server, workspace, sandbox)
-            transport = open_stdio(program, failure)
-        session = Session(transport, server, failure)
-        async with asyncio.timeout(server.timeout):
-            await session.open(stack)
-    except TimeoutError:
-        raise ToolFailedError(f"it was not ready within {server.timeout:g} s") from None
-    except ToolFailedError:
-        raise
-    except Exception as error:  # whatever it does, and the SDK makes of that
-        raise ToolFailedError(failure.reason or _describe_error(error)) from error
-    return session
-
-
-def _describe_error(error: BaseException) -> str:
+def _describe_error(error: BaseException, reason: str = "") -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ToolFailedError):
         return str(error)
-    return to_one_line(f"{type(error).__name__}: {error}")
+    return reason or to_one_line(f"{type(error).__name__}: {error}")
 
 
 async def _believe(*_: Any) -> None:
