@@ -28,13 +28,6 @@ AUTH_METHOD = schema.AuthMethodAgent(
     description="Set the key that MODEL needs in .env in Modeshift's folder, or in the editor's "
     "settings for this agent.",
 )
-METHODS = frozenset(
-    {
-        "authenticate", "new_session", "load_session", "resume_session", "list_sessions",
-        "close_session", "fork_session", "set_session_mode", "set_config_option", "prompt",
-    }
-)  # fmt: skip
-"""Those that the agent answers."""
 Opening = Callable[[Client, schema.ClientCapabilities], Awaitable[Any]]
 
 
@@ -93,9 +86,8 @@ class Entrance:
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         """A method of the agent's, which says in words what is wrong with the request."""
-        if name not in METHODS:
+        if name.startswith(("_", "ext_")):
             raise AttributeError(name)
-
         return partial(self._pass_on, name)
 
     async def _pass_on(self, name: str, **given: Any) -> Any:

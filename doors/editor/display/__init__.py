@@ -2,11 +2,10 @@
 
 Guarantees that nothing of what others have written is hidden, looks like ours, or acts as mark-up,
 and that of a question no option but the chosen one counts. Imports ``graph`` and, of
-``doors.editor``, ``files`` and ``options``; the rest of ``doors.editor`` imports it.
+``doors.editor``, ``files``, ``options`` and ``transport``; the rest of ``doors.editor`` imports it.
 """
 
 __all__ = (  # the public modules
-    "content",
     "forms",
     "permission_requests",
     "updates",

@@ -28,7 +28,6 @@ from graph.messages.repair import find_open_calls
 from graph.messages.untrusted import show_result
 from graph.records.approvals import Planned
 from graph.records.subtasks import Subtask
-from modes.errors import InvalidCallError
 from modes.plain_text import to_one_line
 
 COMPACTING = "compact_history"
@@ -74,17 +73,10 @@ class SessionUpdates(Sender):
             id, name = call["id"], call["name"]
             # A known or unsound id will be replaced before the message is stored.
             if id and name and id not in self._known and is_sound_id(id):
-                await self._announce(deps, id, name)
-
-    async def _announce(self, deps: AgentDeps, id: str, name: str) -> None:
-        """Show a call whose arguments are still coming in."""
-        try:
-            kind = deps.toolbox[name].spec.effect.shown_as
-        except InvalidCallError:
-            kind = "other"
-        self._known.add(id)
-        view = self._open[id] = ToolCallView(id, to_one_line(name), kind)
-        await self.send(view.start())
+                view = self._view(deps, ToolCall(name=name, args={}, id=id))
+                view = replace(view, title=to_one_line(name))  # its arguments are still coming in
+                self.track(view)
+                await self.send(view.start())
 
     async def show_update(self, deps: AgentDeps, node: str, update: Mapping[str, Any]) -> None:
         """Show what a node has changed, from the stream ``updates``."""
@@ -112,7 +104,7 @@ class SessionUpdates(Sender):
         self.streamed, self._has_streamed = "", False
         self.was_cut_off = message.text.endswith(CUT_OFF)
         ids = {get_call_id(call) for call in message.tool_calls}
-        ids |= {id for id, view in self._open.items() if view.effect.starts_subtask}
+        ids |= {id for id, view in self._open.items() if view.effect.starts_subtask and view.given}
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
@@ -131,10 +123,7 @@ class SessionUpdates(Sender):
         call, approved = planned["call"], planned["approved"]
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
-        view = self._open.get(get_call_id(call))
-        if view is None or view.given != call["args"]:
-            view = self._view(deps, call)
-        view = replace(view, is_running=True)
+        view = replace(self._view(deps, call), is_running=True)
         self.track(view)
         runs = view.effect.runs_programs
         if runs and (more := self._output.begin(view.id, str(self.folder.named))):
