@@ -19,7 +19,7 @@ from langgraph.graph import END
 from langgraph.types import Interrupt, StateSnapshot
 
 from doors.editor.display.updates import SessionUpdates
-from doors.editor.options import Modes, Options, list_modes
+from doors.editor.options import Options, list_modes
 from doors.editor.session_usage import SessionUsage
 from doors.editor.store import Record, Sessions
 from graph.configuration.cache import AgentCache, CachedAgent
@@ -56,8 +56,8 @@ class SessionConfig:
         """Both as they are in the thread's state."""
         self._news: dict[str, Any] = {}
         """What the mailbox has that the thread does not have yet."""
-        self._shown: Options | None = None
-        self._shown_commands: Modes | None = None
+        self._shown: dict[str, Any] = {}
+        """What of the options the editor was sent."""
         self._usage = SessionUsage(agents.settings, updates)
 
     @property
@@ -221,22 +221,23 @@ class SessionConfig:
 
     def describe(self) -> dict[str, Any]:
         """The options as the response to new, load and resume carries them."""
-        self._shown, self._shown_commands = self.options, None
+        now = self.options
+        self._shown = {"mode": now.mode, "options": now}
         self._usage.forget_shown()
-        return {"modes": self._shown.mode_state(), "config_options": self._shown.config_options()}
+        return {"modes": now.mode_state(), "config_options": now.config_options()}
 
     async def show(self) -> None:
         """Send the editor what has changed, whoever changed it."""
-        now, before = self.options, self._shown
-        self._shown = now
-        if before is None or now.mode != before.mode:
-            await self._updates.send(update_current_mode(now.mode))
-        if now != before:
-            options = ConfigOptionUpdate(
-                session_update="config_option_update", config_options=now.config_options()
-            )
-            await self._updates.send(options)
-        if now.modes != self._shown_commands:
-            self._shown_commands = now.modes
-            await self._updates.send(update_available_commands(now.commands()))
+        now = self.options
+        options = ConfigOptionUpdate(
+            session_update="config_option_update", config_options=now.config_options()
+        )
+        for name, value, update in (
+            ("mode", now.mode, update_current_mode(now.mode)),
+            ("options", now, options),
+            ("commands", now.modes, update_available_commands(now.commands())),
+        ):
+            if self._shown.get(name) != value:
+                self._shown[name] = value
+                await self._updates.send(update)
         await self._usage.show()
