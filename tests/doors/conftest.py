@@ -29,5 +29,5 @@ async def client(server: Server) -> AsyncIterator[LangGraphClient]:
 
 @pytest.fixture
 async def http(server: Server) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=120) as http:
         yield http

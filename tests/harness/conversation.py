@@ -169,9 +169,13 @@ async def run_script(
     return talk
 
 
-async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+SECONDS = 120
+"""What a test waits for at most, of what takes a second on a machine with nothing else to do."""
+
+
+async def until(condition: Callable[[], bool]) -> None:
     """Wait until another task or process has made ``condition`` true."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(SECONDS):
         while not condition():
             await asyncio.sleep(0.02)
 

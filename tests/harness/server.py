@@ -18,6 +18,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from graph.settings import ROOT
 from tests.harness import prefork
+from tests.harness.conversation import SECONDS
 from tests.harness.modes import MODES
 from tests.harness.place import environment
 
@@ -75,7 +76,7 @@ class Server:
         self.host = settings.get("LISTEN", self.host)
         before = self.count_starts()
         self.process = self.command(*command, **settings)
-        end = time.monotonic() + 60
+        end = time.monotonic() + SECONDS
         while time.monotonic() < end and self.process.poll() is None:
             if self.is_answering() if command else self.count_starts() > before:
                 return

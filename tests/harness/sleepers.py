@@ -1,9 +1,10 @@
 """Processes that sleep, each test's own, to see whether what was started has ended."""
 
-import asyncio
 import time
 
 import psutil
+
+from tests.harness.conversation import until
 
 
 def new_mark() -> str:
@@ -20,6 +21,4 @@ def find_sleepers(mark: str) -> list[psutil.Process]:
 
 
 async def wait_for(found: bool, mark: str) -> None:
-    async with asyncio.timeout(20):
-        while bool(find_sleepers(mark)) is not found:
-            await asyncio.sleep(0.05)
+    await until(lambda: bool(find_sleepers(mark)) is found)

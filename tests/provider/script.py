@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from string import ascii_letters, digits
+from threading import Semaphore
 from typing import Any, Literal
 
 import yaml
@@ -48,6 +49,8 @@ class Answer:
     """How many events are sent before the stream ends, unless it ends whole."""
     pause: float = 0
     """Seconds between two events."""
+    go_on: Semaphore | None = None
+    """Acquired before the second half of the events."""
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,9 @@ class _Handler(Handler):
         elif isinstance(step, Raw):
             events = [f"data: {json.dumps(event)}\n\n" for event in step.events]
             events.append("data: [DONE]\n\n")
-        for event in events if answer.events is None else events[: answer.events]:
+        for number, event in enumerate(events[: answer.events]):
+            if answer.go_on is not None and number == len(events) // 2:
+                answer.go_on.acquire()
             self.send_chunk(event.encode())
             self.provider.last_event = time.monotonic()
             time.sleep(answer.pause)

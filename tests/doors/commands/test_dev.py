@@ -9,7 +9,7 @@ from doors.commands import dev
 from graph.settings import ROOT
 from modes.errors import UserError
 from tests.doors.server.test_gate import ask
-from tests.harness.conversation import until
+from tests.harness.conversation import SECONDS, until
 from tests.harness.server import Server
 
 
@@ -58,7 +58,7 @@ def get_refusal(server: Server, *options: str, **settings: str) -> str:
     before = server.log.read_text() if server.log.exists() else ""
     process = server.command("doors.commands", "dev", *options, **settings)
     try:
-        assert process.wait(60) == 1
+        assert process.wait(SECONDS) == 1
     finally:
         process.kill()
     text = server.log.read_text().removeprefix(before)

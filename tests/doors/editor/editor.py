@@ -12,6 +12,7 @@ from acp.connection import StreamDirection, StreamEvent
 
 from tests.doors.editor.process import AgentProcess, agent_process
 from tests.doors.editor.schema import check
+from tests.harness.conversation import SECONDS
 from tests.harness.place import environment
 
 Answer = Callable[..., Awaitable[str | None]]
@@ -145,9 +146,9 @@ class Editor:
         Path(path).write_text(content)
         return schema.WriteTextFileResponse()
 
-    async def until(self, holds: Callable[[], Any], seconds: float = 30) -> None:
+    async def until(self, holds: Callable[[], Any]) -> None:
         """Wait until something has been seen."""
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(SECONDS):
             while not holds():
                 self.has_news.clear()
                 await self.has_news.wait()
@@ -192,7 +193,7 @@ class Talk:
     async def say(self, *said: Any) -> str:
         """A message, to the end of its turn; the stop reason."""
         blocks = [text(one) if isinstance(one, str) else one for one in said]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SECONDS):
             return (await self.agent.prompt(prompt=blocks, session_id=self.id)).stop_reason
 
     async def begin(self, said: str, seen: Callable[[], Any]) -> asyncio.Task[str]:

@@ -1,6 +1,7 @@
 """What the provider's model says, by the user's last words and what has come since."""
 
 from collections.abc import Sequence
+from threading import Semaphore
 
 from langchain_core.messages import BaseMessage
 
@@ -17,15 +18,17 @@ TWO_LINES = f"ls # {'the files ' * 30}, then\ntouch too-much"
 EDITS = [{"old": "x", "new": "y", "replace_all": True}, {"old": "one", "new": "two"}]
 EVERYWHERE = {"path": "a.txt", "edits": EDITS}
 MARK = new_mark()
+GO_ON = Semaphore(0)
+"""The rest of an answer that comes slowly; released by the test."""
 BACKGROUND = {"command": f"sleep {MARK}", "background": True}
 PICTURE = {
     "question": "![a picture](http://127.0.0.1/leak)",
     "follow_up": [{"text": f"Reject {n}", "mode": "code" if n == 1 else None} for n in range(9)],
 }
 STEPS: dict[str, Step] = {
-    STORY: Answer(STORY, pause=0.2),
+    STORY: Answer(STORY, go_on=GO_ON),
     "think": Answer("Done.", thinking="Let me see."),
-    "slowly write": Answer("I write, I write, I write, and I write.", (WRITE,), pause=0.1),
+    "slowly write": Answer("I write, I write, I write, and I write.", (WRITE,), go_on=GO_ON),
     "fail": Failure("quota", retry_after="0.01"),
     "bad key": Failure("key"),
     "no permission": Failure("permission"),

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.harness import prefork
+from tests.harness.conversation import SECONDS
 
 LIMIT = 100_000_000
-SECONDS = 60
 
 
 class AgentProcess:

@@ -7,7 +7,7 @@ import pytest
 from acp import RequestError
 
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, dismiss, never
-from tests.doors.editor.model import CLAUDE, GPT
+from tests.doors.editor.model import CLAUDE, GO_ON, GPT
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -97,6 +97,7 @@ async def test_a_choice_applies_to_what_the_model_is_writing(
     talk = await editor.talk(workspace, "code", model=GPT, approvals="auto")
     turn = await talk.begin("slowly write", lambda: talk.said)
     await talk.choose(option, value)
+    GO_ON.release()
     assert await turn == "end_turn"
     assert (workspace / "a.txt").exists() == runs
     assert ("Write file a.txt", "completed" if runs else "failed") in talk.ends

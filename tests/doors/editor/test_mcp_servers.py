@@ -8,11 +8,9 @@ import pytest
 from acp import schema
 
 from tests.doors.editor.editor import Editor, Talk, choosing
-from tests.tools.mcp.servers import RAW, TOY
+from tests.tools.mcp.servers import RAW
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-GET_TIME = 'call mcp__toy__get_time {"zone": "Rome"}'
 
 
 def make_server(name: str, *args: object, **environment: str) -> schema.McpServerStdio:
@@ -24,18 +22,16 @@ def make_server(name: str, *args: object, **environment: str) -> schema.McpServe
 
 async def test_its_tools_are_in_its_session_alone(editor: Editor, workspace: Path) -> None:
     editor.answer = choosing("once")
-    toy = make_server("toy", TOY)
     for name in ("one", "two"):
         own = make_server("own", "-S", RAW, "environment", MINE=name)
-        opened = await editor.agent.new_session(cwd=str(workspace), mcp_servers=[toy, own])
+        opened = await editor.agent.new_session(cwd=str(workspace), mcp_servers=[own])
         talk = Talk(editor, opened.session_id, workspace, opened)
-        await talk.say(f"{GET_TIME}\ncall mcp__own__do")
-        assert [call.kind for call in talk.asked] == ["other", "other"]
-        assert "noon in Rome" in str(talk.results)
+        await talk.say("call mcp__own__do")
+        assert [call.kind for call in talk.asked] == ["other"]
         assert f'"MINE": "{name}"' in str(talk.results)
     editor.answer = choosing("reject")
     other = await editor.talk(workspace)
-    await other.say(GET_TIME)
+    await other.say("call mcp__own__do")
     assert other.kinds_asked == ["switch_mode"], "no mode has the tool here"
 
 

@@ -11,7 +11,7 @@ from acp.schema import Cost
 from doors.commands.usage import read_threads
 from doors.editor.turn import STOPPED_HERE
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing
-from tests.doors.editor.model import CLAUDE, GPT, MARK, STORY
+from tests.doors.editor.model import CLAUDE, GO_ON, GPT, MARK, STORY
 from tests.harness.conversation import until
 from tests.harness.sleepers import wait_for
 
@@ -39,6 +39,7 @@ async def test_cancel_while_the_model_speaks(editor: Editor, workspace: Path) ->
     turn = await talk.begin(STORY, lambda: talk.said)
     await talk.cancel()
     assert await turn == "cancelled"
+    GO_ON.release()
     heard = talk.said
     assert heard != STORY
     assert await talk.say("so far?") == "end_turn"

@@ -7,7 +7,7 @@ import pytest
 from acp import RequestError, schema
 
 from tests.doors.editor.editor import Editor, Talk, choosing
-from tests.doors.editor.model import CLAUDE, GPT, STORY
+from tests.doors.editor.model import CLAUDE, GO_ON, GPT, STORY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 LIVED = ["pending", "pending", "in_progress"]
@@ -71,9 +71,11 @@ async def test_text_comes_in_pieces_and_thoughts_as_thoughts(
     assert "".join(one.content.text for one in talk.of("agent_thought_chunk")) == "Let me see."
     assert talk.said == "Done."
     await talk.choose("model", GPT)
-    await talk.say(STORY)
+    turn = await talk.begin(STORY, lambda: talk.said != "Done.")
+    assert talk.said != f"Done.{STORY}"
+    GO_ON.release()
+    await turn
     assert talk.said == f"Done.{STORY}"
-    assert len(talk.of("agent_message_chunk")) > 4
 
 
 async def test_an_answer_that_was_cut_off_says_so(gpt: Talk) -> None:

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from doors.editor.transport import prepare
 from tests.doors.editor.process import AgentProcess, agent_process
-from tests.harness.conversation import until
+from tests.harness.conversation import SECONDS, until
 from tests.harness.place import environment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -43,7 +43,7 @@ async def ask(process: AgentProcess, message: bytes | dict[str, Any]) -> dict[st
     """The response to a line; what comes before it is not one."""
     line = message if isinstance(message, bytes) else json.dumps(message).encode()
     process.stdin.write(line + b"\n")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(SECONDS):
         while True:
             answer = dict(json.loads(await process.stdout.readline()))
             if "id" in answer:

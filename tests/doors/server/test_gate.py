@@ -30,7 +30,7 @@ Answer = tuple[int, str]
 
 def ask(server: Server, method: str, path: str, body: str | None = None, **given: str) -> Answer:
     """One request as a browser would send it; headers by their names with ``_`` for ``-``."""
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=30)
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=120)
     headers = {name.replace("_", "-"): value for name, value in given.items()}
     connection.request(method, path, body, headers)
     answer = connection.getresponse()

@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage
 from langgraph_sdk.client import LangGraphClient
 
 from tests.doors.server.test_auth import ALICE, BOB, client_of, status_of
-from tests.harness.conversation import APPROVE, until
+from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.server import Thread, running
 from tests.harness.sleepers import new_mark, wait_for
 from tests.provider.script import Answer, Call, Step, say
@@ -50,7 +50,7 @@ async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: P
             parted = await Thread.new(client)
             await asyncio.gather(
                 asking.say("write kept.txt: hello", mode="code"),
-                acting.say("run echo one >> log & run echo two >> log; sleep 60", mode="code"),
+                acting.say("run echo one >> log & run echo two >> log; sleep 600", mode="code"),
                 parted.say(PARTS, mode="ask"),
             )
             await parted.decide(APPROVE)
@@ -59,7 +59,7 @@ async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: P
             run = asyncio.create_task(acting.decide(APPROVE, APPROVE))
             await until(lambda: log.exists() and "two" in log.read_text())
             # The server writes the checkpoint with the first result while the second call runs.
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(SECONDS):
                 while "tool" not in await list_types(acting):
                     await asyncio.sleep(0.05)
             server.kill()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-from tests.harness.conversation import APPROVE
+from tests.harness.conversation import APPROVE, SECONDS
 from tests.harness.server import Server, Thread
 from tests.tools.mcp.servers import TOY, serving_toy
 
@@ -25,6 +25,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         server.start(SANDBOX="auto")
         yield server
         server.kill()
+
+
+@pytest.fixture(autouse=True)
+async def is_ready(client: LangGraphClient) -> None:
+    """Conversations wait 10 s for a server, then its tools come later."""
+    asked = list[str]()
+    async with asyncio.timeout(SECONDS):
+        while asked != ["mcp__here__get_time"]:
+            thread = await Thread.new(client)
+            await thread.say("call mcp__here__get_time")
+            asked = [one["name"] for one in await thread.waiting()]
 
 
 async def test_calls_ask_run_and_are_remembered(server: Server, client: LangGraphClient) -> None:
@@ -62,7 +73,7 @@ async def test_a_server_may_change_its_tools_and_ask_nobody(
         assert f"the MCP server '{name[5:-6]}' refused it; it wants to ask a person" in said
     await thread.say("call mcp__there__learn")
     await thread.decide(APPROVE)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(SECONDS):
         while "'there' lists other tools than at its start: new: told" not in await notices():
             await thread.say("hello")
     await thread.say("call mcp__there__told")

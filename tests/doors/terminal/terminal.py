@@ -12,10 +12,10 @@ from pathlib import Path
 import pyte
 
 from tests.harness import prefork
+from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
 
 COLUMNS, LINES = 80, 100
-SECONDS = 40
 CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
 
 

@@ -11,7 +11,8 @@ from prompt_toolkit.application import create_app_session
 
 from doors.terminal.screen import Screen
 from graph.settings import ROOT
-from tests.doors.terminal.terminal import CTRL_C, ENTER, SECONDS, Terminal, chatting
+from tests.doors.terminal.terminal import CTRL_C, ENTER, Terminal, chatting
+from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
 from tests.tools.mcp.servers import serving_toy
 
@@ -124,7 +125,7 @@ def test_a_question_is_answered_in_words(chat: Terminal) -> None:
 def test_ctrl_c_stops_the_run_and_its_command(code: Terminal, clone: Server) -> None:
     seen = code.play("run printf on; printf ce", COMMAND, "a", CODE)
     assert "\nonce\n  [exit code 0]\n" in seen
-    code.play("run echo $$ > pid; echo begun; sleep 60", COMMAND, "a", "\nbegun")
+    code.play("run echo $$ > pid; echo begun; sleep 600", COMMAND, "a", "\nbegun")
     code.press(CTRL_C)
     assert "Stopped while it ran: it may have taken effect" in code.until(CODE, after="begun")
     wait_for_end(clone)

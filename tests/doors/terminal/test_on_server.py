@@ -42,7 +42,7 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
 
 
 def test_ctrl_c_stops_the_run_on_the_server(server: Server, chat: Terminal) -> None:
-    run = "run echo $$ > pid; echo begun; sleep 60"
+    run = "run echo $$ > pid; echo begun; sleep 600"
     chat.play(run, COMMAND, "a", "\nbegun", CTRL_C, "\n\ncode>")
     wait_for_end(server)
 

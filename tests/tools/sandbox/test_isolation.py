@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from modes.errors import InvalidCallError
+from tests.harness.conversation import until
 from tests.harness.modes import load_test_catalog
 from tests.harness.sleepers import new_mark, wait_for
 from tests.tools.sandbox.commands import (
@@ -141,7 +142,12 @@ async def test_one_command_at_a_time(run: Run, workspace: Path) -> None:
     shown = await asyncio.gather(*(run(line) for _ in range(4)))
     assert set(shown) == {"[exit code 0]"}
     heard: list[str] = []
-    await asyncio.gather(run("sleep 1.6"), run("true", emit=heard.append))
+
+    def emit(text: str) -> None:
+        heard.append(text)
+        (workspace / "go").touch()
+
+    await asyncio.gather(run("until test -e go; do sleep 0.02; done"), run("true", emit=emit))
     assert heard == ["[waits for another command in this workspace]\n"]
 
 
@@ -155,9 +161,7 @@ async def test_a_call_that_is_cancelled_while_it_is_prepared(run: Run, workspace
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-    async with asyncio.timeout(20):
-        while len(list_descriptors()) > before + 2:
-            await asyncio.sleep(0.05)
+    await until(lambda: len(list_descriptors()) <= before + 2)
 
 
 async def test_a_call_that_is_cancelled_while_it_is_started(workspace: Path) -> None:
@@ -173,9 +177,7 @@ async def test_a_call_that_is_cancelled_while_it_is_started(workspace: Path) -> 
             await task
         if not steps:  # a task that never began has nothing to close
             continue
-        async with asyncio.timeout(20):
-            while list_descriptors() != before - {handed_over}:
-                await asyncio.sleep(0.01)
+        await until(lambda: list_descriptors() == before - {handed_over})  # noqa: B023
 
 
 @pytest.fixture
