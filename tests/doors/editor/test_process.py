@@ -15,7 +15,7 @@ from doors.editor.store import Sessions
 from graph.configuration.loading import AgentLoader
 from graph.configuration.whole_writes import WholeWrites
 from modes.errors import ToolFailedError
-from tests.doors.editor.editor import choosing, editing
+from tests.doors.editor.editor import Talk, choosing, editing
 from tests.harness import prefork
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.place import UserFolders, environment
@@ -128,14 +128,14 @@ async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> 
         assert "an editor is at work" in prefork.run(*command, env=environ).stderr
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_transcript_is_the_same_as_without_an_editor(
-    tmp_path: Path, workspace: Path
+    talk: Talk, data: Path, tmp_path: Path
 ) -> None:
-    async with editing(tmp_path, answer=choosing("manual", "once")) as editor:
-        talk = await editor.talk(workspace)
-        await talk.say("write notes.txt: hello")
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.sqlite")) as saver:
-        edited = Conversation(make_agent(workspace, saver=saver))
+    talk.answer = choosing("manual", "once")
+    await talk.say("write notes.txt: hello")
+    async with AsyncSqliteSaver.from_conn_string(str(data / "sessions.sqlite")) as saver:
+        edited = Conversation(make_agent(talk.cwd, saver=saver))
         edited.config = {"configurable": {"thread_id": talk.id}}
         here = await edited.values()
     (tmp_path / "other").mkdir()

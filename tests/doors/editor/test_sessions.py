@@ -148,26 +148,23 @@ async def test_closing_cancels_and_refuses_what_comes_then(code: Talk) -> None:
     assert await code.say("hello") == "end_turn"
 
 
-async def test_sessions_are_listed(tmp_path: Path, workspace: Path) -> None:
-    (tmp_path / "other").mkdir()
-    async with editing(tmp_path) as editor:
-        first = await editor.talk(workspace)
-        second = await editor.talk(tmp_path / "other")
-        await first.say("hello\nthere")
-        listed = await editor.list()
-        assert [(one.session_id, one.cwd, one.title) for one in listed] == [
-            (first.id, str(workspace), "hello there"),
-            (second.id, str(tmp_path / "other"), None),
-        ]
-        assert listed[0].updated_at is not None
-        assert [one.session_id for one in await editor.list(cwd=str(tmp_path / "other"))] == [
-            second.id
-        ]
-        assert await editor.list(cwd=str(tmp_path)) == []
-        for wrong in ({"cwd": "here"}, {"cursor": "100"}):
-            with pytest.raises(RequestError) as refused:
-                await editor.list(**wrong)
-            assert refused.value.code == -32602
+async def test_sessions_are_listed(talk: Talk) -> None:
+    second = talk.cwd / "second"
+    second.mkdir()
+    other = await talk.editor.talk(second)
+    await talk.say("hello\nthere")
+    listed = await talk.editor.list()
+    assert [(one.session_id, one.cwd, one.title) for one in listed[:2]] == [
+        (talk.id, str(talk.cwd), "hello there"),
+        (other.id, str(second), None),
+    ]
+    assert listed[0].updated_at is not None
+    assert [one.session_id for one in await talk.editor.list(cwd=str(second))] == [other.id]
+    assert await talk.editor.list(cwd=str(talk.cwd.parent)) == []
+    for wrong in ({"cwd": "here"}, {"cursor": "100"}):
+        with pytest.raises(RequestError) as refused:
+            await talk.editor.list(**wrong)
+        assert refused.value.code == -32602
 
 
 # What is refused.

@@ -48,8 +48,7 @@ def test_the_first_conversation(person: Person, server: Server) -> None:
 
 
 def test_each_decision(person: Person, server: Server) -> None:
-    person.page.select_option("#mode", "code")
-    person.say("write no.txt: a")
+    person.say("write no.txt: a", mode="code")
     person.page.get_by_placeholder("Why not?").fill("not there")
     person.press("Reject")
     person.sees("You said no: not there")
@@ -77,8 +76,7 @@ def test_each_decision(person: Person, server: Server) -> None:
 
 
 def test_arguments_as_json_and_always_exactly_this(person: Person) -> None:
-    person.page.select_option("#mode", "code")
-    person.say("write exact.txt: a")
+    person.say("write exact.txt: a", mode="code")
     person.press("Edit")
     person.press("Raw JSON")
     person.page.get_by_label("Arguments as JSON").fill('{"path": "exact.txt", "content": "raw"')
@@ -125,8 +123,7 @@ def test_a_question_with_suggestions_and_several_calls(person: Person, script: S
     person.page.get_by_label("Your answer").fill("a dark green")
     person.page.keyboard.press("Enter")
     person.sees("So be it.")
-    person.page.select_option("#mode", "code")
-    person.say("write one.txt: 1 & write two.txt: 2")
+    person.say("write one.txt: 1 & write two.txt: 2", mode="code")
     expect(person.card).to_have_count(2)
     person.card.nth(0).get_by_role("button", name="Approve", exact=True).click()
     expect(person.page.get_by_role("button", name="Send these decisions")).to_be_disabled()
@@ -193,8 +190,7 @@ def test_two_tabs_and_a_reload_show_the_same(person: Person, script: Script) -> 
 
 def test_two_tabs_at_once_answer_one_question(person: Person, server: Server) -> None:
     """The second click is for the same question, and approves nothing of what comes next."""
-    person.page.select_option("#mode", "code")
-    person.say("write first.txt: 1\nwrite second.txt: 2")
+    person.say("write first.txt: 1\nwrite second.txt: 2", mode="code")
     expect(person.card).to_contain_text("first.txt")
     other = person.open_tab()
     other.goto(person.page.url)
@@ -322,8 +318,7 @@ def check_access(person: Person) -> None:
 def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Server) -> None:
     pipe = server.workspace / "pipe"
     os.mkfifo(pipe)
-    person.page.select_option("#mode", "code")
-    person.say("run echo begun; cat pipe")
+    person.say("run echo begun; cat pipe", mode="code")
     expect(person.card.locator(".tag")).to_contain_text("not sandboxed")
     expect(person.card.locator(".command")).to_have_text("echo begun; cat pipe")
     person.press("Approve")

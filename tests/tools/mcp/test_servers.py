@@ -2,11 +2,11 @@
 
 import asyncio
 import json
+import os
 import re
 import socket
 import sys
 import time
-from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 import psutil
 import pytest
 
-from graph.settings import ROOT
 from modes.errors import ToolFailedError
 from modes.rules.globs import word_matches
 from modes.rules.server_tools import name_server_tool
+from tests.harness import prefork
 from tests.harness.conversation import until
 from tests.harness.sleepers import new_mark
 from tests.tools.mcp.servers import RAW, managed, raw, start, toy
@@ -316,26 +316,25 @@ async def test_nothing_is_left_when_the_agent_is_killed(workspace: Path, tmp_pat
     """Not even a server that does not care whether anybody talks to it."""
     mark = new_mark()
     (tmp_path / "agent.py").write_text(AGENT)
-    command = [sys.executable, str(tmp_path / "agent.py"), str(workspace), mark]
-    agent = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=PIPE)
-    assert agent.stdout is not None
-    assert await agent.stdout.readline() == b"started\n"
+    command = ("agent", str(workspace), mark)
+    agent = prefork.start(*command, env=os.environ, streams=(0, 1, 2), cwd=tmp_path)
+    await until((workspace / "started").exists)
     assert find_servers(mark)
     agent.kill()
-    await agent.wait()
+    agent.wait()
     await until(lambda: not find_servers(mark))
 
 
 AGENT = """
 import asyncio, sys
 from pathlib import Path
-sys.path.insert(0, ".")
 from tests.tools.mcp.servers import managed, raw, start
 
 async def main():
-    async with managed(Path(sys.argv[1]), raw("deaf", sys.argv[2])) as servers:
+    workspace = Path(sys.argv[1])
+    async with managed(workspace, raw("deaf", sys.argv[2])) as servers:
         await start(servers)
-        print("started", flush=True)
+        (workspace / "started").touch()
         await asyncio.sleep(3600)
 
 asyncio.run(main())

@@ -4,13 +4,13 @@ import asyncio
 import os
 import platform
 import socket
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from modes.errors import InvalidCallError
+from tests.harness import prefork
 from tests.harness.conversation import until
 from tests.harness.modes import load_test_catalog
 from tests.harness.sleepers import new_mark, wait_for
@@ -208,16 +208,18 @@ async def test_a_cancelled_call_ends_them_too(run: Run, mark: str) -> None:
     await wait_for(False, mark)
 
 
-async def test_the_end_of_the_agent_ends_them_too(workspace: Path, mark: str) -> None:
-    program = (
+async def test_the_end_of_the_agent_ends_them_too(
+    workspace: Path, tmp_path: Path, mark: str
+) -> None:
+    (tmp_path / "agent.py").write_text(
         "import asyncio; from pathlib import Path\n"
         "from tests.tools.sandbox.commands import runner\n"
         f"asyncio.run(runner(Path({str(workspace)!r}))('(setsid sleep {mark} &); sleep {mark}'))"
     )
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    agent = prefork.start("agent", env=os.environ, streams=(0, 1, 2), cwd=tmp_path)
     await wait_for(True, mark)
-    process.kill()
-    await process.wait()
+    agent.kill()
+    agent.wait()
     await wait_for(False, mark)
 
 

@@ -6,6 +6,7 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,13 @@ async def test_what_steers_is_read_only_where_it_is_there_and_told_of_where_it_i
     before = read_tree(workspace)
     for name in STEERING:
         top = name.split("/", maxsplit=1)[0]
-        for attempt in (
+        attempts = (
             f"echo evil > {name}", f"rm -rf {top}", f"mv {top} other", f"ln -sf /etc/passwd {name}",
             f"chmod 777 {name}", f"mv {top} o && mkdir {top} && echo evil > {name}",
-        ):  # fmt: skip
-            assert "[exit code 0]" not in await run(attempt), attempt
-            assert read_tree(workspace) == before, attempt
+        )  # fmt: skip
+        shown = await run("; ".join(f"( {one} ) && echo DONE '{one}'" for one in attempts))
+        assert "DONE" not in shown
+        assert read_tree(workspace) == before, name
 
 
 async def test_what_makes_git_run_programs_stays(run: Run, workspace: Path) -> None:
@@ -89,9 +91,11 @@ TRICKS = [
 async def test_read_only_means_read_only(run: Run, workspace: Path) -> None:
     write(workspace, "f", "folder/in", text="one\n")
     before = read_tree(workspace)
-    for trick in TRICKS:
-        assert (await run(trick, edits=False)).endswith(READ_ONLY)
-        assert read_tree(workspace) == before, trick
+    tricks = iter(TRICKS)
+    while some := list(islice(tricks, 8)):
+        shown = await run("\n".join(f"( {trick}\n)" for trick in some), edits=False)
+        assert shown.endswith(READ_ONLY)
+        assert read_tree(workspace) == before, some
     shown = await run("cat f; sort f > /tmp/s; cat /tmp/s; git status 2>&1 | head -1", edits=False)
     assert shown.startswith("one\none\n")
 
