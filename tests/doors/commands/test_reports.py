@@ -5,9 +5,7 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,43 +13,14 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from doors.commands.__main__ import COMMANDS, main
+from doors.commands.__main__ import COMMANDS
 from graph.settings import ROOT
+from tests.doors.commands.conftest import Run, Shown
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel
 
 PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
-
-
-@dataclass
-class Shown:
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Shown]
-
-
-@pytest.fixture
-def run(
-    place: UserFolders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    """What a target prints; how it ends is at the end of ``stderr``."""
-
-    def run(*arguments: str, **given: str) -> Shown:
-        with monkeypatch.context() as patch:
-            for name, value in place.environment(**given).items():
-                patch.setenv(name, value)
-            code = None
-            try:
-                main(arguments)
-            except SystemExit as exit:
-                code = exit.code
-        shown = capsys.readouterr()
-        return Shown(shown.out, shown.err + (f"{code}" if code else ""))
-
-    return run
 
 
 def test_modes_says_what_holds_and_why(place: UserFolders, run: Run) -> None:
