@@ -55,10 +55,16 @@ def pytest_recording_configure(config: pytest.Config, vcr: Any) -> None:
     configure(vcr)
 
 
+PLAYED = ("openai-streamed", "chat-whole", "anthropic-streamed")
+"""Of the recordings, those that are not left to ``make check``."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "begin" in getattr(item, "fixturenames", ()):
             item.add_marker("vcr")
+            if not any(combination in item.name for combination in PLAYED):
+                item.add_marker("slow")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -92,6 +92,13 @@ async def test_a_switch_beyond_it_is_answered_without_a_person(there: Path, targ
     assert_untouched(there)
 
 
+async def test_its_own_mode_is_within_it_and_the_threads_own_need_not_be(there: Path) -> None:
+    task: Call = ("new_task", {"mode_slug": "code", "message": "x"})
+    talk = await run_script(there, [task], [to("ask")], mode="code", limit="ask")
+    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
+    assert "'code' is beyond it" in (await talk.results())["call_0"].text
+
+
 async def test_what_was_remembered_before_does_not_raise_it(there: Path) -> None:
     talk = await run_script(there, [RUN], [RUN, WRITE], [RUN], mode="code")
     await talk.decide(ALWAYS)

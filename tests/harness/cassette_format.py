@@ -70,11 +70,11 @@ def get_config(replaced: Replaced, mode: str, path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def use_cassette(path: Path, replaced: Replaced, mode: str) -> Iterator[Cassette]:
-    """The cassette for a process that has no pytest."""
-    vcr = VCR(record_mode=mode)
+def use_cassette(path: Path, replaced: Replaced) -> Iterator[Cassette]:
+    """The cassette to play, for a process that has no pytest."""
+    vcr = VCR(record_mode="none")
     configure(vcr)
-    with vcr.use_cassette(str(path), **get_config(replaced, mode, path)) as cassette:
+    with vcr.use_cassette(str(path), **get_config(replaced, "none", path)) as cassette:
         yield cassette
 
 

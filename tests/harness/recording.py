@@ -16,7 +16,7 @@ import pytest
 from vcr.cassette import Cassette
 
 from graph.models.secrets import find_secrets
-from graph.replay.cassette import Response, decode_body, load_cassette
+from graph.replay.cassette import Response, decode_body
 from graph.settings import ROOT
 from tests.harness.cassette_format import get_config
 from tests.harness.scrubbing import Replaced, join_stream, scrub
@@ -107,15 +107,10 @@ class Tape:
 
     def hand_over(self) -> int:
         """Leave the rest to another process; gives the number of interactions before it."""
-        left = self.replay.unplayed if self.replay else []
+        assert self.replay is not None
+        left = self.replay.unplayed
         self.cassette.play_counts.update(left)
         return len(self.cassette) - len(left)
-
-    def take_back(self, part: Path) -> None:
-        """Add the interactions that the other process recorded."""
-        if self.replay is None:
-            for request, response in zip(*load_cassette(part), strict=True):
-                self.cassette.append(request, response)
 
 
 class _Steps(Sequence[Any]):

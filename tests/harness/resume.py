@@ -7,16 +7,14 @@ import asyncio
 import json
 import os
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from tests.harness.cassette_format import use_cassette
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.recording import MODELS, redirect, variables
+from tests.harness.recording import MODELS, variables
 from tests.harness.strict_replay import StrictReplay
 from tests.provider.server import KEY
 
@@ -31,22 +29,18 @@ async def resumed(given: dict[str, Any]) -> list[str]:
 
 
 def main(given: dict[str, Any]) -> None:
-    """Play what is left of the cassette, all of it, or record a part."""
+    """Play what is left of the cassette, all of it."""
     replaced = tuple((text, instead) for text, instead in given["replaced"])
     for variable, value in variables(given["provider"], KEY).items():
         os.environ.setdefault(variable, value)
-    path = Path(given["cassette"])
-    with ExitStack() as stack:
-        if given["records"]:
-            redirect(stack.enter_context(pytest.MonkeyPatch.context()), given["url"])
-            stack.enter_context(use_cassette(path, replaced, "all"))
-        else:
-            cassette = stack.enter_context(use_cassette(path, replaced, "none"))
-            cassette.play_counts.update(range(given["played"]))
-            replay = StrictReplay(cassette)
-            stack.callback(_tell, replay)
-        asked = asyncio.run(resumed(given))
-        assert given["records"] or not replay.unplayed
+    with use_cassette(Path(given["cassette"]), replaced) as cassette:
+        cassette.play_counts.update(range(given["played"]))
+        replay = StrictReplay(cassette)
+        try:
+            asked = asyncio.run(resumed(given))
+        finally:
+            _tell(replay)
+        assert not replay.unplayed
     sys.stdout.write(json.dumps(asked))
 
 

@@ -10,6 +10,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from graph.models.service import OptionalFields
 from modes.errors import ProviderError
 from tests.graph.conftest import Serve
+from tests.graph.journey import list_thoughts
 from tests.graph.models.model_thread import ModelThread, bind
 from tests.provider.binding import BETA
 from tests.provider.script import Answer, Call, Failure, Step, call, say
@@ -40,19 +41,6 @@ class ModalThread(ModelThread):
 
     def switch_to(self, mode: str) -> None:
         self.bound = self.modes[mode]
-
-
-def thinking_sent(provider: ScriptedProvider) -> list[list[str]]:
-    """The thinking in each request."""
-    return [
-        [
-            block["thinking"]
-            for message in request.body["messages"]
-            for block in message["content"]
-            if isinstance(block, dict) and block["type"] == "thinking"
-        ]
-        for request in provider.requests
-    ]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +102,16 @@ async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:
         assert (await thread.proceed()).text == "Done."
         with pytest.raises(ProviderError, match="bound to a different"):
             await thread.say("and now?")
-    assert thinking_sent(provider) == [[], ["ask"], [], ["code"], [], ["code"], []]
+    sent = [list_thoughts(request) for request in provider.requests]
+    assert sent == [
+        [],
+        ["ask"],
+        [],
+        ["code"],
+        [],
+        ["code"],
+        [],
+    ]
 
 
 @both_manners
@@ -142,7 +139,16 @@ async def test_a_service_that_refuses_the_header(
     assert first.get("thinking") == DROP
     assert not any("thinking" in body for body in rest), "known from then on, in every thread"
     assert all(body["cache_control"] == CACHE for body in rest)
-    assert thinking_sent(provider) == [[], [], [], ["code"], ["code"] * 2, [], []]
+    sent = [list_thoughts(request) for request in provider.requests]
+    assert sent == [
+        [],
+        [],
+        [],
+        ["code"],
+        ["code"] * 2,
+        [],
+        [],
+    ]
     (told,) = caplog.messages
     assert "refuses block_binding, or thinking of another prompt" in told
 

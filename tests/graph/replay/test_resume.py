@@ -22,30 +22,33 @@ async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path
             say("hello.txt is written."),
         ]
     )
-    database, part = tmp_path / "threads.sqlite", tmp_path / "part.yaml"
+    database = tmp_path / "threads.sqlite"
     async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
         talk = talk_of(tape, workspace, saver=saver)
         await talk.say("Write hello to hello.txt.")
         assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
-    played, records = tape.hand_over(), tape.replay is None
-    given = {
-        "workspace": str(workspace),
-        "database": str(database),
-        "thread": talk.config["configurable"]["thread_id"],
-        "cassette": str(part if records else tape.cassette.path),
-        "played": played,
-        "provider": tape.provider,
-        "streamed": tape.is_streamed,
-        "replaced": tape.replaced,
-        "url": tape.url,
-        "records": records,
-    }
-    arguments = ("tests.harness.resume", json.dumps(given))
-    done = await asyncio.to_thread(prefork.run, *arguments, env=os.environ)
-    if done.returncode:
-        pytest.fail(done.stderr, pytrace=False)
-    tape.take_back(part)
-    assert json.loads(done.stdout) == ["switch_mode", "write_file"]
+    if tape.replay is None:  # what is sent is the same in one process
+        async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+            later = talk_of(tape, workspace, saver=saver)
+            later.config = talk.config
+            asked = await later.approve_all()
+    else:
+        given = {
+            "workspace": str(workspace),
+            "database": str(database),
+            "thread": talk.config["configurable"]["thread_id"],
+            "cassette": str(tape.cassette.path),
+            "played": tape.hand_over(),
+            "provider": tape.provider,
+            "streamed": tape.is_streamed,
+            "replaced": tape.replaced,
+        }
+        arguments = ("tests.harness.resume", json.dumps(given))
+        done = await asyncio.to_thread(prefork.run, *arguments, env=os.environ)
+        if done.returncode:
+            pytest.fail(done.stderr, pytrace=False)
+        asked = json.loads(done.stdout)
+    assert asked == ["switch_mode", "write_file"]
     assert (workspace / "hello.txt").read_text().strip() == "hello"
     async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
         later = talk_of(tape, workspace, saver=saver)
