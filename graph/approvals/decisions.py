@@ -167,7 +167,7 @@ def _check_remember(pattern: bool | str, one: Judged) -> None:
     if not one.can_be_remembered:
         raise InvalidInputError(f"'remember' on {name}: a person decides on this every time")
     if pattern is True:
-        if one.exact is None:
+        if one.subject.exact is None:
             raise InvalidInputError(
                 f"'remember' on {name} needs a pattern: this is not one plain command or file"
             )
@@ -177,7 +177,7 @@ def _check_remember(pattern: bool | str, one: Judged) -> None:
         check_pattern(one.tool.spec, pattern)
     except ValueError as error:
         raise InvalidInputError(f"cannot remember: {error}") from error
-    if not one.certainly_matches(pattern):
+    if not one.subject.certainly_matches(pattern):
         raise InvalidInputError(
             f"the pattern {pattern!r} to remember does not match this call of {name}"
         )

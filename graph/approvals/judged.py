@@ -71,16 +71,8 @@ class Judged:
         return self.effect.can_be_remembered and not self.verdict.always_asks
 
     @property
-    def exact(self) -> str | None:
-        """Its command or file, normalized to compare with a remembered approval; or None."""
-        return self._subject.exact
-
-    def certainly_matches(self, pattern: str) -> bool:
-        """Whether "always allow" for the pattern includes this call."""
-        return self._subject.certainly_matches(pattern)
-
-    @property
-    def _subject(self) -> Subject:
+    def subject(self) -> Subject:
+        """What a remembered approval is compared with."""
         assert self.tool is not None
         assert self.args is not None
         return Subject(self.tool.spec, self.args)

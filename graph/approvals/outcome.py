@@ -79,7 +79,7 @@ class Outcome:
             return
         self._allow(one, contents, edited=False)
         if pattern is not False:
-            what = one.exact if pattern is True else str(pattern)
+            what = one.subject.exact if pattern is True else str(pattern)
             assert what is not None
             slug, tool = self._context.mode.slug, one.call["name"]
             kept = remember(self._deps, slug, tool, what, exact=pattern is True)

@@ -72,8 +72,8 @@ def _action_request(deps: AgentDeps, context: CallContext, one: Judged) -> Actio
         description=_describe(deps, context, one),
         id=str(one.call["id"]),
     )
-    if one.can_be_remembered and one.exact is not None:
-        request["remember"] = escape_invisible(one.exact)
+    if one.can_be_remembered and one.subject.exact is not None:
+        request["remember"] = escape_invisible(one.subject.exact)
     return request
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from modes.errors import ConfigurationError, describe_misfit
 from modes.plain_text import to_one_line
@@ -16,8 +16,6 @@ from tools.mcp.described import ToolDescription
 
 Digests = Mapping[str, str]
 """Of the project's files, by name."""
-_SERVERS = "mcpServers"
-"""Beside the workspaces, which are absolute paths."""
 
 
 @dataclass(frozen=True)
@@ -42,72 +40,73 @@ def _show(value: object) -> str:
     return "none" if value is None else to_one_line(json.dumps(value, ensure_ascii=False), 200)
 
 
-_TRUSTED: TypeAdapter[dict[str, dict[str, TrustedServer]]] = TypeAdapter(
-    dict[str, dict[str, TrustedServer]]
-)
+class _Record(BaseModel):
+    """The file: the digests of each folder's files by its path, and MCP servers by folder."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, dict[str, str]]
+
+    mcpServers: dict[str, dict[str, TrustedServer]] = {}  # noqa: N815  # its name in the file
+
+    @property
+    def folders(self) -> dict[str, dict[str, str]]:
+        """Their paths are absolute."""
+        return self.__pydantic_extra__
 
 
 class TrustFile:
-    """What is trusted by the workspace's real path, in a JSON file of the user's."""
+    """What is trusted by the workspace's real path, in a JSON file of the user's.
+
+    All methods raise ``ConfigurationError`` where it cannot be read or written.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def trusted(self, folder: Path) -> Digests | None:
-        """What was trusted in the folder; None for nothing. Raises ``ConfigurationError``."""
-        found = self._read().get(str(folder))
-        return found if isinstance(found, dict) else None
+        """What was trusted in the folder; None for nothing."""
+        return self._read().folders.get(str(folder))
 
     def trusted_servers(self, folder: Path) -> dict[str, TrustedServer]:
-        """The MCP servers trusted in the folder, by name. Raises ``ConfigurationError``."""
-        return self._read_servers(self._read()).get(str(folder), {})
+        """The MCP servers trusted in the folder, by name."""
+        return self._read().mcpServers.get(str(folder), {})
 
     def trust_server(self, folder: Path, name: str, server: TrustedServer) -> None:
-        """Record trust in an MCP server of the folder; raises ``ConfigurationError``."""
-        data = self._read()
-        servers = self._read_servers(data)
-        servers.setdefault(str(folder), {})[name] = server
-        self._write({**data, _SERVERS: _TRUSTED.dump_python(servers, mode="json")})
+        """Record trust in an MCP server of the folder."""
+        record = self._read()
+        record.mcpServers.setdefault(str(folder), {})[name] = server
+        self._write(record)
 
     def trust(self, folder: Path, digests: Digests) -> None:
-        """Record trust; raises ``ConfigurationError`` where the file cannot be read or written."""
-        self._write({**self._read(), str(folder): dict(digests)})
+        """Record trust in the folder's files."""
+        record = self._read()
+        record.folders[str(folder)] = dict(digests)
+        self._write(record)
 
     def revoke(self, folder: Path) -> bool:
-        """Forget the folder; returns whether it was trusted. Raises ``ConfigurationError``."""
-        trusted = self._read()
-        servers = self._read_servers(trusted)
-        had = [found.pop(str(folder), None) for found in (trusted, servers)]
-        self._write({**trusted, _SERVERS: _TRUSTED.dump_python(servers, mode="json")})
+        """Forget the folder; returns whether it was trusted."""
+        record = self._read()
+        had = [found.pop(str(folder), None) for found in (record.folders, record.mcpServers)]
+        self._write(record)
         return any(one is not None for one in had)
 
-    def _read_servers(self, data: Mapping[str, Any]) -> dict[str, dict[str, TrustedServer]]:
+    def _read(self) -> _Record:
         try:
-            return _TRUSTED.validate_python(data.get(_SERVERS, {}))
-        except ValidationError as error:
-            raise ConfigurationError(
-                f"{self.path}: {_SERVERS}: {describe_misfit(error)}; fix the file or remove it"
-            ) from error
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            data = json.loads(self.path.read_text(encoding="utf-8"))
+            return _Record.model_validate_json(self.path.read_bytes())
         except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
+            return _Record()
+        except (OSError, ValidationError) as error:
+            why = describe_misfit(error) if isinstance(error, ValidationError) else error
             raise ConfigurationError(
-                f"{self.path} cannot be read, so no workspace is trusted: {error}; "
+                f"{self.path} cannot be read, so no workspace is trusted: {why}; "
                 "fix the file or remove it"
             ) from error
-        if not isinstance(data, dict):
-            raise ConfigurationError(f"{self.path} is not a JSON object; fix the file or remove it")
-        return data
 
-    def _write(self, trusted: dict[str, Any]) -> None:
+    def _write(self, record: _Record) -> None:
         temporary = self.path.with_name(f"{self.path.name}-{token_hex(8)}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(trusted, indent=2) + "\n", encoding="utf-8")
+            temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
             os.replace(temporary, self.path)
         except OSError as error:
             raise ConfigurationError(f"{self.path} cannot be written: {error}") from error
