@@ -1,7 +1,7 @@
 """``list_servers``: the part of ``make modes`` about MCP servers and their tools."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from graph.configuration.mcp_servers import FoundServer
@@ -38,9 +38,10 @@ async def _start_all(deps: AgentDeps) -> None:
     await asyncio.gather(*map(list_one, deps.servers))
 
 
-def list_servers(found: Iterable[FoundServer], deps: AgentDeps) -> Iterator[str]:
+def list_servers(found: Sequence[FoundServer], deps: AgentDeps) -> Iterator[str]:
     """Each server, and what is known of it."""
     known = {one.server.name: one.offer for one in deps.servers}
+    width = max(len(one.name) for one in found)
     for one in found:
         offer = known.get(one.name)
         state = f"left out: {one.problem}"
@@ -50,7 +51,7 @@ def list_servers(found: Iterable[FoundServer], deps: AgentDeps) -> Iterator[str]
             pinned = one.server is not None and one.server.pinned is not None
             whose = "; those that you have trusted are below, mode by mode" if pinned else ""
             state = offer.problem or f"tools: {len(offer.tools)}{whose}"
-        yield f"  {one.name:<22} {state}  ({one.source})"
+        yield f"  {one.name:<{width}} {state}  ({one.source})"
         if one.server is not None and one.server.disabled_tools:
             names = to_one_line(", ".join(one.server.disabled_tools))
             yield f"    disabled: {names}"

@@ -49,10 +49,12 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
     yield f"  a change of mode: {deps.models.service(mode).fields.way}"
     if rules := deps.prompt_rules(None) + deps.prompt_rules(mode.slug):
         yield f"  rules: {len(rules)} characters"
+    width = max(len(tool.name) for tool in deps.toolbox.specs)
     for tool in deps.toolbox.specs:
         found = verdict(mode, tool, None, approvals)
         why = _explain(mode, tool, found.reason) + _explain_reach(deps, mode, tool, found.kind)
-        yield _say(tool.name, "deny" if list_free_commands(mode, tool) else found.kind, why)
+        kind = "deny" if list_free_commands(mode, tool) else found.kind
+        yield f"  {tool.name:<{width}} {kind:<6} {why}"
         if found.kind != "deny":
             yield from _list_rules(mode, tool.name)
 
@@ -96,7 +98,3 @@ def _list_patterns(rules: Mapping[str, Kind], source: str) -> Iterator[str]:
     for kind, group in groupby(rules.items(), key=lambda item: item[1]):
         patterns = ", ".join(to_one_line(repr(pattern)) for pattern, _ in group)
         yield f"    {kind:<5} {patterns}  ({source})"
-
-
-def _say(name: str, kind: str, why: str) -> str:
-    return f"  {name:<22} {kind:<6} {why}"

@@ -5,7 +5,7 @@ import { h } from "/app/dom.js";
 import { Machine } from "/app/machine.js";
 
 const WHO = { human: "you approved", host: "set by hand", nobody: "by itself" };
-const TODO = { completed: ["✓", "done"], in_progress: ["▸", "under way"], pending: ["○", "to do"] };
+const TODO = { __proto__: null, completed: ["✓", "done"], in_progress: ["▸", "under way"], pending: ["○", "to do"] };
 
 export class Details {
   constructor(root, { modes, chart, thread, onset }) {

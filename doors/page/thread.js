@@ -213,7 +213,8 @@ export class Thread extends EventTarget {
       Object.assign(this.settings, settings);
       return null;
     }
-    const answer = await call("PATCH", `/threads/${this.id}/mode`, settings);
+    const { id } = this, answer = await call("PATCH", `/threads/${id}/mode`, settings);
+    if (id !== this.id) return answer; // another thread is shown by now
     this.settings = answer;
     this.changed();
     if (!answer.is_pending && !this.isRunning) this.follow();

@@ -19,6 +19,8 @@ from starlette.routing import Route
 Node = str | list[Any]
 MAX_TEXTS = 100
 MAX_CHARACTERS = 400_000
+MAX_BRACKETS = 5000
+"""Of a text: the parser looks from each that opens for the one that closes it."""
 MAX_DEPTH = 40
 """Of lists and quotes in each other: a browser, too, has a limit."""
 MAX_SECONDS = 1
@@ -78,6 +80,8 @@ def _render(text: str, end: float) -> list[Node]:
     """
     from markdown_it import MarkdownIt  # noqa: PLC0415  # at the first use: the start stays fast
 
+    if text.count("[") > MAX_BRACKETS:
+        return [text]
     options = {"html": False, "maxNesting": MAX_DEPTH}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     tokens = parser.parse(text)

@@ -7,8 +7,9 @@ The server has more routes than these, some of which ask for no token (``/intern
 import re
 
 _FIELDS = {
-    # Ids only: a route "/threads/something" that a later version adds is no thread.
-    "id": r"[0-9a-fA-F-]{32,36}",
+    # Ids only: a route "/threads/something" that a later version adds is no thread. And in one form
+    # only: what is set in a thread is found by its id, and a limit must not be kept under another.
+    "id": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     "name": r"[A-Za-z0-9_-]+",
     "file": r"[a-z]+\.(?:js|css|svg)",
     "namespace": r"[A-Za-z0-9_:|-]+",

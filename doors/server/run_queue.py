@@ -5,13 +5,13 @@ It replaces two functions of LangGraph's own, ``langgraph_runtime_inmem.ops.Runs
 
 LangGraph's dev server looks for new runs twice a second, and takes only those that were there
 before it last went to sleep: each message, and each answer of a person, would wait between half a
-second and a second.
+second and a second. And runs that wait in a busy thread would keep all other threads waiting.
 """
 
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 SECONDS = 0.5
@@ -28,7 +28,9 @@ class _Bell:
     async def wait(self) -> None:
         self._loop = asyncio.get_running_loop()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), SECONDS)
+            # Not ``wait_for``: until Python 3.12 it drops a cancel that comes with a ring.
+            async with asyncio.timeout(SECONDS):
+                await self._event.wait()
         self._event.clear()
 
     def ring(self) -> None:
@@ -48,10 +50,14 @@ def start_runs_at_once() -> None:
         bell.ring()
         return found
 
-    async def wait_and_look(wait: bool, **given: Any) -> AsyncIterator[Any]:
+    async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[Any]:
         if wait:
             await bell.wait()
-        async for run in look(wait=False, **given):
-            yield run
+        # It would look at the oldest ``limit`` runs alone, and those may wait for their thread.
+        async with aclosing(look(wait=False, limit=sys.maxsize)) as runs:
+            async for run in runs:
+                yield run
+                if (limit := limit - 1) == 0:
+                    return
 
     ops.Runs.put, ops.Runs.next = staticmethod(put_and_ring), staticmethod(wait_and_look)

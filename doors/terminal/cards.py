@@ -72,6 +72,8 @@ class Cards:
             self._screen.words(f"reaches {host}", ALERT)
         if preview and (change := preview.get("change")):
             shown = preview["shows"]
+            if change["path"] not in title:
+                self._screen.lines([change["path"]])
             lines = [f"{sign}{line}" for sign, line in change["lines"]]
             self._screen.diff(lines[change["before"] is None :])  # not where a new file begins
             if "problem" in change:
@@ -129,9 +131,9 @@ class Cards:
         return await self._reject()
 
     async def _answer(self, action: ActionRequest) -> Decision:
-        question, *_ = action["description"].split("\n- ")
-        self._screen.words(question, BOLD)
         labels = list_suggestions(action["args"])
+        question, *_ = action["description"].rsplit("\n- ", len(labels))
+        self._screen.words(question, BOLD)
         return {"type": "respond", "message": await self._pick(labels, "answer", is_free=True)}
 
     async def _pick(self, labels: Mapping[str, Any], what: str, *, is_free: bool = False) -> str:

@@ -17,7 +17,7 @@ from graph.approvals.requests import describe_switch
 from graph.approvals.suggestions import list_suggestions
 from graph.deps import AgentDeps
 from modes.errors import InvalidCallError, ToolFailedError
-from modes.plain_text import make_readable, to_one_line
+from modes.plain_text import escape_invisible, make_readable, to_one_line
 from tools.tool import Tool
 from tools.workspace.replacement import find_places, read_replacements, replace
 
@@ -141,7 +141,7 @@ def _preview_switch(
 
 
 def _show_file(deps: AgentDeps, path: str) -> FileChange:
-    shown = FileChange(path=to_one_line(path), before=None, after="", lines=[])
+    shown = FileChange(path=escape_invisible(path), before=None, after="", lines=[])
     try:
         shown["after"] = make_readable(deps.toolbox.workspace.read(path)[:MAX_SHOWN])
     except ToolFailedError as error:
@@ -172,7 +172,7 @@ def _preview_edit(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> FileC
 def compare_texts(path: str, before: str | None, after: str) -> FileChange:
     """The change of a file's text, by lines."""
     shown = FileChange(
-        path=to_one_line(path),
+        path=escape_invisible(path),
         before=None if before is None else make_readable(before[:MAX_SHOWN]),
         after=make_readable(after[:MAX_SHOWN]),
         lines=[],

@@ -84,7 +84,11 @@ def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
     if one.effect.switches_mode:
         target = deps.catalog[one.args["mode_slug"]]
         if one.effect.starts_subtask:
-            told = make_readable(one.args["message"])
+            todos = [
+                f"- {todo['content']} ({todo.get('status', 'pending')})"
+                for todo in one.args["todos"] or ()
+            ]
+            told = make_readable("\n".join([one.args["message"], *todos]))
             return (
                 f"Start a sub-task in {target.name} mode{place}? "
                 f"{describe_switch(deps, mode, target)} It is told:\n{told}{_describe_unseen(one)}"

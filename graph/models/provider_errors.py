@@ -70,8 +70,11 @@ or HTTP status."""
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether the request itself was refused: it would be again."""
-    return getattr(error, "status_code", None) in (400, 413, 422)
+    """Whether the request itself was refused: it would be again.
+
+    OpenRouter has a 404 for an image that none of a model's services takes.
+    """
+    return getattr(error, "status_code", None) in (400, 404, 413, 422)
 
 
 def is_worth_another_try(error: Exception) -> bool:

@@ -100,6 +100,8 @@ async def test_it_sees_its_own_conversation_and_the_parent_its_result(workspace:
     todos = [{"content": "first"}]
     talk = script(workspace, [task(todos=todos)], "All is done.", "I see.")
     await talk.say("the secret of the parent")
+    (asked,) = await talk.waiting()
+    assert asked["description"].endswith("It is told:\nDo it.\n- first (pending)")
     await talk.decide(APPROVE)
     parent, child, after = talk.model.asked
     assert "secret" not in str(child.messages[1:])

@@ -20,6 +20,14 @@ EVIL = (
     "\u202egnp.exe\u202c \u200b\u2066\ufe00 \x1b]8;;https://evil.example\x07link\x1b]8;;\x07 "
     "\x1b[8mhidden"
 )
+AT_ONCE = """() => {
+  window.taken = [];
+  new MutationObserver(() => {
+    const approve = document.querySelector(".card .main");
+    if (approve) window.taken.push(getComputedStyle(approve).pointerEvents);
+  }).observe(document.getElementById("question"), { childList: true });
+}"""
+"""Keeps, of each card, whether a click would count as soon as it is there."""
 UNSEEN = re.compile("[\ufe00\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
 
 
@@ -114,6 +122,17 @@ def test_all_of_a_command_is_seen_and_a_foreign_page_gets_nothing(
     expect(person.card.locator("h2")).to_be_in_viewport()  # it is read from its beginning
     expect(person.page.get_by_role("button", name="Approve", exact=True)).not_to_be_in_viewport()
     check_foreign_page(person, server)
+
+
+def test_a_second_click_answers_nothing_else(person: Person) -> None:
+    """The next card stands where the first one was, before anybody has read it."""
+    person.page.evaluate(AT_ONCE)
+    person.say("write first.txt: a\nwrite second.txt: b", mode="code")
+    person.press("Approve")
+    expect(person.card).to_contain_text("second.txt")
+    assert person.page.evaluate("window.taken") == ["none", "none"]
+    person.press("Approve")
+    person.sees("Created second.txt")
 
 
 def check_foreign_page(person: Person, server: Server) -> None:

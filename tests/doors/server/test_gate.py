@@ -145,15 +145,17 @@ REFUSED_ROUTES = """
     POST /threads/{}%E2%80%A8/runs
     post /threads/{}/runs
     PUT /threads/{}/runs
+    PATCH /threads/{1}/mode
+    PATCH /threads/{2}/mode
 """
-"""The server's router takes a path that ends in %0A for the one without it."""
+"""The server's router takes a path that ends in %0A for the one without it, an id in any form."""
 
 
 @pytest.mark.parametrize("route", REFUSED_ROUTES.strip().splitlines())
 def test_a_route_that_is_not_on_the_list_is_refused(
     server: Server, waiting: str, route: str
 ) -> None:
-    method, path = route.format(waiting).split()
+    method, path = route.format(waiting, waiting.upper(), waiting.replace("-", "")).split()
     status, text = ask(server, method, path, approval(), Content_Type="application/json")
     assert status in (400, 404), text
     assert waiting not in text or "refused: " in text
@@ -271,7 +273,7 @@ def test_a_browser_lands_on_the_page(server: Server) -> None:
     )
     assert not re.search(r"(?i)<script>|<iframe|style=|\bon\w+=|https?:", text)
     files = {f"/app/{file.name}" for file in PAGE.iterdir()} - {"/app/index.html"}
-    assert files > set(re.findall(r'(?:href|src)="(/.*?)"', text))
+    assert files == set(re.findall(r'(?:href|src)="(/.*?)"', text)), "to load side by side"
     for file in files:
         assert get_page(server, file)[1] == policy
     assert ask(server, "HEAD", "/app", Accept=BROWSER) == (200, "")

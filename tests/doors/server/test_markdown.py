@@ -1,6 +1,7 @@
 """Markdown as trees: what it makes of honest text, and of text that would run something."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -70,4 +71,8 @@ def test_what_is_too_much_stays_text() -> None:
     assert render(f"```cpp\n{slow}```")[0][2][0][2] == [slow]
     long = "*a* " * (MAX_CHARACTERS // 4)
     assert render_trees(["*a*", long, "*b*"])[1] == [long]
+    images = "![" * 30_000
+    began = time.process_time()
+    assert render_trees([images] * 6) == [[images]] * 6
+    assert time.process_time() - began < 1, "it took two seconds for each of them"
     assert render("```nolanguage-of-any\n<x>\n```")[0][2][0][2] == ["<x>\n"]

@@ -36,4 +36,15 @@ async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> Non
     assert await asyncio.to_thread(asyncio.run, Runs.put("first")) == "first"
     assert await asyncio.wait_for(looking, 60) == ["first"]
     await Runs.put("second")
-    assert await asyncio.wait_for(look(), 60) == ["second"]
+    await Runs.put("third")
+    assert await asyncio.wait_for(look(), 60) == ["third"], "one, as was asked"
+    for steps in range(6):  # the server can be stopped at any moment
+        looking = asyncio.create_task(look())
+        await asyncio.sleep(0)
+        await Runs.put("later")
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        is_over = looking.done()
+        looking.cancel()
+        await asyncio.wait({looking}, timeout=60)
+        assert looking.cancelled() or is_over, steps

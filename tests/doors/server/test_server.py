@@ -168,8 +168,8 @@ async def test_a_long_turn(client: LangGraphClient) -> None:
         assert one["values"]["messages"][-1] == last
 
 
-async def test_threads_run_side_by_side(client: LangGraphClient) -> None:
-    """Each command ends when the other has begun."""
+async def test_threads_run_side_by_side(server: Server, client: LangGraphClient) -> None:
+    """Each command ends when the other has begun; what waits in one thread keeps no other out."""
     one, two = await Thread.new(client), await Thread.new(client)
     meet = "run touch {}; until [ -e {} ]; do sleep 0.05; done"
     await asyncio.gather(
@@ -177,7 +177,13 @@ async def test_threads_run_side_by_side(client: LangGraphClient) -> None:
         two.say(meet.format("two", "one"), mode="code"),
     )
     async with asyncio.timeout(SECONDS):
-        await asyncio.gather(one.decide(APPROVE), two.decide(APPROVE))
+        deciding = asyncio.create_task(one.decide(APPROVE))
+        while not (server.workspace / "one").exists():
+            await asyncio.sleep(0.02)
+        given: Any = {"input": {"messages": "hello"}, "multitask_strategy": "enqueue"}
+        for _ in range(10):
+            await client.runs.create(one.id, "agent", **given)
+        await asyncio.gather(deciding, two.decide(APPROVE))
 
 
 async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> None:

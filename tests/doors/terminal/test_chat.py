@@ -118,8 +118,10 @@ def test_another_mode_and_auto_accept(chat: Terminal, clone: Server) -> None:
 
 
 def test_a_question_is_answered_in_words(chat: Terminal) -> None:
-    seen = chat.play("ask: Which colour?", "Which colour?\n  answer>", "Green", ASK)
-    assert "- ask: Which colour?: Green" in seen
+    asked = json.dumps({"question": "Which colour?\n- of these:", "follow_up": [{"text": "Red"}]})
+    shown = "Which colour?\n  - of these:\n  1 Red\n  answer>"
+    seen = chat.play(f"call ask_followup_question {asked}", shown, "Green", ASK)
+    assert ": Green" in seen
 
 
 def test_ctrl_c_stops_the_run_and_its_command(code: Terminal, clone: Server) -> None:
@@ -132,10 +134,12 @@ def test_ctrl_c_stops_the_run_and_its_command(code: Terminal, clone: Server) -> 
 
 
 def test_ctrl_c_at_a_question_approves_nothing(code: Terminal, clone: Server) -> None:
-    seen = code.play("write f.txt: f", CALL, CTRL_C, CODE)
+    path = "d/" * 160 + "f.txt"
+    seen = code.play(f"write {path}: f", CALL, CTRL_C, CODE)
+    assert path in seen.partition("Write file")[2].replace("\n", ""), "its end, too"
     assert "Nothing is approved. Enter asks again; a message goes on." in seen
     code.play(ENTER, CALL, CTRL_C, CODE, "list", CODE)
-    assert not (clone.workspace / "f.txt").exists()
+    assert not (clone.workspace / "d").exists()
 
 
 def test_what_others_say_cannot_act_on_the_terminal(

@@ -44,6 +44,8 @@ def test_an_edit_is_a_diff_and_the_whole_file(workspace: Path) -> None:
     assert change["after"] == change["before"].replace("10\n", "ten\\u202e\n")
     new = preview(deps, "write_file", path="new.txt", content="x")["change"]
     assert (new["before"], new["lines"]) == (None, [("@", "line 1"), ("+", "x")])
+    path = "d/" * 200 + "a  b.txt"
+    assert preview(deps, "write_file", path=path, content="")["change"]["path"] == path
     lost = preview(deps, "edit_file", path="a.txt", edits=[{"old": "no", "new": "x"}])["change"]
     assert "'no'" in lost["problem"]
     end = preview(deps, "write_file", path="a.txt", content="0")["change"]["lines"][-1]

@@ -154,7 +154,10 @@ async def test_a_service_that_refuses_the_header(
 
 
 async def test_an_image_that_is_refused_blocks_no_thread(serve: Serve) -> None:
-    """Neither a tool's nor the user's: words are sent in its place, and later ones are sent."""
+    """Neither a tool's nor the user's: words are sent in its place, and later ones are sent.
+
+    One is refused as what it is, one because no model behind an address takes any (404).
+    """
 
     def picture(kind: str, id: str) -> Any:
         data = {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
@@ -168,7 +171,7 @@ async def test_an_image_that_is_refused_blocks_no_thread(serve: Serve) -> None:
         call("list_files"),
         unread,
         say("1"),
-        unread,
+        Failure("model", "No endpoints found that support image input"),
         say("2"),
         say("3"),
         unread,
