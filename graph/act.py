@@ -90,15 +90,12 @@ async def _begin(
     calls = deps.started_calls
     if judged.effect.changes_the_world and not calls.begin(digest, task["planned"]):
         return UNKNOWN
-    if calls.mailbox is None:
-        return None
     id, name, taken = get_call_id(judged.call), judged.call["name"], task.get("host_revision", 0)
     return None if await calls.mailbox.begin(thread, id, name, taken) else CHANGED
 
 
 def _end(deps: AgentDeps, call: ToolCall, thread: str) -> None:
-    if (mailbox := deps.started_calls.mailbox) is not None:
-        mailbox.end(thread, get_call_id(call))
+    deps.started_calls.mailbox.end(thread, get_call_id(call))
 
 
 def _mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:

@@ -34,8 +34,7 @@ async def read_host_changes(
     deps: AgentDeps, state: RoutingState | State, config: RunnableConfig
 ) -> dict[str, Any]:
     """What the host has set that the thread does not have yet; ``intake`` takes it in."""
-    if (mailbox := deps.started_calls.mailbox) is None:
-        return {}
+    mailbox = deps.started_calls.mailbox
     return await mailbox.find_news(get_thread(config), state.get("host_revision", 0))
 
 

@@ -96,11 +96,11 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     async def _replace_settings(self, thread: str, input: dict[str, Any]) -> None:
         """What a run begins with came later than what no run has taken in yet."""
         given = {key: input[key] for key in SETTINGS if input.get(key) is not None}
-        if given and (mailbox := self.started_calls.mailbox) is not None:
+        if given:
             start = self.channels[START]
             assert isinstance(start, CheckedInput)
             start.check(input)
-            await mailbox.put_again(thread, given)
+            await self.started_calls.mailbox.put_again(thread, given)
 
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:

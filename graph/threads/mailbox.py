@@ -34,8 +34,8 @@ REVISION = "host_revision"
 class Mailbox:
     """The settings of all threads, in the SQLite file of the checkpoints."""
 
-    def __init__(self, file: Path) -> None:
-        """Opens the file at its first use."""
+    def __init__(self, file: Path | None = None) -> None:
+        """Opens the file at its first use; without one nothing can be set."""
         self._file = file
         self._signal = Path(f"{file}.signal")
         """Grows with each setting: to see that there is none takes no query, and so no thread."""
@@ -92,6 +92,8 @@ class Mailbox:
 
     def _has_none(self, thread: str, taken: int) -> bool:
         """Whether there is certainly no setting after ``taken``."""
+        if self._file is None:
+            return True
         size, newest = self._newest.get(thread, (-1, 0))
         return size == self._get_signal() and newest <= taken
 
@@ -139,6 +141,8 @@ class Mailbox:
             self._database.execute("COMMIT")
 
     def _open(self) -> sqlite3.Connection:
+        if self._file is None:
+            raise RuntimeError("this agent has no file in which a thread's settings are kept")
         database = sqlite3.connect(
             self._file, timeout=30, isolation_level=None, check_same_thread=False
         )

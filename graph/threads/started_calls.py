@@ -18,7 +18,7 @@ class StartedCalls:
 
     def __init__(self, mailbox: Mailbox | None = None) -> None:
         """``mailbox`` is where the host sets a thread's mode while a run goes on."""
-        self.mailbox = mailbox
+        self.mailbox = mailbox or Mailbox()
         self.process_id = uuid4().hex[:16]
         """Stored in each plan that this process makes."""
         self._digests = set[str]()
