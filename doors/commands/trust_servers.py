@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from doors.commands.question import Question
-from graph.configuration.loading import choose_sandbox
+from graph.configuration.loading import build_commands
 from graph.configuration.mcp_file import ServerEntry
 from graph.configuration.mcp_servers import ProjectServers
 from graph.configuration.trust import TrustedServer, TrustFile
@@ -20,13 +20,12 @@ from modes.errors import ToolFailedError
 from modes.plain_text import escape_invisible, make_readable, to_one_line
 from tools.mcp.described import ToolDescription
 from tools.mcp.managed import list_tools
-from tools.processes.sandboxes import NoSandbox, Sandbox
 from tools.workspace.workspace import Workspace
 
 
 def show_servers(project: ProjectServers, settings: Settings) -> Iterator[str]:
     """What the files say; starts nothing."""
-    is_sandboxed = _find_sandbox(settings) is not None
+    is_sandboxed = build_commands(settings).sandbox is not None
     for name, (file, entry) in project.entries.items():
         yield from _describe(name, file, entry, is_sandboxed=is_sandboxed)
     yield from (f"  {to_one_line(warning, 1000)}" for warning in project.warnings)
@@ -36,7 +35,7 @@ def trust_servers(
     project: ProjectServers, settings: Settings, workspace: Workspace
 ) -> Iterator[str | Question]:
     """Show each server; once a person wants it started, its tools; record what is accepted."""
-    sandbox, trust = _find_sandbox(settings), TrustFile(settings.trust_file)
+    sandbox, trust = build_commands(settings).sandbox, TrustFile(settings.trust_file)
     trusted = trust.trusted_servers(workspace.root)
     for name, (file, entry) in project.entries.items():
         yield ""
@@ -65,11 +64,6 @@ def trust_servers(
             trust.trust_server(workspace.root, name, TrustedServer(entry.as_written(), accepted))
         yield f"{name}: {'trusted, until something of this changes' if accept.is_yes else 'no'}"
     yield from (f"  {to_one_line(warning, 1000)}" for warning in project.warnings)
-
-
-def _find_sandbox(settings: Settings) -> Sandbox | None:
-    found = choose_sandbox(settings)
-    return None if isinstance(found, NoSandbox) else found
 
 
 def _row(word: str, text: str) -> str:

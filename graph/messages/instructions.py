@@ -42,21 +42,13 @@ def insert_instructions(
     messages: Sequence[AnyMessage],
     instructions: Sequence[Instruction],
     build: Callable[[Instruction, Instruction | None], SystemMessage],
-) -> list[AnyMessage]:
+) -> Iterator[AnyMessage]:
     """The history with each instruction as a system message of its own.
 
     ``build`` makes it, given also the instruction before. A provider accepts such a message
     behind the user's words or a tool's result, before an answer or at the end. Where somebody
     has edited the history, it moves on to the next such place.
     """
-    return list(_interleave(messages, instructions, build))
-
-
-def _interleave(
-    messages: Sequence[AnyMessage],
-    instructions: Sequence[Instruction],
-    build: Callable[[Instruction, Instruction | None], SystemMessage],
-) -> Iterator[AnyMessage]:
     waiting: list[Instruction] = []
     last: Instruction | None = None
     placed = _by_message(instructions)

@@ -82,16 +82,14 @@ def add_instructions(
     """The history with the instructions, as a model that is changed in this way takes them."""
     if way == "rewrite":
         return append_instructions(messages, instructions)
-    if way == "allowed_tools":
-        return insert_instructions(messages, instructions, lambda one, _: _build_developer(one))
-    return insert_instructions(
-        messages, instructions, lambda one, before: _build_change(one, before, declared)
-    )
 
+    def build(one: Instruction, before: Instruction | None) -> SystemMessage:
+        if way == "tool_changes":
+            return _build_change(one, before, declared)
+        # The newest of OpenAI's models call the role so; all of them take it.
+        return SystemMessage(one["text"], additional_kwargs={"__openai_role__": "developer"})
 
-def _build_developer(one: Instruction) -> SystemMessage:
-    # The newest of OpenAI's models call the role so; all of them take it.
-    return SystemMessage(one["text"], additional_kwargs={"__openai_role__": "developer"})
+    return list(insert_instructions(messages, instructions, build))
 
 
 def _build_change(
