@@ -27,10 +27,8 @@ from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_though
 from tests.graph.test_prefix import check_prefixes
 from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent
 from tests.harness.modes import load_test_catalog, load_with
-from tests.provider import binding
 from tests.provider.anthropic_messages import refusal
-from tests.provider.reasoning import ENCRYPTED
-from tests.provider.script import Answer, Call, Failure, Ids, Step
+from tests.provider.script import Answer, Call, Failure, Step
 from tests.provider.server import ScriptedProvider
 from tools.calls.toolbox import Toolbox, build_toolbox
 from tools.workspace.workspace import Workspace
@@ -259,7 +257,9 @@ async def test_a_thread_of_an_older_version(
             talk = Conversation(make_agent(project, Models(name), saver=saver))
             thread = Thread(talk, project, name)
             old = {"mode": "code", "first_mode": "ask", "phase": "idle", "approvals": "manual"}
-            await talk.agent.aupdate_state(talk.config, {**old, "messages": make_old(name)})
+            await talk.agent.aupdate_state(
+                talk.config, {**old, "messages": [HumanMessage("Begin:"), forge(name)]}
+            )
             (notice,) = await thread.say("Go on: write_file c.txt")
             assert LEFT_OUT in notice
             assert await thread.say("And now: mode ask, read_file c.txt") == []
@@ -268,31 +268,6 @@ async def test_a_thread_of_an_older_version(
         check_requests(provider, provider.requests)
         assert len(list_thoughts(provider.requests[-1])) == len(provider.requests) - 1
         provider.requests.clear()
-
-
-def make_old(name: str) -> list[Any]:
-    """A turn with thinking of which nothing is noted but the prompt's digest."""
-    call = {"name": "read_file", "args": {"path": "a.txt"}, "id": "toolu_1"}
-    content: list[Any]
-    if name == GPT:
-        content = [
-            {
-                "type": "reasoning",
-                "id": "rs_1",
-                "summary": [{"type": "summary_text", "text": "Hm."}],
-                "encrypted_content": f"{ENCRYPTED}{'0' * 20}",
-            },
-            {"type": "function_call", "name": "read_file", "call_id": call["id"], "arguments": ""},
-        ]
-        about = {"model_provider": "openai", "object": "response"}
-    else:
-        body = {"system": "In code mode.", "messages": [{"role": "user", "content": "Begin:"}]}
-        seal = binding.signature(body, Ids())
-        content = [{"type": "thinking", "thinking": "Hm.", "signature": seal}]
-        about = {"model_provider": "anthropic"}
-    asked = AIMessage(content, tool_calls=[call], response_metadata={**about, "mode": "0"})
-    result = ToolMessage("a", tool_call_id="toolu_1")
-    return [HumanMessage("Begin:"), asked, result, AIMessage("So.")]
 
 
 @pytest.mark.parametrize("way", ["auto", "rewrite"])

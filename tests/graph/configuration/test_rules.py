@@ -236,16 +236,10 @@ def test_make_trust_shows_all_of_it(place: UserFolders, monkeypatch: pytest.Monk
         assert f"  | Do it in {name}ly." in shown
 
 
-def test_files_of_rules_ask_before_a_write(place: UserFolders) -> None:
-    for name in (
-        ".roorules",
-        ".roorules-code",
-        ".clinerules-x",
-        ".kilocoderules",
-        ".KILOCODERULES-a",
-    ):
-        assert get_protection(name) == "ask", name
+def test_files_of_rules_ask_before_a_write() -> None:
+    names = (".roorules", ".roorules-code", ".clinerules-x", ".kilocoderules", ".KILOCODERULES-a")
+    for name in names:
         assert is_protected("", name), name
-    for path in (".agents/skills/a/SKILL.md", "src/AGENTS.md", ".kilo/rules/a.md"):
+    for path in (*names, ".agents/skills/a/SKILL.md", "src/AGENTS.md", ".kilo/rules/a.md"):
         assert get_protection(path) == "ask", path
     assert get_protection("roorules-code") is None

@@ -326,33 +326,25 @@ def test_trust_is_for_one_folder(place: UserFolders) -> None:
 def test_rules_come_in_their_order_after_the_custom_instructions(place: UserFolders) -> None:
     rest = "    customInstructions: Custom words.\n"
     place.project_modes.write_text(modes_file("theirs", rest=rest))
-    for name in (
-        ".kilocode/rules-theirs/b.md",
+    general = ["AGENTS.md", ".kilocode/rules/general.md", ".roo/rules/general.md"]
+    own = [
         ".kilocode/rules-theirs/a/deep.txt",
-        ".roo/rules-theirs/r.md",
-        ".kilocode/rules/general.md",
-        ".roo/rules/general.md",
-        ".kilocode/rules-code/other.md",
-        ".kilocode/rules-theirs/.hidden",
-        "AGENTS.md",
-    ):
+        ".kilocode/rules-theirs/b.md",
+        ".roo/rules-theirs/r",
+    ]
+    other = ".kilocode/rules-code/other.md"
+    for name in (*reversed([*general, *own]), other, ".kilocode/rules-theirs/.hidden"):
         place.rule(name, f"Rule of {name}. {{{{ name }}}}")
     loader = place.loader(trust_workspace=True)
     text = prompt(loader, "theirs")
-    order = [
-        "Rule of AGENTS.md.",
-        "Rule of .kilocode/rules/general.md.",
-        "Rule of .roo/rules/general.md.",
-        "Custom words.",
-        "Rule of .kilocode/rules-theirs/a/deep.txt. {{ name }}",
-        "Rule of .kilocode/rules-theirs/b.md.",
-        "Rule of .roo/rules-theirs/r.md.",
-    ]
-    places = [text.index(words) for words in order]
+    before, after = (
+        [f"Rule of {name}. {{{{ name }}}}" for name in names] for names in (general, own)
+    )
+    places = [text.index(words) for words in (*before, "Custom words.", *after)]
     assert places == sorted(places)
     assert "rules-code" not in text
     assert ".hidden" not in text
-    assert "Rule of .kilocode/rules-code/other.md." in prompt(loader, "code")
+    assert f"Rule of {other}." in prompt(loader, "code")
 
 
 def test_rules_are_bounded(place: UserFolders) -> None:

@@ -330,6 +330,7 @@ def piece(
 END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
 A_FILE, B_FILE = (json.dumps({"path": name, "content": "x"}) for name in "ab")
 NEW: dict[str, Any] = {"name": "write_file"}
+BEGUN = [piece(0, A_FILE[:9], id="1", **NEW), piece(1, B_FILE[:9], id="2", **NEW)]
 
 
 PIECES = [
@@ -339,15 +340,7 @@ PIECES = [
     ([piece(0, A_FILE, id="1", **NEW), piece(1, B_FILE[:-4], id="2", **NEW)], "a"),
     ([piece(0, A_FILE[:-4], id="1", **NEW), piece(0, B_FILE, id="2", **NEW)], "b"),
     ([piece(0, A_FILE[:-4], **NEW), piece(1, B_FILE, **NEW)], "b"),
-    (
-        [
-            piece(0, A_FILE[:9], id="1", **NEW),
-            piece(1, B_FILE[:9], id="2", **NEW),
-            piece(0, A_FILE[9:]),
-            piece(1, B_FILE[9:-1]),
-        ],
-        "a",
-    ),
+    ([*BEGUN, piece(0, A_FILE[9:]), piece(1, B_FILE[9:-1])], "a"),
     ([piece(0, A_FILE, id="1", **NEW), piece(0, A_FILE)], ""),
     ([piece(0, '[{"path": "a"}]', id="1", **NEW)], ""),
     ([piece(0, A_FILE[:9], id="1", **NEW), piece(2, "-i "), piece(0, A_FILE[9:])], ""),

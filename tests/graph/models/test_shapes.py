@@ -109,34 +109,27 @@ async def test_reasoning_goes_to_no_other_server_and_no_other_model(
     assert list_sent_back(server.requests[-1][1])[0] == shape.sent_back[0]
 
 
+TOO_LONG = [
+    (400, "input length and `max_tokens` exceed context limit: 199 + 8 > 200"),
+    (400, "Input is too long for requested model."),
+    (400, "Your request exceeded model token limit: 262144"),
+    (400, "Prompt exceeds max length"),
+    (400, "This model's maximum prompt length is 131072"),
+    (400, "Range of input length should be [1, 129024]"),
+    (400, "Prompt contains 9 tokens, too large for model with 8"),
+    (413, "Request too large for model `x`: please reduce your message size"),
+    (422, "Please reduce the length of the messages or completion."),
+]
+RAW = {"message": "Provider error", "metadata": {"raw": "it is odd"}}
+FILTERED = {"message": "Filtered.", "code": "content_filter", "innererror": {}}
+STOPPED = "content filter stopped the conversation; go on from an earlier message"
 ERRORS: list[tuple[int, Any, str]] = [
     (400, {"error": "no such field: foo"}, "no such field: foo (400)"),
     (400, {"detail": "tools are not served"}, "tools are not served (400)"),
     (422, {"detail": [{"loc": ["body", "n"], "msg": "is no number"}]}, "is no number (422)"),
-    (
-        400,
-        {"error": {"message": "Provider error", "metadata": {"raw": "it is odd"}}},
-        "Provider error it is odd (400)",
-    ),
-    (
-        400,
-        {"error": {"message": "Filtered.", "code": "content_filter", "innererror": {}}},
-        "content filter stopped the conversation; go on from an earlier message",
-    ),
-    *(
-        (status, {"error": {"message": text, "code": None}}, "longer than it can read")
-        for status, text in (
-            (400, "input length and `max_tokens` exceed context limit: 199 + 8 > 200"),
-            (400, "Input is too long for requested model."),
-            (400, "Your request exceeded model token limit: 262144"),
-            (400, "Prompt exceeds max length"),
-            (400, "This model's maximum prompt length is 131072"),
-            (400, "Range of input length should be [1, 129024]"),
-            (400, "Prompt contains 9 tokens, too large for model with 8"),
-            (413, "Request too large for model `x`: please reduce your message size"),
-            (422, "Please reduce the length of the messages or completion."),
-        )
-    ),
+    (400, {"error": RAW}, "Provider error it is odd (400)"),
+    (400, {"error": FILTERED}, STOPPED),
+    *((code, {"error": {"message": text}}, "longer than it can read") for code, text in TOO_LONG),
     (200, {"error": {"message": "Upstream is busy.", "code": 404}}, "Upstream is busy."),
 ]
 
