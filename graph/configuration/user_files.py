@@ -38,8 +38,8 @@ class LastLoaded:
             found = self._before.get(name)
             if found is None and is_needed:
                 raise
-            state = "is left out, and so is what it denies" if found is None else "stays as it was"
-            self.notices.append(f"{error}; it {state}")
+            lost = "is left out, and so is whatever it denies"
+            self.notices.append(f"{error}; it {lost if found is None else 'stays as it was'}")
         if found is not None:
             self._loaded[name] = found
         return found
