@@ -81,6 +81,16 @@ class ScriptedProvider:
         return f"http://127.0.0.1:{self.server.server_port}"
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The environment with which OpenAI's and Anthropic's clients come here."""
+        return {
+            "OPENAI_API_KEY": self.key,
+            "OPENAI_BASE_URL": f"{self.url}/v1",
+            "ANTHROPIC_API_KEY": self.key,
+            "ANTHROPIC_BASE_URL": self.url,
+        }
+
+    @property
     def steps_left(self) -> int:
         """Steps that no request has asked for."""
         return 0 if callable(self.script) else len(self.script) - self._taken

@@ -8,20 +8,14 @@ import pytest_asyncio
 
 from tests.doors.editor.editor import ALL, Editor, Talk, editing
 from tests.doors.editor.model import CLAUDE, GPT, answer
-from tests.provider.server import KEY, serving
+from tests.provider.server import serving
 
 
 @pytest.fixture(scope="session")
 def settings() -> Iterator[dict[str, str]]:
     """Of the agent: the models of a provider that says what ``model.py`` has it say."""
     with serving(answer) as provider:
-        yield {
-            "MODELS": f"{GPT}, {CLAUDE}, groq:x",
-            "OPENAI_API_KEY": KEY,
-            "OPENAI_BASE_URL": f"{provider.url}/v1",
-            "ANTHROPIC_API_KEY": KEY,
-            "ANTHROPIC_BASE_URL": provider.url,
-        }
+        yield {"MODELS": f"{GPT}, {CLAUDE}, groq:x", **provider.settings}
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.doors.editor.editor import Talk, choosing, editing, never
 from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_thoughts
-from tests.provider.server import KEY, serving
+from tests.provider.server import serving
 
 pytestmark = pytest.mark.slow
 
@@ -20,10 +20,7 @@ async def test_thoughts_outlive_switches_and_the_process(tmp_path: Path, workspa
             "MODEL": GPT,
             "MODELS": CLAUDE,
             "MODEL_PARAMETERS": '{"use_responses_api": true}',
-            "OPENAI_API_KEY": KEY,
-            "OPENAI_BASE_URL": f"{provider.url}/v1",
-            "ANTHROPIC_API_KEY": KEY,
-            "ANTHROPIC_BASE_URL": provider.url,
+            **provider.settings,
         }
         talks: dict[str, Talk] = {}
         async with editing(tmp_path, settings) as editor:

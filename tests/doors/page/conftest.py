@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from tests.doors.page.browser import PROBLEM, Person, Script, follow, opened
 from tests.harness.server import Server, running
-from tests.provider.server import KEY, serving
+from tests.provider.server import serving
 
 MODES = """\
 customModes:
@@ -87,10 +87,8 @@ def server(
     Thread(target=mcp.serve_forever).start()
     entry = {"type": "http", "url": f"http://127.0.0.1:{mcp.server_port}/mcp"}
     (folder / "home/mcp.json").write_text(json.dumps({"mcpServers": {"remote": entry}}))
-    with serving(follow(script)) as provider:
-        settings = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": provider.url}
-        with running(folder, **settings) as server:
-            yield server
+    with serving(follow(script)) as provider, running(folder, **provider.settings) as server:
+        yield server
     mcp.shutdown()
     mcp.server_close()
 

@@ -21,7 +21,7 @@ from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.server import Thread, running
 from tests.harness.sleepers import new_mark, wait_for
 from tests.provider.script import Answer, Call, Step, say
-from tests.provider.server import KEY, serving
+from tests.provider.server import serving
 
 pytestmark = pytest.mark.slow
 WRITE = Call("write_file", {"path": "a", "content": "x"})
@@ -100,26 +100,27 @@ async def test_what_runs_in_the_background_ends_with_the_run_and_the_server(tmp_
             return Answer("", (replace_id(calls[said], found[1]),))
         return say("Done.")
 
-    with serving(answer) as provider:
-        given = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{provider.url}/v1"}
-        with running(tmp_path, MODEL="openai:gpt-5.5", **given) as server:
-            async with server.client as client:
-                reading, asking = await Thread.new(client), await Thread.new(client)
-                for thread, said in ((reading, "read"), (asking, "write")):
-                    await thread.say(said, mode="code")
-                run = asyncio.create_task(reading.decide(APPROVE))
-                await asking.decide(APPROVE)
-                for mark in marks.values():
-                    await wait_for(True, mark)
-                (one,) = await client.runs.list(reading.id, status="running")
-                await client.runs.cancel(reading.id, one["run_id"], wait=True)
-                await asyncio.gather(run, return_exceptions=True)
-                await wait_for(False, marks["read"])
-                assert await asking.waiting()
-                await wait_for(True, marks["write"])
-            assert server.process is not None
-            os.kill(server.process.pid, signal.SIGTERM)
-            await wait_for(False, marks["write"])
+    with (
+        serving(answer) as provider,
+        running(tmp_path, MODEL="openai:gpt-5.5", **provider.settings) as server,
+    ):
+        async with server.client as client:
+            reading, asking = await Thread.new(client), await Thread.new(client)
+            for thread, said in ((reading, "read"), (asking, "write")):
+                await thread.say(said, mode="code")
+            run = asyncio.create_task(reading.decide(APPROVE))
+            await asking.decide(APPROVE)
+            for mark in marks.values():
+                await wait_for(True, mark)
+            (one,) = await client.runs.list(reading.id, status="running")
+            await client.runs.cancel(reading.id, one["run_id"], wait=True)
+            await asyncio.gather(run, return_exceptions=True)
+            await wait_for(False, marks["read"])
+            assert await asking.waiting()
+            await wait_for(True, marks["write"])
+        assert server.process is not None
+        os.kill(server.process.pid, signal.SIGTERM)
+        await wait_for(False, marks["write"])
 
 
 def replace_id(call: Call, id: str) -> Call:

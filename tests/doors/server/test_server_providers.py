@@ -45,14 +45,7 @@ def server(
     folder = tmp_path_factory.mktemp("clone")
     (folder / "home").mkdir()
     (folder / "home" / "custom_modes.yaml").write_text(MODES)
-    settings = {
-        "MODEL": "openai:gpt-5.5",
-        "OPENAI_API_KEY": KEY,
-        "OPENAI_BASE_URL": f"{provider.url}/v1",
-        "ANTHROPIC_API_KEY": KEY,
-        "ANTHROPIC_BASE_URL": provider.url,
-    }
-    with running(folder, **settings) as server:
+    with running(folder, MODEL="openai:gpt-5.5", **provider.settings) as server:
         yield server
 
 

@@ -11,7 +11,7 @@ from tests.doors.server.test_server_crash import reopened
 from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_thoughts
 from tests.harness.conversation import APPROVE, REJECT, until
 from tests.harness.server import Thread, running
-from tests.provider.server import KEY, serving
+from tests.provider.server import serving
 
 pytestmark = pytest.mark.slow
 MODES = "\n".join(
@@ -38,13 +38,7 @@ async def test_thoughts_outlive_switches_and_the_server(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home/custom_modes.yaml").write_text(MODES)
     with serving(answer) as provider:
-        settings = {
-            "OPENAI_API_KEY": KEY,
-            "OPENAI_BASE_URL": f"{provider.url}/v1",
-            "ANTHROPIC_API_KEY": KEY,
-            "ANTHROPIC_BASE_URL": provider.url,
-        }
-        with running(tmp_path, **settings) as server:
+        with running(tmp_path, **provider.settings) as server:
             (server.workspace / "a.txt").write_text("a")
             async with server.client as client:
                 threads = await asyncio.gather(*(begin(client, one) for one in ("claude", "gpt")))
@@ -53,7 +47,7 @@ async def test_thoughts_outlive_switches_and_the_server(tmp_path: Path) -> None:
             runs.unlink(missing_ok=True)
             await until(runs.exists)
             server.kill()
-            server.start(**settings)
+            server.start(**provider.settings)
             async with server.client as client:
                 await asyncio.gather(*(go_on(client, one) for one in threads))
         for prefix in ("claude", "gpt"):

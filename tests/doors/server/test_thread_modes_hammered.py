@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from tests.harness.conversation import until
 from tests.harness.server import Server, Thread, running
 from tests.provider.script import Answer, Call, Step
-from tests.provider.server import KEY, serving
+from tests.provider.server import serving
 
 pytestmark = pytest.mark.slow
 MODEL = "anthropic:claude-sonnet-5-5"
@@ -114,7 +114,7 @@ async def test_none_is_lost_and_no_call_is_beyond_them(tmp_path: Path) -> None:
 
     clients = list[Client]()
     with serving(answer) as provider:
-        given = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": provider.url, "MODEL": MODEL}
+        given = {**provider.settings, "MODEL": MODEL}
         with running(tmp_path, **given) as server:
             for _ in range(ROUNDS):
                 id, both = await hammer(server)
