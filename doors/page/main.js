@@ -64,9 +64,8 @@ get("composer").addEventListener("submit", async (event) => {
 
 onEnter(say, () => get("composer").requestSubmit());
 
-const isAtEnd = () => main.scrollHeight - main.scrollTop - main.clientHeight < 80;
 let follows = true;
-main.addEventListener("scroll", () => { follows = isAtEnd(); latest.hidden = follows; });
+main.addEventListener("scroll", () => { latest.hidden = follows = main.scrollHeight - main.scrollTop - main.clientHeight < 80; });
 
 // To the end, or to the beginning of what is to be decided: all of it is read on the way to the buttons.
 function scrollDown(force) {

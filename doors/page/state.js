@@ -1,7 +1,6 @@
 // What a run's updates make of a thread's state, as the graph's reducers do.
 
 const APPENDED = new Set(["mode_changes", "parents", "subtasks", "instructions"]);
-const MERGED = new Set(["usage"]);
 
 export function applyUpdate(values, update) {
   const changed = { ...values };
@@ -9,7 +8,7 @@ export function applyUpdate(values, update) {
     if (value?.type === "__overwrite__") changed[key] = value.value;
     else if (key === "messages") changed.messages = addMessages(values.messages ?? [], [value].flat());
     else if (APPENDED.has(key)) changed[key] = [...(values[key] ?? []), ...[value].flat()];
-    else if (MERGED.has(key)) changed[key] = { ...values[key], ...("last" in value ? { last: value.last } : {}) };
+    else if (key === "usage") changed[key] = { ...values[key], ...("last" in value ? { last: value.last } : {}) };
     else changed[key] = value;
   }
   return changed;

@@ -213,8 +213,7 @@ export class Thread extends EventTarget {
       Object.assign(this.settings, settings);
       return null;
     }
-    const { id } = this, answer = await call("PATCH", `/threads/${id}/mode`, settings);
-    if (id !== this.id) return answer; // another thread is shown by now
+    const answer = await call("PATCH", `/threads/${this.id}/mode`, settings);
     this.settings = answer;
     this.changed();
     if (!answer.is_pending && !this.isRunning) this.follow();

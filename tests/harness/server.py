@@ -46,7 +46,7 @@ class Server:
 
     def environment(self, **settings: str) -> dict[str, str]:
         """This process's environment, with the settings of this server instead of the user's."""
-        return environment(self.folder, MODES_FOLDER=str(self.modes), **settings)
+        return environment(self.folder, **{"MODES_FOLDER": str(self.modes), **settings})
 
     def command(self, *command: str, **settings: str) -> Process:
         """Start a process, by default the one that ``make dev`` starts."""

@@ -81,7 +81,7 @@ def test_arguments_as_json_and_always_exactly_this(person: Person) -> None:
     person.press("Raw JSON")
     person.page.get_by_label("Arguments as JSON").fill('{"path": "exact.txt", "content": "raw"')
     person.press("Run it like this")
-    person.sees("This is no JSON")
+    person.sees("This is not JSON")
     person.page.get_by_label("Arguments as JSON").fill('{"path": "exact.txt", "content": "raw"}')
     person.press("Form")
     expect(person.page.get_by_label("content")).to_have_value("raw")
