@@ -33,14 +33,7 @@ def _check_plain(name: str) -> str:
 
 _OneLine = Annotated[_NotBlank, AfterValidator(_check_plain)]
 _Pattern = Annotated[str, Field(min_length=1)]
-
-
-def _check_name_pattern(pattern: str) -> str:
-    check_glob(pattern)
-    return pattern
-
-
-_NamePattern = Annotated[str, AfterValidator(_check_name_pattern)]
+_NamePattern = Annotated[str, AfterValidator(check_glob)]
 
 
 class _Data(BaseModel):

@@ -8,14 +8,15 @@ from functools import lru_cache
 MAX_CHARACTERS = 300
 
 
-def check_glob(pattern: str) -> None:
-    """Raise ``ValueError`` for a pattern that does not mean what it seems to mean."""
+def check_glob(pattern: str) -> str:
+    """Return the pattern; raises ``ValueError`` for one that means not what it seems to mean."""
     if len(pattern) > MAX_CHARACTERS:
         raise ValueError(f"a pattern of {len(pattern)} characters; {MAX_CHARACTERS} are the limit")
     if not pattern.strip() or not pattern.isprintable():
         raise ValueError(f"the pattern {pattern!r} is blank or not printable")
     if any(character in pattern for character in "[]\\"):
         raise ValueError(f"the pattern {pattern!r} may have '*' and '?', and no '[', ']' or '\\'")
+    return pattern
 
 
 def word_matches(pattern: str, word: str) -> bool:

@@ -122,15 +122,12 @@ class ManagedServer:
             self._started = asyncio.get_running_loop().create_future()
             self._started.add_done_callback(lambda done: done.cancelled() or done.exception())
             if self._failures >= MAX_FAILURES:
-                self._started.set_exception(ToolFailedError(self._describe_end()))
+                assert self.offer is not None  # it says why
+                self._started.set_exception(ToolFailedError(self.offer.problem))
                 return self._started
             self._running = asyncio.create_task(self._run(self._started))
         assert self._started is not None
         return self._started
-
-    def _describe_end(self) -> str:
-        known = self.offer.problem if self.offer is not None else ""
-        return known or f"it failed {MAX_FAILURES} times in a row and is left alone"
 
     async def _run(self, started: "asyncio.Future[None]") -> None:
         """From its start to its end: the SDK wants both in one task."""

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from hashlib import sha256
 from threading import Lock
 from weakref import WeakKeyDictionary
 
@@ -55,5 +54,4 @@ class ServerPool:
 
 
 def _identify(server: Server, workspace: Workspace, sandbox: Sandbox | None) -> str:
-    told = json.dumps([asdict(server), str(workspace.root), repr(sandbox)], sort_keys=True)
-    return sha256(told.encode()).hexdigest()
+    return json.dumps([asdict(server), str(workspace.root), repr(sandbox)], sort_keys=True)
