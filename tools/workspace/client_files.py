@@ -37,12 +37,6 @@ buffers: ContextVar[Buffers | None] = ContextVar("buffers", default=None)
 """Those of the current run; without any, files are what is on disk."""
 
 
-def editor_reads() -> bool:
-    """Whether files are read through an editor."""
-    editor = buffers.get()
-    return editor is not None and editor.reads
-
-
 def read_in_editor(path: str, real: Path, data: bytes) -> str | None:
     """The text that the editor has of a file, in which ``data`` is on disk.
 

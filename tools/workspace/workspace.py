@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from tools.workspace import atomic_file
-from tools.workspace.client_files import editor_reads, read_in_editor, write_in_editor
+from tools.workspace.client_files import buffers, read_in_editor, write_in_editor
 from tools.workspace.encoding import TextFormat
 from tools.workspace.ignored import IGNORE_FILES, IgnoreFiles
 from tools.workspace.openat import find_real_path, opened_folder
@@ -111,7 +111,7 @@ class Workspace:
         """
         self.ignored.refresh()
         with self.opened_on_disk(path) as file:
-            data = file.read(MAX_FILE_BYTES + 1) if editor_reads() else b""
+            data = b"" if buffers.get() is None else file.read(MAX_FILE_BYTES + 1)
             file.seek(0)
             is_large = len(data) > MAX_FILE_BYTES
             text = None if is_large else read_in_editor(path, self.root / path, data)
