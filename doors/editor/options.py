@@ -1,12 +1,11 @@
 """``Options``: what an editor's user can choose in a session: mode, model, approvals."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from acp import schema
 
-from modes.catalog import Catalog
 from modes.errors import InvalidInputError
 from modes.mode import Mode
 from modes.policy import Approvals
@@ -29,34 +28,22 @@ COMMANDS = {
 }
 """The slash commands beside those of the modes, each with what it takes."""
 _COMMAND = re.compile(r"\s*/(\S+)[^\S\n]*\n?")
-Modes = tuple[tuple[str, str, str], ...]
-"""Slug, name and description of each mode."""
-
-
-def list_modes(catalog: Catalog) -> Modes:
-    """The modes of a catalog."""
-    return tuple((slug, catalog[slug].name, _describe(catalog[slug])) for slug in catalog)
 
 
 @dataclass(frozen=True)
 class Options:
     """The modes and models there are, and what is chosen."""
 
-    modes: Modes
+    modes: Mapping[str, Mode]
     models: tuple[str, ...]
     mode: str
     model: str
     approvals: str
 
-    @property
-    def mode_name(self) -> str:
-        """The name of the chosen mode."""
-        return next(name for slug, name, _ in self.modes if slug == self.mode)
-
     def check(self, option: str, value: object) -> str:
         """The value, if it is one of the option's; raises ``InvalidInputError`` naming those."""
         known = {
-            "mode": [slug for slug, _, _ in self.modes],
+            "mode": list(self.modes),
             "model": list(self.models),
             "approvals": [value.value for value in APPROVALS],
         }
@@ -75,17 +62,18 @@ class Options:
         return schema.SessionModeState(
             current_mode_id=self.mode,
             available_modes=[
-                schema.SessionMode(id=slug, name=name, description=text)
-                for slug, name, text in self.modes
+                schema.SessionMode(id=slug, name=mode.name, description=_describe(mode))
+                for slug, mode in self.modes.items()
             ],
         )
 
     def config_options(self) -> list[schema.SessionConfigOptionSelect]:
         """The complete list, which every response and update has to carry."""
+        modes = [(slug, mode.name, _describe(mode)) for slug, mode in self.modes.items()]
         models = [(name, name, "") for name in self.models]
         approvals = [(value.value, *words) for value, words in APPROVALS.items()]
         return [
-            _select("mode", "What the agent may do, and how it works", self.mode, self.modes),
+            _select("mode", "What the agent may do, and how it works", self.mode, modes),
             _select("model", "For modes that name none of their own", self.model, models),
             _select("approvals", "What runs without asking", self.approvals, approvals),
         ]
@@ -96,10 +84,10 @@ class Options:
         commands = [
             schema.AvailableCommand(
                 name=slug,
-                description=f"Switch to {name} mode. {text}".strip(),
+                description=f"Switch to {mode.name} mode. {_describe(mode)}".strip(),
                 input=schema.AvailableCommandInput(hint),
             )
-            for slug, name, text in self.modes
+            for slug, mode in self.modes.items()
         ]
         for name, (words, takes) in COMMANDS.items():
             if not self.has_mode(name):
@@ -114,7 +102,7 @@ class Options:
         """What is chosen of the option, or of all for any other word, in Markdown."""
         approvals = APPROVALS[Approvals(self.approvals)]
         said = {
-            "mode": f"{self.mode_name} mode.",
+            "mode": f"{self.modes[self.mode].name} mode.",
             "approvals": f"Approvals: {self.approvals} ({approvals[0]}). {approvals[1]}",
             "model": f"Model: {self.model}. There are: {', '.join(self.models)}.",
         }
@@ -122,7 +110,7 @@ class Options:
 
     def has_mode(self, slug: str) -> bool:
         """Whether there is a mode of this name."""
-        return slug in [one for one, _, _ in self.modes]
+        return slug in self.modes
 
     def parse_command(self, text: str) -> tuple[str, str] | None:
         """The name of a slash command and the text behind it; None for any other text."""

@@ -19,7 +19,7 @@ from langgraph.graph import END
 from langgraph.types import Interrupt, StateSnapshot
 
 from doors.editor.display.updates import SessionUpdates
-from doors.editor.options import Options, list_modes
+from doors.editor.options import Options
 from doors.editor.session_usage import SessionUsage
 from doors.editor.store import Record, Sessions
 from graph.configuration.cache import AgentCache, CachedAgent
@@ -88,8 +88,9 @@ class SessionConfig:
     @property
     def options(self) -> Options:
         """What can be chosen and what is chosen, pending or not."""
+        catalog = self.loaded.deps.catalog
         return Options(
-            list_modes(self.loaded.deps.catalog),
+            {slug: catalog[slug] for slug in catalog},
             self._agents.settings.choices,
             self._news.get("mode", self._mode),
             self._model,
