@@ -1,8 +1,8 @@
 """Whether a call may run, what a person is asked, and what their decision applies to.
 
 Guarantees that a decision answers one question, and that an approval runs these arguments in this
-thread, mode and workspace once. Imports ``graph.deps`` and ``graph.messages``; the nodes and the
-doors of editors and terminals import it.
+thread, mode and workspace once. Imports ``graph.deps``, ``graph.messages``, ``graph.records`` and
+``graph.state``; the nodes and the doors import it.
 """
 
 __all__ = (  # the public modules

@@ -1,7 +1,8 @@
 """The user's and the project's files, and the agent that is built from them.
 
-Guarantees that a file of a workspace counts only once a person has trusted it, and that a file that
-does not load changes nothing. Imports the rest of ``graph``; only ``doors`` imports it.
+Guarantees that a file of a workspace counts only once a person has trusted it, and that a file
+that does not load changes nothing. Imports ``graph.agent``, ``graph.briefing``, ``graph.deps``,
+``graph.models``, ``graph.settings`` and ``graph.threads``; only ``doors`` imports it.
 """
 
 __all__ = (  # the public modules

@@ -3,7 +3,8 @@
 Guarantees that a run's input or an update that does not fit is refused before any of it is saved,
 that a thread which has such a value all the same can be read and continued, and that each node
 knows the tools that are there by now. Imports ``graph.deps``, ``graph.messages``,
-``graph.routing`` and ``graph.state``; the wiring imports it, and the nodes ``checks``.
+``graph.models``, ``graph.records``, ``graph.routing``, ``graph.state`` and ``graph.threads``; the
+wiring, ``graph.intake`` and ``doors.server`` import it.
 """
 
 __all__ = (  # the public modules

@@ -2,7 +2,7 @@
 
 Guarantees that a call that changes the world runs once, and that what the host sets is neither
 lost nor taken twice. Imports no other part of ``graph``; ``graph.deps``, ``graph.entry``,
-``graph.configuration`` and the doors import it.
+``graph.routing``, ``graph.configuration`` and the doors import it.
 """
 
 __all__ = (  # the public modules

@@ -1,6 +1,7 @@
 """Each package says what it guarantees and which modules are public; nobody imports the others."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +89,16 @@ def _same_names(root: Path, files: list[Path]) -> Iterator[str]:
 
 def test_the_packages_of_this_project() -> None:
     assert list(find_problems(ROOT)) == []
+
+
+def test_a_package_of_the_graph_says_what_it_imports() -> None:
+    for start in (ROOT / "graph").glob("*/__init__.py"):
+        text = ast.get_docstring(ast.parse(start.read_text())) or ""
+        said = text.partition("Imports ")[2].partition(";")[0]
+        code = "\n".join(file.read_text() for file in start.parent.glob("*.py"))
+        found = set(re.findall(r"^from (graph\.\w+)\S* import", code, re.MULTILINE))
+        found -= {f"graph.{start.parent.name}"}
+        assert set(re.findall(r"``(graph\.\w+)``", said)) == found, start
 
 
 def test_what_breaks_the_rules_is_named(tmp_path: Path) -> None:
