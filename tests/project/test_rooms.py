@@ -94,7 +94,7 @@ def test_the_packages_of_this_project() -> None:
 def test_a_package_of_the_graph_says_what_it_imports() -> None:
     for start in (ROOT / "graph").glob("*/__init__.py"):
         text = ast.get_docstring(ast.parse(start.read_text())) or ""
-        said = text.partition("Imports ")[2].partition(";")[0]
+        said = " ".join(text.split()).partition("Imports ")[2].partition(";")[0]
         code = "\n".join(file.read_text() for file in start.parent.glob("*.py"))
         found = set(re.findall(r"^from (graph\.\w+)\S* import", code, re.MULTILINE))
         found -= {f"graph.{start.parent.name}"}
