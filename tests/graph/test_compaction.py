@@ -1,6 +1,5 @@
 """A history that outgrows the model's window gives way to a summary, and the thread goes on."""
 
-import asyncio
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
@@ -18,7 +17,7 @@ from graph.models.loading import Models
 from modes.errors import ConfigurationError, ProviderError
 from prompts import render_summary_request
 from tests.graph.conftest import Serve
-from tests.harness.conversation import APPROVE, Conversation, make_agent, until
+from tests.harness.conversation import APPROVE, Conversation, cut_off, make_agent
 from tests.harness.modes import load_test_catalog
 from tests.harness.recording import MODELS
 from tests.provider.script import Answer, Call, Failure, Step, call, say
@@ -342,11 +341,7 @@ async def test_what_was_cancelled_is_not_done_later(workspace: Path, serve: Serv
         talk = start(CLAUDE, workspace, None)
         await talk.say("Read it.", mode="code")
         before = await talk.messages()
-        run = asyncio.create_task(talk.send({"compact": True}))
-        await until(lambda: bool(worker.asked))
-        run.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await run
+        await cut_off(talk.send({"compact": True}), lambda: bool(worker.asked))
         await talk.say("Hello?")
         assert [one.text for one in (await talk.messages())[len(before) :]] == ["Hello?", "Hello."]
     assert len(worker.asked) == 1
@@ -367,11 +362,7 @@ async def test_it_goes_on_in_another_process(
                 await talk.agent.ainvoke(given, talk.config, interrupt_before=["compact_history"])
             else:
                 worker.summaries.insert(0, Failure("overloaded", retry_after="30"))
-                run = asyncio.create_task(talk.send(given))
-                await until(lambda: bool(worker.asked))
-                run.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await run
+                await cut_off(talk.send(given), lambda: bool(worker.asked))
             values = await talk.values()
         assert is_summary(values["messages"][0]) == (stop == "after")
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads")) as saver:

@@ -11,18 +11,14 @@ from langgraph.types import Command, Send
 from typing_extensions import override
 
 from graph.messages.untrusted import remove_marks
-from tests.harness.conversation import APPROVE, Conversation, restart, until
+from tests.harness.conversation import APPROVE, Conversation, cut_off, restart
 
 
-async def cut_off(talk: Conversation, workspace: Path, text: str) -> None:
+async def cut_off_last(talk: Conversation, workspace: Path, text: str) -> None:
     """Approve everything, and cancel while the last command sleeps."""
     await talk.say(text, mode="code")
-    waiting = await talk.waiting()
-    run = asyncio.create_task(talk.decide(*[APPROVE] * len(waiting)))
-    await until((workspace / "begun").exists)
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
+    decisions = [APPROVE] * len(await talk.waiting())
+    await cut_off(talk.decide(*decisions), (workspace / "begun").exists)
 
 
 TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 30"
@@ -32,7 +28,7 @@ TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 30"
 async def test_a_change_that_was_begun_is_not_begun_again(
     talk: Conversation, workspace: Path, *, same_process: bool
 ) -> None:
-    await cut_off(talk, workspace, TEXT)
+    await cut_off_last(talk, workspace, TEXT)
     if not same_process:
         restart(talk, workspace)
     await talk.send(None)
@@ -88,7 +84,7 @@ async def test_a_change_cut_off_before_its_result_is_stored(
 
 
 async def test_a_new_message_after_the_crash(talk: Conversation, workspace: Path) -> None:
-    await cut_off(talk, workspace, f"{TEXT} & write later: x")
+    await cut_off_last(talk, workspace, f"{TEXT} & write later: x")
     restart(talk, workspace)
     await talk.say("list")
     texts = [result.text for result in (await talk.results()).values()]

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -178,6 +179,15 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(SECONDS):
         while not condition():
             await asyncio.sleep(0.02)
+
+
+async def cut_off(run: Coroutine[Any, Any, None], condition: Callable[[], bool]) -> None:
+    """Cancel a run once ``condition`` is true."""
+    task = asyncio.create_task(run)
+    await until(condition)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def problems(messages: list[BaseMessage]) -> list[str]:
