@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from graph.settings import ROOT
 from tests.harness import prefork
@@ -36,6 +37,8 @@ __all__ = [
     "vcr_config",
 ]
 FENCE = str(Path(__file__).parent / "harness/fence")
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -21,7 +21,7 @@ async def cut_off_last(talk: Conversation, workspace: Path, text: str) -> None:
     await cut_off(talk.decide(*decisions), (workspace / "begun").exists)
 
 
-TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 30"
+TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 300"
 
 
 @pytest.mark.parametrize("same_process", [True, False])

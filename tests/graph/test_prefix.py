@@ -118,7 +118,7 @@ async def run(name: str, script: Script, turns: Any, workspace: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [MODELS["anthropic"], MODELS["openai"]])
-@settings(max_examples=10, deadline=None, phases=UNSHRUNK)
+@settings(max_examples=10, phases=UNSHRUNK)
 @given(turns=TURNS)
 def test_each_request_begins_with_the_one_before(name: str, turns: Any) -> None:
     script = Script()

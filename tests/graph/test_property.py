@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from langchain_core.callbacks import AsyncCallbackHandler
@@ -305,8 +305,6 @@ class Promises(RuleBasedStateMachine):
 Promises.TestCase.settings = settings(
     max_examples=15,
     stateful_step_count=10,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,
 )
 TestPromises = pytest.mark.slow(Promises.TestCase)

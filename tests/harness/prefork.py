@@ -13,7 +13,8 @@ import sys
 from collections.abc import Mapping
 from fcntl import ioctl
 from functools import cache
-from multiprocessing import forkserver, get_context, reduction
+from multiprocessing import forkserver, get_context
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -67,19 +68,6 @@ class Started:
         return code
 
 
-class _Streams:
-    """Descriptors that are passed on to the fork."""
-
-    def __init__(self, descriptors: tuple[int, ...]) -> None:
-        self.descriptors = descriptors
-
-    def __getstate__(self) -> Any:
-        return [reduction.DupFd(one) for one in self.descriptors]
-
-    def __setstate__(self, duplicates: Any) -> None:
-        self.descriptors = tuple(one.detach() for one in duplicates)
-
-
 def start(
     *command: str,
     env: Mapping[str, str],
@@ -90,10 +78,23 @@ def start(
     """Start ``python -m *command``; ``is_leader``: in a session of its own."""
     context = _server()
     state = {name: vars(_SERVER).get(name) for name in _ADDRESS}
-    given = (list(command), dict(env), str(cwd), _Streams(streams), is_leader, state)
+    passed_on = [Connection(os.dup(one)) for one in streams]
+    given = (list(command), dict(env), str(cwd), passed_on, is_leader, state)
     process = context.Process(target=_run, args=given)
     process.start()
     return Started(process)
+
+
+def start_with_pipes(
+    *command: str, env: Mapping[str, str], errors: int = 2, cwd: Path = ROOT
+) -> tuple[Started, int, int]:
+    """Start it; with the end of a pipe to its standard input, and of one from its output."""
+    theirs, outgoing = os.pipe()
+    incoming, theirs_too = os.pipe()
+    process = start(*command, env=env, streams=(theirs, theirs_too, errors), cwd=cwd)
+    os.close(theirs)
+    os.close(theirs_too)
+    return process, outgoing, incoming
 
 
 def run(
@@ -127,14 +128,9 @@ def fork_workers() -> None:
 
 class _Worker(gateway_io.Popen2IOMaster):
     def __init__(self, _: list[str], execmodel: ExecModel) -> None:
-        theirs, outgoing = os.pipe()
-        incoming, theirs_too = os.pipe()
-        streams = (theirs, theirs_too, 2)
-        self.popen: Any = start("tests.harness.worker", env=os.environ, streams=streams)
-        for one in (theirs, theirs_too):
-            os.close(one)
-        files = os.fdopen(outgoing, "wb"), os.fdopen(incoming, "rb")
-        Popen2IO.__init__(self, *files, execmodel=execmodel)
+        self.popen: Any
+        self.popen, outgoing, incoming = start_with_pipes("tests.harness.worker", env=os.environ)
+        Popen2IO.__init__(self, open(outgoing, "wb"), open(incoming, "rb"), execmodel)  # noqa: SIM115
 
 
 # In the fork.
@@ -154,7 +150,7 @@ def _run(
     command: list[str],
     environment: dict[str, str],
     folder: str,
-    streams: _Streams,
+    streams: list[Connection],
     leads: bool,
     server: dict[str, Any],
 ) -> None:
@@ -162,12 +158,12 @@ def _run(
     vars(_SERVER).update(server, ensure_running=lambda: None)
     if leads:
         os.setsid()
-        if os.isatty(streams.descriptors[0]):
-            ioctl(streams.descriptors[0], TIOCSCTTY, 0)  # Ctrl-C goes to whoever controls it
+        if os.isatty(streams[0].fileno()):
+            ioctl(streams[0].fileno(), TIOCSCTTY, 0)  # Ctrl-C goes to whoever controls it
     os.chdir(folder)
-    for number, descriptor in enumerate(streams.descriptors):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
+    for number, stream in enumerate(streams):
+        os.dup2(stream.fileno(), number)
+        stream.close()
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
     os.execve = _replace  # type: ignore[assignment]  # of texts alone

@@ -39,9 +39,9 @@ async def test_a_fifo_is_not_searched(run: Run, workspace: Path) -> None:
 
 async def test_a_pattern_that_backtracks_is_quick(run: Run, workspace: Path) -> None:
     (workspace / "a").write_text("a" * 5000 + "!\n")
-    start = time.monotonic()
+    start = time.process_time()
     await run("search_files", regex="(a+)+$")
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 async def test_write_file(run: Run, workspace: Path) -> None:

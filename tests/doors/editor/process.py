@@ -49,13 +49,11 @@ async def agent_process(
     folder: Path = prefork.ROOT,
 ) -> AsyncIterator[AgentProcess]:
     """Started in ``folder``; it ends when its standard input does."""
-    theirs, outgoing = os.pipe()
-    incoming, theirs_too = os.pipe()
     with log.open("ab") as errors:
-        streams = (theirs, theirs_too, errors.fileno())
-        process = AgentProcess(prefork.start(module, env=environment, streams=streams, cwd=folder))
-    os.close(theirs)
-    os.close(theirs_too)
+        started, outgoing, incoming = prefork.start_with_pipes(
+            module, env=environment, errors=errors.fileno(), cwd=folder
+        )
+    process = AgentProcess(started)
     await process.connect(incoming, outgoing)
     try:
         yield process

@@ -18,7 +18,7 @@ WRITE = "write a.txt: a"
 LEFT = {
     "read and write": "read a.txt & write b.txt: b",
     "sub-task": "task in code: write b.txt: b\nlist",
-    "command": "run echo begun; sleep 600",
+    "command": "run echo begun; sleep 60",
     **dict.fromkeys(("cancelled", "edited", "another mode", "defaults"), WRITE),
 }
 """What was said in each session."""
@@ -31,7 +31,7 @@ async def left(
     """The sessions; the process of ``editor`` has the same database."""
 
     async def answer(call: Any, _: Any) -> str | None:
-        begun = {"Sub-task in Code mode": "manual", "echo begun; sleep 600": "once"}
+        begun = {"Sub-task in Code mode": "manual", "echo begun; sleep 60": "once"}
         return begun.get(call.title) or await never()
 
     async with editing(data, settings, answer) as editor:

@@ -50,7 +50,7 @@ async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: P
             parted = await Thread.new(client)
             await asyncio.gather(
                 asking.say("write kept.txt: hello", mode="code"),
-                acting.say("run echo one >> log & run echo two >> log; sleep 600", mode="code"),
+                acting.say("run echo one >> log & run echo two >> log; sleep 60", mode="code"),
                 parted.say(PARTS, mode="ask"),
             )
             await parted.decide(APPROVE)

@@ -57,12 +57,12 @@ async def test_output_is_bounded_with_head_and_tail(shell: Run) -> None:
     ("command", "shown"),
     [
         ("sleep {mark} & echo done", "done\n[exit code 0]"),
-        ("echo begun; sleep {mark} & sleep {mark}", "begun\n[ended after 2 s"),
-        ("echo begun; setsid sleep {mark} & sleep {mark}", "begun\n[ended after 2 s"),
+        ("echo begun; sleep {mark} & sleep {mark}", "begun\n[ended after 3 s"),
+        ("echo begun; setsid sleep {mark} & sleep {mark}", "begun\n[ended after 3 s"),
     ],
 )
 async def test_what_is_left_running_ends(shell: Run, mark: str, command: str, shown: str) -> None:
-    assert (await shell(command.format(mark=mark), timeout=2)).startswith(shown)
+    assert (await shell(command.format(mark=mark), timeout=3)).startswith(shown)
     await wait_for(False, mark)
 
 
