@@ -96,7 +96,7 @@ def test_a_package_of_the_graph_says_what_it_imports() -> None:
         text = ast.get_docstring(ast.parse(start.read_text())) or ""
         said = " ".join(text.split()).partition("Imports ")[2].partition(";")[0]
         code = "\n".join(file.read_text() for file in start.parent.glob("*.py"))
-        found = set(re.findall(r"^from (graph\.\w+)\S* import", code, re.MULTILINE))
+        found = set(re.findall(r"^ *from (graph\.\w+)\S* import", code, re.MULTILINE))
         found -= {f"graph.{start.parent.name}"}
         assert set(re.findall(r"``(graph\.\w+)``", said)) == found, start
 
