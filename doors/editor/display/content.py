@@ -47,12 +47,12 @@ def as_prose(text: str) -> schema.ContentToolCallContent:
     return as_text("  \n".join(lines))  # two blanks keep the line break
 
 
-def as_output(text: str) -> schema.ContentToolCallContent:
+def as_output(text: str, most: int = MAX_SHOWN) -> schema.ContentToolCallContent:
     """Foreign text, shown literally: inside a fence that it cannot close, nothing invisible."""
     text = make_readable(text)
-    if len(text) > MAX_SHOWN:
-        half = MAX_SHOWN // 2
-        omitted = f"[{len(text) - MAX_SHOWN} characters left out]"
+    if len(text) > most:
+        half = most // 2
+        omitted = f"[{len(text) - most} characters left out]"
         text = f"{text[:half]}\n{omitted}\n{text[-half:]}"
     longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)

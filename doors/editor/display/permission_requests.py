@@ -20,6 +20,8 @@ from modes.plain_text import make_readable, to_one_line
 from modes.policy import Approvals
 from modes.rules.server_tools import get_server_part
 
+MAX_ASKED = 1_000_000
+"""Characters of what is to be approved."""
 MAX_TARGETS = 4
 MAX_ANSWERS = 4
 MAX_LABEL = 80
@@ -112,7 +114,7 @@ def _show_call(
     if preview is not None:
         shown = preview["shows"]
         if "command" in preview:
-            yield as_output(preview["command"])
+            yield as_output(preview["command"], MAX_ASKED)
         if (change := preview.get("change")) is not None:
             if "problem" in change:
                 yield as_prose(f"The change cannot be shown: {change['problem']}")
@@ -120,7 +122,7 @@ def _show_call(
                 yield tool_diff_content(str(view.files[0]), change["after"], change["before"])
     rest = [f"{name}: {value}" for name, value in action["args"].items() if name not in shown]
     if rest:
-        yield as_output("\n".join(rest))
+        yield as_output("\n".join(rest), MAX_ASKED)
 
 
 def _offer_modes(

@@ -117,6 +117,10 @@ async def test_what_runs_is_shown_whole(editor: Editor, workspace: Path) -> None
     assert str(command.title).startswith("ls # the files")
     shown: list[Any] = list(replacement.content or [])
     assert (shown[0].old_text, shown[0].new_text) == ("x\nx\none\n", "y\ny\ntwo\n")
+    long = "x" * 450_000  # too long for a diff of ours
+    talk = await editor.talk(workspace, "code")
+    await talk.say(f"write long.txt: {long}")
+    assert long in str(talk.asked[0].content)
 
 
 async def test_a_question_says_which_approvals_are_in_force(code: Talk) -> None:
