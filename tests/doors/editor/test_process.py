@@ -21,14 +21,6 @@ from tests.harness.conversation import Conversation, make_agent
 from tests.harness.place import UserFolders, environment
 
 
-def runs(process: psutil.Process) -> bool:
-    """Whether it exists and is not a zombie that nobody has waited for."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.mark.parametrize("how", ["stdin", "SIGTERM"])
 async def test_an_editor_that_vanishes_leaves_nothing_running(
     tmp_path: Path, workspace: Path, how: str
@@ -43,7 +35,7 @@ async def test_an_editor_that_vanishes_leaves_nothing_running(
         else:
             editor.process.stdin.close()
         assert await editor.process.wait() == 0
-        assert not any(map(runs, children))
+        assert not psutil.wait_procs(children, timeout=5)[1]
         with pytest.raises(ConnectionError):
             await turn
     assert "Traceback" not in editor.log.read_text()

@@ -50,6 +50,11 @@ async def test_a_command_runs_unasked_and_only_where_it_may(
     await thread.say("run echo made > made.txt", mode="code")
     assert thread.nodes == ["intake", "code", "act", "code"]
     assert (server.workspace / "made.txt").read_text() == "made\n"
+    home = server.folder / "home"
+    await thread.say(f"run cat {home}/* {server.folder}/*.sqlite; ls -A /tmp")
+    shown = str(await thread.values())
+    assert "roleDefinition: You run the tests" not in shown, "the agent's own files are hidden"
+    assert "SQLite format" not in shown
     for mode in ("tester", "writer"):
         await thread.say(f"run echo evil > made.txt; touch {mode}.md", mode=mode)
         assert "act" in thread.nodes
@@ -72,16 +77,6 @@ async def test_output_comes_while_it_runs(server: Server, client: LangGraphClien
     assert [data["text"] for data in heard] == ["one\n", "two\n"]
     (call,) = {data["tool_call_id"] for data in heard}
     assert call in str(await thread.values())
-
-
-@needs_sandbox
-async def test_the_agents_own_files_are_hidden(server: Server, client: LangGraphClient) -> None:
-    thread = await Thread.new(client)
-    home = server.folder / "home"
-    await thread.say(f"run cat {home}/* {server.folder}/*.sqlite; ls -A /tmp", mode="code")
-    shown = str(await thread.values())
-    assert "roleDefinition: You run the tests" not in shown
-    assert "SQLite format" not in shown
 
 
 async def test_a_second_answer_is_refused_and_approves_nothing_else(
