@@ -3,8 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -22,14 +20,13 @@ from tests.harness.conversation import SECONDS
 from tests.harness.modes import MODES
 from tests.harness.place import environment
 
-Process = subprocess.Popen[bytes] | prefork.Started
 LINKED = ("doors", "graph", "modes", "prompts", "tools", "langgraph.json")
 
 
 class Server:
     """A clone in ``folder``, on which a server can be started and ended several times."""
 
-    def __init__(self, folder: Path, *, is_forked: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.workspace = folder / "workspace"
         # Links, because the server writes files beside langgraph.json; .env is left out.
@@ -39,8 +36,7 @@ class Server:
         (folder / "template").symlink_to(MODES.parent)
         self.home = folder / "home"
         self.home.mkdir(exist_ok=True)
-        self.is_forked = is_forked
-        self.process: Process | None = None
+        self.process: prefork.Started | None = None
         self.host = "127.0.0.1"
         self.port = free_port()
 
@@ -48,23 +44,14 @@ class Server:
         """This process's environment, with the settings of this server instead of the user's."""
         return environment(self.folder, **{"MODES_FOLDER": str(self.modes), **settings})
 
-    def command(self, *command: str, **settings: str) -> Process:
+    def command(self, *command: str, **settings: str) -> prefork.Started:
         """Start a process, by default the one that ``make dev`` starts."""
         command = command or ("doors.commands", "dev", "--port", str(self.port))
         given = self.environment(**settings)
         with self.log.open("ab") as log, Path(os.devnull).open() as no:
-            if self.is_forked:
-                streams = (no.fileno(), log.fileno(), log.fileno())
-                return prefork.start(
-                    *command, cwd=self.folder, env=given, streams=streams, is_leader=True
-                )
-            return subprocess.Popen(
-                [sys.executable, "-m", *command],
-                cwd=self.folder,
-                env=given,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+            streams = (no.fileno(), log.fileno(), log.fileno())
+            return prefork.start(
+                *command, cwd=self.folder, env=given, streams=streams, is_leader=True
             )
 
     @property

@@ -1,6 +1,8 @@
 """``make dev``: it refuses what cannot be served; once the server answers, it says where it is."""
 
+import asyncio
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,9 +99,16 @@ def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> N
 @pytest.mark.slow
 async def test_verbose_shows_what_the_server_logs_and_a_browser_opens(tmp_path: Path) -> None:
     """Started as a person does; the other tests fork a process that has its imports behind it."""
-    server = Server(tmp_path, is_forked=False)
-    options = ("--port", str(server.port), "--verbose", "--browser")
-    server.start("doors.commands", "dev", *options, BROWSER="echo opens %s")
-    await until(lambda: f"opens {server.url}" in server.log.read_text())
-    server.kill()
+    server = Server(tmp_path)
+    command = ("-m", "doors.commands", "dev", "--port", str(server.port), "--verbose", "--browser")
+    given = server.environment(BROWSER="echo opens %s")
+    with server.log.open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, cwd=tmp_path, env=given, stdout=log, stderr=log
+        )
+    try:
+        await until(lambda: f"opens {server.url}" in server.log.read_text())
+    finally:
+        process.terminate()
+        await process.wait()
     assert "Using custom authentication" in server.log.read_text()
