@@ -3,11 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from httpx import HTTPStatusError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
 
 from doors.server import markdown, questions, thread_modes
 from doors.server.bind_answers import BindAnswers
@@ -16,15 +13,6 @@ from doors.server.page import Page
 from doors.server.run_queue import start_runs_at_once
 from graph.configuration.environment import load_settings
 from tools.processes.background import end_every_command
-
-
-async def _pass_refusal_on(_: Request, error: Exception) -> Response:
-    """Pass on what the MCP endpoint was refused by its own server, instead of a 500."""
-    if not isinstance(error, HTTPStatusError):
-        raise error
-    return Response(
-        error.response.content, error.response.status_code, media_type="application/json"
-    )
 
 
 @asynccontextmanager
@@ -43,5 +31,4 @@ app = Starlette(
         Middleware(Page),
         Middleware(BindAnswers, names_questions=not _settings.bound_answers),
     ],
-    exception_handlers={HTTPStatusError: _pass_refusal_on},
 )

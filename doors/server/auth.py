@@ -11,7 +11,6 @@ from typing import Any
 from langgraph_sdk import Auth
 
 from doors.server.checkpointer import owners_of
-from doors.server.gate import IS_INNER
 from graph.configuration.cache import get_served
 from graph.configuration.environment import load_settings
 from graph.entry.checks import build_input_check
@@ -69,8 +68,6 @@ async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
 async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """A run belongs to its thread's owner; raises a 409 or 422."""
     _refuse_rollback(value.get("multitask_strategy"))
-    if IS_INNER.get():
-        _refuse_all_but_messages(value["kwargs"])
     await _check_input(value["kwargs"].get("input"))
     if value.get("if_not_exists") == "create":
         await _refuse_others_thread(ctx, value.get("thread_id"))
@@ -112,20 +109,6 @@ async def _check_input(given: Any) -> None:
         build_input_check(deps.catalog, deps.toolbox.specs)(given)
     except UserError as error:
         raise Auth.exceptions.HTTPException(status_code=422, detail=str(error)) from error
-
-
-def _refuse_all_but_messages(run: dict[str, Any]) -> None:
-    """What only a person may set or answer: the caller here is a model."""
-    given = run.get("input") or {}
-    if not isinstance(given, dict) or given.keys() - {"messages"}:
-        problem = "only 'messages' may be given; a person sets mode and approvals"
-    elif run.get("command"):
-        problem = "only a person may answer the question that waits"
-    elif run.get("context"):
-        problem = "no context may be given"
-    else:
-        return
-    raise Auth.exceptions.HTTPException(status_code=422, detail=f"refused: {problem}")
 
 
 @auth.on.crons

@@ -10,7 +10,6 @@ those in ``doors/server/routes.py`` are let through.
 import logging
 import time
 from collections.abc import Collection
-from contextvars import ContextVar
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -23,8 +22,6 @@ from graph.settings import LOOPBACK
 from modes.plain_text import to_one_line
 
 JSON = "application/json"
-IS_INNER: ContextVar[bool] = ContextVar("IS_INNER", default=False)
-"""Whether the server makes the request to itself, for its MCP and A2A endpoints."""
 
 
 @dataclass
@@ -74,7 +71,6 @@ class Gate:
         elif problem := _check_route(scope):
             await refuse(scope, receive, send, problem, status=404)
         else:
-            IS_INNER.set(is_inner)
             await self.app(scope, receive, send)
 
     def _find_problem(self, scope: Scope) -> str | None:

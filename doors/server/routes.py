@@ -70,11 +70,6 @@ _ROUTES = {
     "/store/items": "GET PUT DELETE",
     "/store/items/search": "POST",
     "/store/namespaces": "POST",
-    # The server has these only if langgraph.json turns them on.
-    "/mcp": "GET POST DELETE",
-    "/.well-known/agent-card.json": "GET",
-    "/a2a/{name}": "GET POST DELETE",
-    "/a2a/{name}/.well-known/agent-card.json": "GET",
 }
 
 

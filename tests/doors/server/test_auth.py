@@ -1,6 +1,5 @@
 """``AUTH_TOKEN`` on the real dev server: no token, nothing; one user, no other's threads."""
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
-from doors.server.gate import JSON
 from tests.doors.server.test_gate import ask
 from tests.harness.conversation import APPROVE
 from tests.harness.server import Server, Thread
@@ -22,13 +20,8 @@ ALICE, BOB = "alices-own-token", "bobs-very-own-token"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """On another address, with two users and the endpoints for other agents turned on."""
+    """On another address, with two users."""
     server = Server(tmp_path_factory.mktemp("clone"))
-    config = server.folder / "langgraph.json"
-    given = json.loads(config.read_text())
-    given["http"] |= {"disable_mcp": False, "disable_a2a": False}
-    config.unlink()  # a link to ours
-    config.write_text(json.dumps(given))
     server.start(LISTEN="127.0.0.2", AUTH_TOKEN=f"alice:{ALICE},bob:{BOB}", DEFAULT_MODE="code")
     yield server
     server.kill()
@@ -77,7 +70,7 @@ def test_without_a_token_nothing_is_answered(server: Server, headers: dict[str, 
     body = '{"assistant_id": "agent", "input": {"messages": []}}'
     posts = ("/threads", "/threads/search", "/assistants/search", "/runs/wait", "/runs/stream")
     for method, path in (
-        *(("POST", path) for path in (*posts, "/mcp", "/a2a/agent")),
+        *(("POST", path) for path in posts),
         ("PUT", "/store/items"),
         ("GET", "/modes"),
         ("POST", "/modeshift/threads"),
@@ -148,45 +141,6 @@ async def test_an_assistant_belongs_to_whoever_made_it(
     for assistant in (mine, found["assistant_id"], "agent"):
         await alice.runs.wait(None, assistant, input={"messages": []})
     await alice.assistants.delete(mine)
-
-
-def test_another_agent_can_only_send_messages(server: Server) -> None:
-    """Over MCP and A2A a model talks: it sets no mode and no approvals, and answers no question."""
-    headers = {"Content_Type": "application/json", "Authorization": f"Bearer {ALICE}"}
-    (agent,) = json.loads(ask(server, "POST", "/assistants/search", "{}", **headers)[1])
-
-    def call(path: str, method: str, **params: Any) -> str:
-        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return ask(server, "POST", path, json.dumps(request), Accept=JSON, **headers)[1]
-
-    def use_tool(**given: Any) -> str:
-        return call("/mcp", "tools/call", name="agent", **given)
-
-    def send(text: str, *more: dict[str, Any], **given: Any) -> str:
-        parts = [{"kind": "text", "text": text}, *more]
-        message = {"role": "user", "messageId": "m", "parts": parts, **given}
-        return call(f"/a2a/{UUID(agent['assistant_id'])}", "message/send", message=message)
-
-    write = "write by_a_model: x"
-    arguments: dict[str, Any] = {"messages": write}
-    assert "Code mode wants to use write_file" in use_tool(arguments=arguments)
-    host: list[dict[str, Any]] = [{"mode": "code"}, {"approvals": "auto"}, {"forget": "all"}]
-    for given in (*host, {"mode": None}):
-        assert "refused: " in use_tool(arguments=arguments | given)
-        assert "refused: " in send(write, {"kind": "data", "data": given})
-    context = {"checkpoint_id": str(UUID(int=1))}
-    assert "refused: " in use_tool(arguments=arguments, context=context)
-    task = json.loads(send(write))["result"]
-    place = {"contextId": task["contextId"], "taskId": task["id"]}
-    decision = {"decisions": [APPROVE]}
-    for answer in (
-        send("approve", **place),
-        send("", {"kind": "data", "data": {"resume": decision}}, **place),
-        send("", command={"resume": decision}, **place),
-        send("", command={"update": {"approvals": "auto"}}, **place),
-    ):
-        assert "refused: " in answer
-    assert not (server.workspace / "by_a_model").exists()
 
 
 async def test_a_store_belongs_to_whoever_filled_it(

@@ -175,8 +175,12 @@ NOT_LET_IN = {
     "/threads/{thread_id}/storage",
     "/threads/{thread_id}/stream/events",
     "/threads/{thread_id}/commands",
+    "/mcp",
+    "/.well-known/agent-card.json",
+    "/a2a/{assistant_id}",
     "/a2a/{assistant_id}/",
     "/a2a/{assistant_id}/.well-known/agent.json",
+    "/a2a/{assistant_id}/.well-known/agent-card.json",
 }
 """Routes of the installed server that are refused."""
 
