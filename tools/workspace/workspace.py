@@ -52,8 +52,7 @@ class Workspace:
             )
         self.root = root.resolve()
         if self.root.parent == self.root:
-            problem = "is the whole machine; name a folder in it"
-            raise ConfigurationError(f"WORKSPACE {str(root)!r} {problem}")
+            raise ConfigurationError(f"WORKSPACE {str(root)!r} is the whole machine; name a folder")
         names = IGNORE_FILES if heeds_ignore_files else ()
         self.ignored = IgnoreFiles(self.root, names, self._opened_unheeded)
 
