@@ -56,9 +56,11 @@ def main(
         lock.write(f"{address}, process {os.getpid()}, workspace {settings.workspace}")
         lock.flush()
         text = banner(settings, deps, address)
+        # Made here: the server changes the ssl module while it starts.
+        client = httpx.Client(base_url=address, headers={"Host": "localhost"}, trust_env=False)
         given = {"browser": browser}
         threading.Thread(
-            target=print_when_up, args=(address, text), kwargs=given, daemon=True
+            target=print_when_up, args=(client, text), kwargs=given, daemon=True
         ).start()
         print("Starting the server ...", flush=True)
         serve(settings.listen, number, reload=reload, verbose=verbose)
@@ -132,12 +134,12 @@ def serve(host: str, port: int, *, reload: bool, verbose: bool) -> None:
     cli(command)
 
 
-def print_when_up(address: str, text: str, *, browser: bool) -> None:
+def print_when_up(client: httpx.Client, text: str, *, browser: bool) -> None:
     """Print the text as soon as the server answers, below what it has logged, and open the page."""
-    with httpx.Client(headers={"Host": "localhost"}, trust_env=False) as client:
+    with client:
         while True:
             try:
-                client.get(f"{address}/ok")
+                client.get("/ok")
                 break
             except httpx.TransportError:
                 time.sleep(0.1)
@@ -145,7 +147,7 @@ def print_when_up(address: str, text: str, *, browser: bool) -> None:
     if browser:
         if os.environ.get("BROWSER") == "1":  # of make, where webbrowser expects a program
             del os.environ["BROWSER"]
-        webbrowser.open(address)
+        webbrowser.open(str(client.base_url).removesuffix("/"))
 
 
 def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
