@@ -47,7 +47,7 @@ diagram: $(READY) ## print the state diagram of the modes as they are; OUT=file
 
 test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all
 	@$(if $(T),$(BIN)/python -m tests.harness.selection "$$T",\
-	  echo "This takes about two minutes on two cores; make test T=pattern runs some of the tests"; \
+	  echo "This takes about a minute and a half on two cores; make test T=pattern runs some of the tests"; \
 	  $(PYTEST) -m "not slow")
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1

@@ -22,7 +22,7 @@ from tests.harness.place import UserFolders, environment
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Also if nobody has asked for its exit code, as in a container whose first process does not."""
+    """Also if nobody has asked for its exit code, as in containers whose first process does not."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
