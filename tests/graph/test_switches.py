@@ -25,12 +25,12 @@ from modes.catalog import Catalog
 from tests.graph.conftest import Serve
 from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_thoughts
 from tests.graph.test_prefix import check_prefixes
-from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent
+from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, make_toolbox
 from tests.harness.modes import load_test_catalog, load_with
 from tests.provider.anthropic_messages import refusal
 from tests.provider.script import Answer, Call, Failure, Step
 from tests.provider.server import ScriptedProvider
-from tools.calls.toolbox import Toolbox, build_toolbox
+from tools.calls.toolbox import Toolbox
 from tools.workspace.workspace import Workspace
 
 OLDER = ("anthropic:claude-opus-5", "openai:gpt-5.6")
@@ -62,7 +62,7 @@ class Thread:
     def reload(self, name: str = "", toolbox: Toolbox | None = None, **more: Any) -> None:
         """Another process takes over."""
         catalog = more.pop("catalog", None) or load_test_catalog()
-        box = toolbox or build_toolbox(Workspace(self.workspace), catalog)
+        box = toolbox or make_toolbox(Workspace(self.workspace), catalog)
         deps = AgentDeps(catalog, box, Models(name or self.name), **more)
         self.talk.agent = build_agent(deps, self.talk.agent.checkpointer)  # type: ignore[arg-type]  # it is one
 
@@ -95,7 +95,7 @@ async def remove_a_mode(thread: Thread) -> None:
 
 
 async def remove_a_tool(thread: Thread) -> None:
-    box = build_toolbox(Workspace(thread.workspace), load_test_catalog())
+    box = make_toolbox(Workspace(thread.workspace), load_test_catalog())
     tools = [box[spec.name] for spec in box.specs if spec.name != "edit_file"]
     thread.reload(toolbox=Toolbox(box.workspace, tools))
 

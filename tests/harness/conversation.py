@@ -23,10 +23,18 @@ from modes.catalog import Catalog
 from modes.policy import Approvals
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
-from tools.calls.toolbox import build_toolbox
+from tools.calls.toolbox import Toolbox, make_tools
 from tools.processes.sandboxes import Commands
+from tools.tool import ToolDeps
 from tools.workspace.workspace import Workspace
 
+TOOLS = (
+    ("read", "tools.read:read_tools"),
+    ("edit", "tools.edit:edit_tools"),
+    ("command", "tools.command:command_tools"),
+    (None, "tools.conversation:conversation_tools"),
+)
+"""The tests' own list: each tool is part of a request, and so of each recorded conversation."""
 APPROVE = {"type": "approve"}
 REJECT = {"type": "reject"}
 Step = Sequence[Call] | str | Exception
@@ -36,6 +44,14 @@ Step = Sequence[Call] | str | Exception
 def edit(name: str, **args: Any) -> dict[str, Any]:
     """The decision to run the tool with other arguments."""
     return {"type": "edit", "edited_action": {"name": name, "args": args}}
+
+
+def make_toolbox(place: Workspace, catalog: Catalog, commands: Commands | None = None) -> Toolbox:
+    """The tests' own tools."""
+    commands = commands or Commands()
+    modes = {slug: catalog[slug] for slug in catalog}
+    tools = make_tools(TOOLS, ToolDeps(place, modes, commands))
+    return Toolbox(place, tools, commands.sandbox)
 
 
 def make_agent(
@@ -50,7 +66,7 @@ def make_agent(
     """An agent on ``workspace``, with the offline model unless another is given."""
     catalog = catalog or load_test_catalog()
     place = Workspace(workspace) if isinstance(workspace, Path) else workspace
-    toolbox = build_toolbox(place, catalog, commands)
+    toolbox = make_toolbox(place, catalog, commands)
     models = model if isinstance(model, Models) else Models(model or OfflineModel())
     deps = AgentDeps(catalog, toolbox, models, approvals, **more)
     return build_agent(deps, saver or InMemorySaver())
