@@ -19,6 +19,7 @@ from modes.rules.permissions import Kind, Rules, with_patterns
 _SLUG = re.compile(r"[A-Za-z0-9-]+")
 _SENTENCE = re.compile(r".+?(?:[.!?](?=\s|$)|[。！？])", re.DOTALL)  # noqa: RUF001  # Chinese
 _NotBlank = Annotated[str, Field(pattern=r"\S")]
+MODEL = r"^(offline|[^:/\s]+:\S+)$"
 MAX_GROUPS = 20
 MAX_NAME = 100
 MAX_SENTENCE = 200
@@ -128,7 +129,7 @@ class ModeText(_Data):
     rules_files: tuple[RulesFile, ...] = ()
     groups: tuple[Grant, ...]
     permissions: Mapping[str, Mapping[_Pattern, Kind]] = Field(default_factory=dict)
-    model: Annotated[str, Field(pattern=r"^(offline|[^:\s]+:\S+)$")] | None = None
+    model: Annotated[str, Field(pattern=MODEL)] | None = None
     """``provider:name`` or ``offline``; None for the model in the settings."""
     model_parameters: Mapping[str, Any] = Field(default_factory=dict)
     """For the model's client, such as ``reasoning_effort``; they win over the settings'."""

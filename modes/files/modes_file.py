@@ -6,6 +6,7 @@ file in the clone's ``modes/`` has one mode. The user's ``permissions.yaml`` has
 mode.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from pydantic.alias_generators import to_camel
 from modes.errors import ModeFileError
 from modes.files.bounded_yaml import parse_data
 from modes.files.copied_text import clean_layout, clean_name
-from modes.mode import ModePrompt, ModeText
+from modes.mode import MODEL, ModePrompt, ModeText
 from modes.plain_text import to_one_line
 from modes.rules.permissions import Kind, Rules, with_patterns
 
@@ -130,10 +131,14 @@ def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict
     """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
     kept: dict[str, Any] = {}
     for key, value in entry.items():
-        if key in KEYS:
+        near = get_close_matches(key.lower(), ["permissions"], cutoff=0.85)
+        if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
+            problem = "is neither 'offline' nor 'provider:name'; MODEL is used"
+            _drop(f"the model {_shorten(value)} {problem}", slug, dropped)
+        elif key in KEYS:
             is_name = key in ("slug", "name") and isinstance(value, str)
             kept[key] = clean_name(value) if is_name else value
-        elif get_close_matches(key.lower(), ["permissions"]):
+        elif near or "permission" in key.lower():
             raise ValueError(f"unknown key {_shorten(key)}; write 'permissions'")
         elif key not in IGNORED_KEYS:
             _drop_key(key, slug, dropped)
@@ -195,8 +200,6 @@ def _describe_problem(problem: Any) -> str:
     kind = problem["type"]
     if kind in ("enum", "literal_error"):
         return f"is not {problem['ctx']['expected']}"
-    if kind == "string_pattern_mismatch" and problem["loc"][-1] == "model":
-        return "is neither 'offline' nor 'provider:name'"
     if kind.startswith("model_") and problem["loc"][:1] == ("groups",):
         return "is neither a group's name nor a list of it and one mapping of options"
     return _TEXTS.get(kind) or to_one_line(str(problem["msg"]).removeprefix("Value error, "))

@@ -181,9 +181,10 @@ NEIGHBOUR = "{slug: z, name: Z, roleDefinition: r, groups: [read]}\n"
         (HEAD, "groups: is missing"),
         (MODE + "  permission: {edit: deny}", "'permission'; write 'permissions'"),
         (MODE + "  Permisions: {edit: deny}", "'Permisions'; write 'permissions'"),
+        (MODE + "  permitions: {edit: deny}", "'permitions'; write 'permissions'"),
+        (MODE + "  permissionMode: plan", "'permissionMode'; write 'permissions'"),
         (HEAD + "  groups: [[edit, {description: x, files: [a]}]]", "files: unknown key"),
         (MODE + "  rulesFiles: [a]", "rulesFiles.0: is not a mapping"),
-        (MODE + "  model: gpt", "model"),
         (MODE + "  permissions: {write_file: maybe}", "'maybe'"),
         (MODE + "  permissions: [allow]", "permissions"),
         (MODE + "  permissions: {write_file: {'': allow}}", "at least 1"),
@@ -210,6 +211,31 @@ def test_what_means_nothing_is_dropped_and_it_is_said() -> None:
     ]
     many = parse_modes(MODE + "".join(f"  k{n}: 1\n" for n in range(100)), "f").warnings
     assert (len(many), many[-1]) == (21, "f: 80 more keys are dropped")
+
+
+@pytest.mark.parametrize(
+    "key", ["version", "revision", "session", "mission", "missions", "persona", "provisions"]
+)
+def test_a_key_that_only_sounds_like_permissions_loses_no_mode(key: str) -> None:
+    parsed = parse_modes(f"{MODE}  {key}: 1\n", "f")
+    assert [mode.slug for mode in parsed.modes] == ["a"]
+    assert parsed.warnings == (f"f: the key '{key}' is dropped: it means nothing here (in a)",)
+
+
+@pytest.mark.parametrize(
+    "model",
+    ['""', "claude-sonnet-4", "anthropic/claude-sonnet-4", "deepseek/deepseek-r1:free", "5",
+     "{provider: openai, name: gpt}"],
+)  # fmt: skip
+def test_a_model_of_another_program_is_dropped_and_it_is_said(model: str) -> None:
+    parsed = parse_modes(f"{MODE}  model: {model}\n", "f")
+    assert [mode.model for mode in parsed.modes] == [None]
+    (notice,) = parsed.warnings
+    assert notice.startswith("f: the model ")
+    assert notice.endswith("neither 'offline' nor 'provider:name'; MODEL is used (in a)")
+    for ours in ("offline", "ollama:qwen3:8b", "replay:cassettes/a", "openrouter:a/b:free"):
+        parsed = parse_modes(f"{MODE}  model: {ours}\n", "f")
+        assert ([mode.model for mode in parsed.modes], parsed.warnings) == ([ours], ())
 
 
 @pytest.mark.parametrize(
