@@ -225,6 +225,31 @@ def test_what_is_found_and_not_read_is_said(place: UserFolders, trusted: bool) -
     assert {*UNREAD, str(mine)} - said == set()
 
 
+KILO = [
+    *(f"{folder}kilo.json{end}" for folder in ("", ".kilo/", ".kilocode/") for end in ("", "c")),
+    *(f"{folder}opencode.json{end}" for folder in ("", ".kilo/") for end in ("", "c")),
+    *(f"{folder}/{name}/a.md" for folder in (".kilo", ".kilocode", ".opencode")
+      for name in ("agent", "agents", "mode", "modes")),
+]  # fmt: skip
+
+
+def test_the_files_of_the_kilo_of_today_are_named_once_and_their_denials_with_them(
+    place: UserFolders,
+) -> None:
+    others = (".kilo/command/a.md", ".kilo/skill/a/SKILL.md", ".kilo/rules-code/a.md",
+              ".kilo/rules-docs/a.md", ".kilo/workflows/a.md", ".kilo/mcp.json",
+              ".kilocode/skill/a/SKILL.md", ".opencode/command/a.md")  # fmt: skip
+    for name in (*KILO, *others):
+        place.rule(name, '{"permission": {"bash": "deny"}}')
+    notices = load(place).notices
+    said = [notice.partition(" is not read: ") for notice in notices]
+    names = [name.removesuffix("/a.md").removesuffix("/a/SKILL.md") for name in (*KILO, *others)]
+    assert sorted(name for name, _, _ in said) == sorted(names)
+    denials = "what its permissions deny is not denied here: deny it in permissions.yaml in your"
+    warned = {name for name, _, instead in said if denials in instead}
+    assert warned == {name.removesuffix("/a.md") for name in KILO}
+
+
 def test_make_trust_shows_all_of_it(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("src/AGENTS.md", ".roorules", ".agents/skills/a/SKILL.md")
     for name in names:
