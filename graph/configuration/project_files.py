@@ -16,6 +16,7 @@ from graph.configuration.prompt_rules import (
     AGENTS,
     EDITORS,
     IN_EDITORS,
+    NO_RULES,
     STANDING_IN,
     Rule,
     cut,
@@ -154,7 +155,7 @@ def read_project(workspace: Workspace) -> ProjectFiles:
     nested = reader.bound(_find_nested(workspace), f"**/{AGENTS}")
     for name in (*MODES_FILES, AGENTS, *rules, *skills, *nested):
         if os.path.lexists(workspace.root / name) and not name.endswith("/"):
-            reader.read(name, follows=name == AGENTS or name in skills)
+            reader.read(name, follows=name not in (*MODES_FILES, *nested))
     folders = [folder for one in SKILL_FOLDERS for folder in (one, f"{one}/skills")]
     names = (*MODES_FILES, *IGNORE_FILES, AGENTS, *EDITORS, *folders, *rules, *skills, *nested)
     watched = tuple(workspace.root / name for name in names)
@@ -162,7 +163,7 @@ def read_project(workspace: Workspace) -> ProjectFiles:
 
 
 def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
-    """The folders of rules and all that is in them, except hidden files and folders."""
+    """The folders of rules and all that is in them, except for hidden folders."""
     stand_ins = sorted(name for name in os.listdir(workspace.root) if STANDING_IN.fullmatch(name))
     for folder in (*EDITORS, *stand_ins):
         path = workspace.root / folder
@@ -176,6 +177,8 @@ def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterat
                     yield entry
                     if entry.endswith("/") and entry.count("/") > MAX_DEPTH + 1:
                         problems[entry] = f"is more than {MAX_DEPTH} folders deep"
+                    elif entry.endswith("/") and "/." in entry:
+                        problems[entry] = "is a hidden folder, of which nothing is read"
                     elif not os.access(workspace.root / entry, os.R_OK):
                         problems[entry] = "cannot be read"
             except (ToolFailedError, TimeoutError) as error:
@@ -185,7 +188,8 @@ def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterat
 
 
 def _is_no_rule(entry: str) -> bool:
-    return IN_EDITORS.fullmatch(entry) is None and STANDING_IN.fullmatch(entry) is None
+    is_named = IN_EDITORS.fullmatch(entry) or STANDING_IN.fullmatch(entry)
+    return is_named is None or entry.endswith(NO_RULES)
 
 
 def _list_skills(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:

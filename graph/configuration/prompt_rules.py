@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,16 @@ EDITORS = (".kilocode", ".roo")
 STAND_INS = (".roorules", ".clinerules", ".kilocoderules")
 """Files or folders, also with ``-{slug}``: the first of them, where the editors have no rules."""
 _SLUG = r"(?:-([A-Za-z0-9-]+))?"
-_NAMES = r"(?:[^./][^/]*/)*(?:[^./][^/]*)?"
-IN_EDITORS = re.compile(rf"({'|'.join(map(re.escape, EDITORS))})/rules{_SLUG}/{_NAMES}")
+# Of a hidden folder the name, and nothing below it.
+_NAMES = r"(?:[^./][^/]*/)*(?:\.[^/]+/|[^/]*)"
+IN_EDITORS = re.compile(rf"({'|'.join(map(re.escape, EDITORS))})/rules{_SLUG}(?:/{_NAMES})?")
 STANDING_IN = re.compile(rf"({'|'.join(map(re.escape, STAND_INS))}){_SLUG}(?:/{_NAMES})?")
+NO_RULES = (
+    *(".DS_Store", ".bak", ".cache", ".crdownload", ".db", ".dmp", ".dump", ".eslintcache"),
+    *(".lock", ".log", ".old", ".part", ".partial", ".pyc", ".pyo", ".stackdump", ".swo", ".swp"),
+    *(".temp", ".tmp"),
+)
+"""How the names of files end that programs leave beside the rules."""
 _FOLDER = re.compile(r"rules(?:-.*)?", re.DOTALL)
 
 
@@ -49,16 +57,17 @@ class PromptRules:
         for slug in sorted({rule.slug for rule in self._rules if rule.slug is not None}):
             if slug not in modes:
                 yield f"rules or skills for mode {slug!r}, but there is no such mode"
-        cut_ones = [
-            slug or "every mode"
-            for slug in (None, *modes)
-            if cut(found := self._join(slug)) != found
-        ]
-        if cut_ones:
-            yield (
-                f"there are more than {MAX_CHARACTERS} characters of rules for "
-                f"{', '.join(cut_ones)}; the rest is left out"
-            )
+        for slug in (None, *modes):
+            if names := self._list_cut(slug):
+                yield (
+                    f"there are more than {MAX_CHARACTERS} characters of rules for "
+                    f"{slug or 'every mode'}; cut or left out: {', '.join(names)}"
+                )
+
+    def _list_cut(self, slug: str | None) -> list[str]:
+        rules = [rule for rule in self._rules if rule.slug == slug]
+        ends = (end - 2 for end in accumulate(len(rule.render()) + 2 for rule in rules))
+        return [rule.name for rule, end in zip(rules, ends, strict=True) if end > MAX_CHARACTERS]
 
     def _join(self, slug: str | None) -> str:
         return "\n\n".join(rule.render() for rule in self._rules if rule.slug == slug)
@@ -84,9 +93,9 @@ def read_user_rules(folders: Iterable[Path], last: LastLoaded) -> list[Rule]:
         for one in found:
             slug = one.name.partition("-")[2] or None
             for file in sorted(one.rglob("*")):
-                if not any(name.startswith(".") for name in file.relative_to(one).parts):
+                if not any(name.startswith(".") for name in file.relative_to(one).parent.parts):
                     last.watch(file)
-                    if not file.is_dir():
+                    if not file.is_dir() and not file.name.endswith(NO_RULES):
                         text = last.load(str(file), partial(read_user_file, file)) or ""
                         rules.append(Rule(str(file), text, slug))
     return rules
@@ -128,5 +137,5 @@ def list_nested(texts: Mapping[str, str]) -> dict[str, str]:
             f"# Rules of the project for what is in {folder}\n\n{texts[name].strip()}"
         )
         for name in nested
-        if not IN_EDITORS.match(name)
+        if not IN_EDITORS.fullmatch(name)
     }

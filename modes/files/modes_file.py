@@ -133,8 +133,8 @@ def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict
     for key, value in entry.items():
         near = get_close_matches(key.lower(), ["permissions"], cutoff=0.85)
         if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
-            problem = "is neither 'offline' nor 'provider:name'; MODEL is used"
-            _drop(f"the model {_shorten(value)} {problem}", slug, dropped)
+            why = "is neither 'offline' nor 'provider:name'; MODEL is used"
+            _drop(f"the model {_shorten(value)} {why}", slug, dropped)
         elif key in KEYS:
             is_name = key in ("slug", "name") and isinstance(value, str)
             kept[key] = clean_name(value) if is_name else value

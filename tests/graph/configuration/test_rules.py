@@ -30,7 +30,7 @@ def write_own(place: UserFolders, *names: str) -> None:
 
 def test_the_users_rules_come_first_and_need_no_trust(place: UserFolders) -> None:
     names = (".kilocode/rules/a.md", ".roo/rules/deep/b.md", "home/rules/c.txt")
-    write_own(place, *names, ".roo/rules-code/d.md", "home/rules/.hidden", "home/rulesets/e.md")
+    write_own(place, *names, ".roo/rules-code/d.md", "home/rules/.hidden/f", "home/rulesets/e.md")
     (place.root / ".roo/rules/link.md").symlink_to(place.root / ".kilocode/rules/a.md")
     place.rule("AGENTS.md", "The project's.")
     deps = load(place)
@@ -95,6 +95,55 @@ def test_agents_md_leads_to_nothing_that_is_asked_for(place: UserFolders, target
     deps = load(place)
     assert "SECRET" not in deps.system_prompt
     assert "AGENTS.md: left out: " in str(deps.notices)
+
+
+def test_a_rule_that_is_a_link_or_hidden_is_read_or_named(place: UserFolders) -> None:
+    for name in ("docs/a.md", "docs/.env", ".roo/rules/.b.md", ".roo/rules/.c/d.md",
+                 ".roo/rules/.git/e", ".clinerules/.f", ".roorules-code/.g.md"):  # fmt: skip
+        place.rule(name, f"Rule of {name}.")
+    for name, target in {
+        ".roo/rules/link.md": "../../docs/a.md",
+        ".roo/rules/folder": "../../docs",
+        ".roo/rules/secret.md": "../../docs/.env",
+        ".roo/rules/lost.md": "gone",
+        ".kilocode": ".roo",
+        ".roo/rules-code": "rules",
+    }.items():
+        (place.workspace / name).symlink_to(target)
+    deps = load(place)
+    assert "## .roo/rules/link.md\n\nRule of docs/a.md." in deps.system_prompt
+    assert "Rule of .roo/rules/.b.md." in deps.system_prompt
+    assert "Rule of .roorules-code/.g.md." in deps.mode_words("code")
+    named = {notice.partition(": ")[0] for notice in deps.notices}
+    assert named == {".roo/rules/.c/", ".roo/rules/folder",
+                     ".roo/rules/secret.md", ".roo/rules/lost.md", ".kilocode", ".roo/rules-code",
+                     ".clinerules/.f is not read"}  # fmt: skip
+    assert not any(word in deps.system_prompt for word in (".env", ".c/d.md", ".git/e"))
+
+
+def test_a_rule_that_is_a_link_is_covered_by_trust(place: UserFolders) -> None:
+    place.rule("docs/a.md", "Be kind.")
+    place.rule(".roo/rules/b.md", "x")
+    (place.workspace / ".roo/rules/link.md").symlink_to("../../docs/a.md")
+    place.trust()
+    assert "Be kind." in load(place, trust_workspace=False).system_prompt
+    place.rule("docs/a.md", "Be rude.")
+    assert "Be" not in load(place, trust_workspace=False).system_prompt
+
+
+def test_what_programs_leave_beside_rules_is_no_rule(place: UserFolders) -> None:
+    names = ("a.md.bak", "b.log", ".DS_Store", "Thumbs.db", "c.md.swp", "d.tmp", "e.lock", "f.old")
+    for name in names:
+        place.rule(f".roo/rules/{name}", "LEFT OVER")
+        place.rule(f".clinerules-code/deep/{name}", "LEFT OVER")
+        write_own(place, f".roo/rules/{name}")
+    place.rule(".roo/rules/a.md", "Rule a.")
+    write_own(place, ".roo/rules/.hidden.md")
+    deps = load(place)
+    assert deps.notices == ()
+    assert "LEFT OVER" not in deps.system_prompt + deps.mode_words("code")
+    assert "Rule a." in deps.system_prompt
+    assert deps.system_prompt.count("Own rule") == 1
 
 
 async def say(deps: AgentDeps, *texts: str, mode: str = "ask") -> list[str]:

@@ -333,7 +333,7 @@ def test_rules_come_in_their_order_after_the_custom_instructions(place: UserFold
         ".roo/rules-theirs/r",
     ]
     other = ".kilocode/rules-code/other.md"
-    for name in (*reversed([*general, *own]), other, ".kilocode/rules-theirs/.hidden"):
+    for name in (*reversed([*general, *own]), other, ".kilocode/rules-theirs/.hidden/a"):
         place.rule(name, f"Rule of {name}. {{{{ name }}}}")
     loader = place.loader(trust_workspace=True)
     text = prompt(loader, "theirs")
@@ -359,12 +359,24 @@ def test_rules_are_bounded(place: UserFolders) -> None:
     notices = "\n".join(deps.notices)
     assert ".roo/rules/2: left out: there are more than 2000000 characters before it" in notices
     assert "is larger than 1000000 bytes" in notices
-    assert "more than 50000 characters of rules for every mode" in notices
+    assert (
+        "there are more than 50000 characters of rules for every mode; "
+        "cut or left out: AGENTS.md, .roo/rules/0, .roo/rules/1"
+    ) in notices
     for number in range(201):
         place.rule(f".roo/rules/{number}", "UNSEEN")
     deps = place.loader(trust_workspace=True).deps()
     assert "more than 200" in deps.notices[0]
     assert "UNSEEN" not in told(deps)
+
+
+def test_the_file_within_which_rules_are_cut_is_named(place: UserFolders) -> None:
+    for slug, name, size in (("code", "a", 20_000), ("code", "b", 29_900), ("ask", "c", 49_900)):
+        place.rule(f".roo/rules-{slug}/{name}", "x" * size)
+    assert place.loader(trust_workspace=True).deps().notices == ()
+    place.rule(".roo/rules-code/b", "x" * 31_000)
+    (notice,) = place.loader(trust_workspace=True).deps().notices
+    assert notice.endswith("of rules for code; cut or left out: .roo/rules-code/b")
 
 
 def test_rules_that_are_left_out(place: UserFolders) -> None:
@@ -380,11 +392,11 @@ def test_rules_that_are_left_out(place: UserFolders) -> None:
     assert "SECRET" not in told(deps)
     text = "\n".join(deps.notices)
     assert "AGENTS.md: left out: path 'AGENTS.md' leads outside the workspace" in text
-    for name in (".kilocode", ".roo/rules-tpyo/link.md"):
-        assert f"{name}: left out: is a link" in text
+    assert ".kilocode: left out: is a link" in text
+    assert "link.md: left out: path '.roo/rules-tpyo/link.md' leads outside the workspace" in text
     assert "rules or skills for mode 'tpyo', but there is no such mode" in text
     assert ".roo/rules/seen/a/a/a/a/: left out: is more than 5 folders deep" in text
-    assert "hidden" not in text
+    assert text.count("hidden") == 2, "of the folder its name and the reason"
     assert "other" not in text
 
 
