@@ -49,8 +49,6 @@ async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) 
             model += " (no language model; see .env.example)"
         screen.words(f"model {model}; workspace {settings.workspace}", FAINT, "")
         screen.words(f"{connection.where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
-        for notice in deps.notices:
-            screen.words(f"Notice: {notice}", FAINT)
         keyboard = Keyboard(get_history_file(settings.checkpoints))
         await Conversation(connection, screen, keyboard).run(mode)
         return await connection.read() is not None

@@ -10,7 +10,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from doors.terminal.cards import Cards
 from doors.terminal.connection import Connection, find_question
 from doors.terminal.keyboard import Keyboard
-from doors.terminal.screen import ALERT, Screen
+from doors.terminal.screen import ALERT, FAINT, Screen
 from doors.terminal.transcript import Transcript
 from graph.approvals.requests import Request
 from graph.deps import AgentDeps
@@ -46,6 +46,7 @@ class Conversation:
     async def run(self, mode: str | None) -> None:
         """Show the thread and go on with it, in ``mode``; raises ``UserError`` for a wrong one."""
         self._deps = await self._connection.load()
+        self._transcript.show_notices(self._deps.notices, FAINT)
         if mode is not None:
             self._choose_mode(mode)
         if (state := await self._connection.read()) is not None:

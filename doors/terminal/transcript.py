@@ -32,6 +32,8 @@ class Transcript:
         """The ids of calls whose output was shown as it came."""
         self._shown: str | None = None
         """The id of the call whose title, or question, was shown last."""
+        self._told = {VOID}  # the calls say so themselves
+        """Notices that a person has read."""
 
     def show_part(self, deps: AgentDeps, kind: str, part: Any) -> None:
         """Show a part of a run's stream."""
@@ -66,9 +68,16 @@ class Transcript:
             self._screen.line(f"Now in {deps.catalog[mode].name} mode.", BOLD)
         if update.get("todos"):
             self._show_todos(update["todos"])
-        for notice in update.get("notices") or ():
-            if notice != VOID:  # the calls say so themselves
-                self._screen.words(f"Notice: {notice}", ALERT)
+        if node == "compact_history":
+            self._told.discard(update["notices"][-1])  # it may fail twice for one reason
+        self.show_notices(update.get("notices") or ())
+
+    def show_notices(self, notices: Iterable[str], style: str = ALERT) -> None:
+        """Show what a person should know, once."""
+        for notice in notices:
+            if notice not in self._told:
+                self._told.add(notice)
+                self._screen.words(f"Notice: {notice}", style)
 
     def _show_answer(self, message: AIMessage) -> None:
         """What of an answer has not been streamed; its calls are shown when they begin."""

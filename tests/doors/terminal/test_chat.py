@@ -162,6 +162,21 @@ def test_what_others_say_cannot_act_on_the_terminal(
     assert not re.search("\x1b|\x9b|\u202e", capsys.readouterr().out)
 
 
+def test_a_notice_is_told_once(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
+    clone.workspace.mkdir()
+    (clone.workspace / ".cursorrules").write_text("x")
+    with chatting(clone) as terminal:
+        terminal.until("ask>")
+        terminal.play("hello", ASK)
+        (clone.workspace / "GEMINI.md").write_text("x")
+        (clone.home / "custom_modes.yaml").write_text("customModes: []")  # so all is read again
+        seen = terminal.play("hello", ASK, *["/compact", ASK] * 3)
+        for name in (".cursorrules", "GEMINI.md"):
+            assert seen.count(f"Notice: {name} is not read") == 1
+        assert seen.count("Notice: The conversation could not be summarized") == 2, "an event"
+
+
 def test_commands(chat: Terminal) -> None:
     assert "Ctrl-C stops the agent." in chat.say("/help", ASK)
     assert "there is no mode or command 'kode'" in chat.say("/kode", ASK)
