@@ -85,7 +85,8 @@ async def judge_all(
 ) -> list[Judged]:
     """Judge the calls of one message, all in the context in which they were written.
 
-    One message switches the mode once, or begins sub-tasks: another such call is denied.
+    One message switches the mode once, or begins sub-tasks: another such call is denied, and so is
+    one behind a sub-task that would change something before it.
     """
     judged: list[Judged] = []
     first: Judged | None = None
@@ -96,6 +97,8 @@ async def judge_all(
             are_tasks = first.effect.starts_subtask and one.effect.starts_subtask
             if one is not first and not are_tasks:
                 one = _deny(call, "Call switch_mode once in a message, and not beside new_task.")
+        elif first is not None and first.effect.starts_subtask and one.effect.changes_the_world:
+            one = _deny(call, "Call it when the sub-task has ended, not behind new_task.")
         judged.append(one)
     return judged
 

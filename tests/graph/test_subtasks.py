@@ -413,6 +413,24 @@ async def test_a_message_has_sub_tasks_or_a_switch(workspace: Path) -> None:
     assert await talk.mode() == "ask"
 
 
+@pytest.mark.parametrize("decision", [APPROVE, REJECT])
+@pytest.mark.parametrize("approvals", [Approvals.MANUAL, Approvals.AUTO])
+async def test_a_write_behind_a_sub_task_does_not_run_before_it(
+    workspace: Path, approvals: Approvals, decision: dict[str, Any]
+) -> None:
+    before: Call = ("write_file", {"path": "before.py", "content": "x"})
+    steps: list[Step] = [[before, task("ask"), WRITE, READ], "part", [WRITE], "end"]
+    talk = await run_script(workspace, *steps, mode="code", approvals=approvals)
+    asked = [one["name"] for one in await talk.waiting()]
+    assert asked == [*["write_file"] * (approvals is Approvals.MANUAL), "new_task"]
+    await talk.decide(*[APPROVE] * (len(asked) - 1), decision)
+    assert (workspace / "before.py").exists()
+    assert not (workspace / "a.py").exists() or approvals is Approvals.AUTO
+    write = (await talk.results())["call_2"]
+    says = "when the sub-task has ended" if decision is APPROVE else "rejected a call before it"
+    assert (write.status, says in write.text) == ("error", True)
+
+
 CUT_SHORT = [
     pytest.param({"end_subtask": True}, id="stopped"),
     pytest.param({"mode": "ask"}, id="another mode"),
