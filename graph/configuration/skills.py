@@ -18,7 +18,7 @@ MAX_DESCRIPTION = 1024
 _NAME = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*")
 _HEAD = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _HOW = (
-    "Where one of them is for what you do, read its file with read_file first; "
+    "Where you have read_file, and one of them is for what you do, read its file with it first; "
     "you are told then what it says."
 )
 

@@ -18,10 +18,9 @@ _DENIALS = (
 _IN_KILO = {"agent": _DENIALS, "mode": _DENIALS, "command": _COMMANDS, "skill": _SKILLS}
 UNREAD = {
     **{
-        f"{folder}{name}.{end}": _DENIALS
+        f"{folder}{name}": _DENIALS
         for folder in ("", ".kilo/", ".kilocode/", ".opencode/")
-        for name in ("kilo", "opencode")
-        for end in ("json", "jsonc")
+        for name in ("kilo.json", "kilo.jsonc", "opencode.json", "opencode.jsonc")
     },
     **{
         f"{folder}/{name}": instead
@@ -46,9 +45,7 @@ UNREAD = {
     ".continue/rules": _RULES,
     ".kilo/rules": _RULES,
     ".kilo/rules-*": "put what holds in a mode into .kilocode/rules-<mode>/",
-    ".kilo/mcp": _MCP,
-    ".kilo/mcp.json": _MCP,
-    ".kilocode/mcp": _MCP,
+    **dict.fromkeys((".kilo/mcp", ".kilo/mcp.json", ".kilocode/mcp"), _MCP),
     ".claude/agents": "modes are read from .kilocodemodes",
     ".kilocode/workflows": _COMMANDS,
     ".kilo/workflows": _COMMANDS,

@@ -7,7 +7,7 @@ from graph.configuration.unread_files import UNREAD
 from graph.deps import AgentDeps
 from modes.rules.protected_paths import get_protection, is_protected
 from tests.harness.conversation import open_thread
-from tests.harness.place import UserFolders
+from tests.harness.place import UserFolders, modes_file
 
 SKILL = "---\nname: {name}\ndescription: {says}\n---\n\nDo it {says}ly.\n"
 
@@ -208,6 +208,17 @@ async def test_a_skill_is_named_and_its_text_told_when_it_is_read(place: UserFol
     assert "# The skill two\n" in told[1]
     assert "Do it quickly." in told[1]
     assert "needle" not in "".join(told), "what else is in its folder is read as any file"
+
+
+def test_only_a_mode_that_can_read_is_told_to_read_a_skill(place: UserFolders) -> None:
+    """The system prompt is that of every mode, so it says for which it is."""
+    place.project_modes.write_text(modes_file("theirs", groups="edit"))
+    for name in (".roo/skills/a", ".roo/skills-theirs/b"):
+        place.rule(f"{name}/SKILL.md", SKILL.format(name=name[-1], says="quick"))
+    deps = load(place)
+    for text in (deps.system_prompt, deps.mode_words("theirs")):
+        (told,) = (line for line in text.splitlines() if "read_file" in line and "one of" in line)
+        assert told.startswith("Where you have read_file, ")
 
 
 @pytest.mark.parametrize(
