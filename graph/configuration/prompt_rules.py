@@ -57,11 +57,11 @@ class PromptRules:
         for slug in sorted({rule.slug for rule in self._rules if rule.slug is not None}):
             if slug not in modes:
                 yield f"rules or skills for mode {slug!r}, but there is no such mode"
-        for slug in (None, *modes):
-            if names := self._list_cut(slug):
+        for mode in (None, *modes):
+            if names := self._list_cut(mode):
                 yield (
                     f"there are more than {MAX_CHARACTERS} characters of rules for "
-                    f"{slug or 'every mode'}; cut or left out: {', '.join(names)}"
+                    f"{mode or 'every mode'}; cut or left out: {', '.join(names)}"
                 )
 
     def _list_cut(self, slug: str | None) -> list[str]:
