@@ -10,7 +10,7 @@ from typing import Any
 
 from langgraph_sdk import Auth
 
-from doors.server.checkpointer import owners_of
+from doors.server.checkpointer import CLONE, owners_of
 from graph.configuration.cache import get_served
 from graph.configuration.environment import load_settings
 from graph.entry.checks import build_input_check
@@ -71,6 +71,9 @@ async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
     await _check_input(value["kwargs"].get("input"))
     if value.get("if_not_exists") == "create":
         await _refuse_others_thread(ctx, value.get("thread_id"))
+    if not value["kwargs"].get("temporary"):
+        value["kwargs"]["durability"] = "sync"  # an approval is stored before the call begins
+    value["metadata"].update(CLONE)
     return _add_owner(ctx, value)
 
 

@@ -135,7 +135,8 @@ async def list_types(thread: Thread) -> list[str]:
 async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
     """Killed when the list was written between a thread's creation and its first run.
 
-    That thread shows its question; one that the list lacks is its owner's to create again.
+    That thread shows its question; one that the list lacks is its owner's as before, and one in
+    which nobody said anything is the owner's to create again.
     """
     given = {"AUTH_TOKEN": f"alice:{ALICE},bob:{BOB}", "DEFAULT_MODE": "code"}
     lists, old = tmp_path / ".langgraph_api", tmp_path / "old"
@@ -146,7 +147,9 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
             id = UUID(listed.id).int.to_bytes(16, "little")
             await until(lambda: listing.exists() and id in listing.read_bytes())
             shutil.copytree(lists, old)
-            lost = await Thread.new(alice)
+            lost = Thread(
+                alice, (await alice.threads.create(metadata={"title": "Lost"}))["thread_id"]
+            )
             for thread in (listed, lost):
                 await thread.say(f"write {thread.id}: x")
                 assert await thread.waiting()
@@ -176,7 +179,12 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
             ):
                 assert await status_of(attempt) in (404, 409)
             assert await (await reopened(alice, silent)).mode() == "ask"
-            again = await reopened(alice, lost)
+            known = {thread["thread_id"]: thread for thread in await alice.threads.search()}
+            assert known.keys() == {listed.id, lost.id, silent.id}
+            assert known[lost.id]["status"] == known[listed.id]["status"] == "interrupted"
+            assert (known[lost.id]["metadata"] or {})["title"] == "Lost"
+            assert await bob.threads.search() == []
+            again = Thread(alice, lost.id)
             assert await again.waiting()
             await again.decide(APPROVE)
             assert (server.workspace / lost.id).read_text() == "x"
