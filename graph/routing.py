@@ -1,6 +1,6 @@
 """Which mode and phase a thread is in, and which node is next: the state machine decides."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -58,6 +58,14 @@ def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
         Send("act", ActTask({**state, "plan": rest, "planned": one, "is_last": one is batch[-1]}))
         for one in batch
     ]
+
+
+def is_cut_off(values: Mapping[str, Any], next: Sequence[str], interrupts: Sequence[Any]) -> bool:
+    """Whether a thread's turn neither ended nor waits for a person, as no run goes on.
+
+    By the phase: LangGraph names no next node where a step was done and its checkpoint is missing.
+    """
+    return not interrupts and bool(next or values.get("phase", Phase.IDLE) != Phase.IDLE)
 
 
 def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, dict[str, Any]]:

@@ -19,8 +19,10 @@ from doors.editor.turn import Turn
 from doors.editor.user_prompt import Prompt, PromptBlock, parse_choice
 from graph.configuration.cache import AgentCache
 from graph.messages.normal_form import get_call_id
+from graph.routing import is_cut_off
 from modes.policy import Approvals
 
+CUT_OFF = "The last turn has not come to its end; a message, such as 'go on', goes on with it.\n\n"
 CLEANUP_SECONDS = 2
 """How long a cancelled turn may take to clean up before its end is reported all the same."""
 
@@ -69,6 +71,9 @@ class Session:
         if self._refused_servers:
             names = "; ".join(self._refused_servers)
             await self._updates.say(f"MCP servers of the editor that are left out: {names}.\n\n")
+        state = await self._config.read_state()
+        if is_cut_off(state.values, state.next, state.interrupts) and not self._turns:
+            await self._updates.say(CUT_OFF)
         question = await self._config.open_question()
         if self._holds_question and question is not None:  # who opens a session may not look
             said = [one["description"] for one in question.value["action_requests"]]

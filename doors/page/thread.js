@@ -79,7 +79,6 @@ export class Thread extends EventTarget {
   // Whether there is something left to follow.
   async recover(error, signal) {
     [this.unsent, this.sent] = [this.sent ?? this.unsent, null];
-    if (error.status === 404 && (await this.find(signal))) return true;
     this.isLost = error instanceof Unreachable;
     if (!this.isLost) this.problem = error.message;
     this.stopped();
@@ -111,7 +110,8 @@ export class Thread extends EventTarget {
     this.values = keepEqual(this.values, Array.isArray(state.values) ? {} : state.values);
     this.settings = host;
     this.interrupt = interrupt;
-    this.isCut = state.next.length > 0 && !interrupt;
+    // By the phase: no node is next where a step was done and its checkpoint is missing.
+    this.isCut = !interrupt && (state.next.length > 0 || (state.values.phase ?? "idle") !== "idle");
     this.isLost = false;
     this.isLoaded = true;
     this.live.clear();
@@ -124,17 +124,6 @@ export class Thread extends EventTarget {
     const select = ["thread_id", "updated_at", "status"];
     const [found] = await call("POST", "/threads/search", { ids: [this.id], select }, { signal });
     return found ? markOf(found) : "";
-  }
-
-  // A server that was killed may have lost its list; what was said is kept elsewhere.
-  async find(signal) {
-    try {
-      await call("POST", "/threads", { thread_id: this.id, if_exists: "do_nothing" }, { signal });
-      const state = await this.get("state", signal);
-      if (state.values?.messages?.length) return true;
-      await call("DELETE", `/threads/${this.id}`, undefined, { signal });
-    } catch { /* another's, or gone again */ }
-    return false;
   }
 
   async findRuns(signal) {

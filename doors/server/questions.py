@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ from doors.server.thread_modes import call_server, pass_on
 from graph.approvals.previews import Preview, preview_call
 from graph.configuration.cache import get_served
 from graph.deps import AgentDeps
+from graph.routing import is_cut_off
 
 
 async def read_question(request: Request) -> Response:
@@ -22,9 +24,11 @@ async def read_question(request: Request) -> Response:
     ---
     summary: What waits for a person, with previews
     tags: [Modes]
-    responses: {"200": {description: "question, and a preview (or null) of each call"}}
+    responses: {"200": {description: "question, a preview (or null) of each call, is_cut_off"}}
     """
-    return await _answer(request, _show_question)
+    thread = await call_server(request, "GET", f"/threads/{request.path_params['id']}")
+    has_run = thread.is_success and thread.json()["status"] == "busy"
+    return await _answer(request, partial(_show_question, has_run=has_run))
 
 
 async def list_files(request: Request) -> Response:
@@ -48,16 +52,17 @@ async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], 
     return JSONResponse(await asyncio.to_thread(show, deps, state))
 
 
-def _show_question(deps: AgentDeps, state: dict[str, Any]) -> dict[str, Any]:
+def _show_question(deps: AgentDeps, state: dict[str, Any], *, has_run: bool) -> dict[str, Any]:
     values, interrupts = state["values"], state["interrupts"]
     if not interrupts:
-        return {"question": None, "previews": []}
+        cut_off = not has_run and is_cut_off(values, state["next"], interrupts)
+        return {"question": None, "previews": [], "is_cut_off": cut_off}
     asked = interrupts[0]["value"]
     previews: list[Preview | None] = [
         preview_call(deps, call, str(values.get("mode")), values.get("written", ()))
         for call in asked["action_requests"]
     ]
-    return {"question": asked["question"], "previews": previews}
+    return {"question": asked["question"], "previews": previews, "is_cut_off": False}
 
 
 ROUTES = [

@@ -9,7 +9,6 @@ from typing import Any, Self
 import httpx
 from langchain_core.messages import AIMessageChunk, AnyMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END
 from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph.types import Interrupt, StateSnapshot
 from langgraph_sdk.client import LangGraphClient
@@ -98,15 +97,6 @@ class Connection:
             async with aclosing(chunks):
                 async for kind, part, *_ in chunks:
                     yield kind, part
-
-    async def keep_finished(self) -> None:
-        """After a run was stopped: keep what its calls had done, which the next input would drop.
-
-        LangGraph stores the results of finished tasks beside the checkpoint. The server does not
-        let a client do it while it still ends the run.
-        """
-        if self.server is None and (state := await self.read()) is not None and state.tasks:
-            await (await self._load()).agent.aupdate_state(self._config, None, as_node=END)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from doors.terminal.screen import ALERT, FAINT, Screen
 from doors.terminal.transcript import Transcript
 from graph.approvals.requests import Request
 from graph.deps import AgentDeps
+from graph.routing import is_cut_off
 from modes.errors import InvalidInputError, UserError
 from modes.policy import Approvals
 
@@ -23,7 +24,8 @@ HELP = """\
 /compact                 put a summary in the place of the conversation
 /status                  the thread, its mode, approvals and model
 /quit                    leave, as Ctrl-D does
-Ctrl-C stops the agent. Enter alone asks an open question again."""
+Ctrl-C stops the agent. Enter alone asks an open question again, or goes on with a turn."""
+CUT_OFF = "The last turn has not come to its end. Enter goes on with it; so does a message."
 _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)
 
 
@@ -73,10 +75,15 @@ class Conversation:
                 self._screen.words("Nothing is approved. Enter asks again; a message goes on.")
                 return
         else:
+            cut_off = state is not None and is_cut_off(state.values, state.next, state.interrupts)
+            if cut_off:
+                self._screen.words(CUT_OFF, ALERT)
             self._screen.line()
             said = await self._keyboard.read_message(self._build_prompt(state))
             self._postponed = self._postponed if said else None
             given = await self._read_input(said, state) if said else None
+            if cut_off and not said:
+                await self._run(None)
         if given is not None:
             await self._run(given)
 
@@ -175,7 +182,6 @@ class Conversation:
             await task
         except asyncio.CancelledError:
             self._transcript.stop()
-            await self._connection.keep_finished()
         finally:
             loop.remove_signal_handler(signal.SIGINT)
             self._transcript.end_run()

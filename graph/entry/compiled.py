@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import START
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 from typing_extensions import override
@@ -17,6 +18,7 @@ from typing_extensions import override
 from graph.entry.checks import SETTINGS
 from graph.entry.live_deps import LiveDeps
 from graph.messages.channels import CheckedInput
+from graph.routing import is_cut_off
 from graph.state import Input, State
 from graph.threads.started_calls import StartedCalls
 from modes.errors import InvalidInputError
@@ -67,8 +69,11 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         background = self.started_calls.background
         if isinstance(input, dict):
             await background.end(thread)
+            await self._keep_finished(here)
             input = await self._drop_known(input, config)
             await self._replace_settings(thread, input)
+        elif input is None and self.checkpointer and await self._has_no_task(config):
+            input = {}
         chunks: Any = super().astream(input, config, **options)
         try:
             async with aclosing(chunks):
@@ -80,6 +85,26 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         finally:
             if not goes_on:
                 await background.end(thread)
+
+    async def _has_no_task(self, config: Any) -> bool:
+        """Whether a turn stands where LangGraph has nothing to go on with: ``intake`` does."""
+        state = await self.aget_state(config)
+        return not state.tasks and is_cut_off(state.values, state.next, state.interrupts)
+
+    async def _keep_finished(self, here: dict[str, Any]) -> None:
+        """Store what a run had done when it was cut off, which LangGraph drops for an input."""
+        saver = self.checkpointer
+        if not isinstance(saver, BaseCheckpointSaver) or here.get("checkpoint_id"):
+            return
+        # Not as this run's: LangGraph would take its input for taken.
+        thread = RunnableConfig(
+            configurable={"thread_id": here.get("thread_id")}, metadata={"run_id": "cut off"}
+        )
+        saved = await saver.aget_tuple(thread)
+        if saved is not None and saved.pending_writes:
+            state = await self.aget_state(thread)
+            if not state.interrupts and any(task.result is not None for task in state.tasks):
+                await self.aupdate_state(thread, None, as_node=END)
 
     async def _drop_known(self, input: dict[str, Any], config: Any) -> dict[str, Any]:
         """A run's input without the answers that the thread has: a client may send all it shows.

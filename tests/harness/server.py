@@ -3,10 +3,11 @@
 import os
 import signal
 import socket
+import sqlite3
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -113,6 +114,15 @@ def running(folder: Path, **settings: str) -> Iterator[Server]:
         yield server
     finally:
         server.kill()
+
+
+def lose_checkpoint(folder: Path, thread: str) -> None:
+    """Leave a step's results without the checkpoint behind it, as a crash between them does."""
+    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as database, database:
+        newest = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?"
+        ((id,),) = database.execute(newest, (thread,))
+        for table in ("checkpoints", "writes"):
+            database.execute(f"DELETE FROM {table} WHERE checkpoint_id = ?", (id,))  # noqa: S608
 
 
 class Thread:

@@ -75,7 +75,12 @@ async def test_a_sub_task_goes_on_in_another_process(left: dict[str, Talk], edit
 async def test_a_command_that_was_killed_may_have_taken_effect(
     left: dict[str, Talk], editor: Editor
 ) -> None:
-    assert "may have taken effect" in str((await editor.load(left["command"])).results)
+    talk = await editor.load(left["command"])
+    assert "may have taken effect" in str(talk.results)
+    await editor.until(lambda: "has not come to its end" in talk.said)
+    assert await talk.say("go on") == "end_turn"
+    await (await editor.load(left["command"])).say("list")
+    assert talk.said.count("has not come to its end") == 1
 
 
 async def test_who_cancels_is_not_held_to_the_question(

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.doors.page.browser import PROBLEM, Person
 from tests.doors.page.screenshots import PICTURES, take
-from tests.harness.server import running
+from tests.harness.server import lose_checkpoint, running
 
 TOKEN = "of-mine-alone-0123456789"  # noqa: S105
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)]
@@ -40,6 +40,25 @@ def test_a_question_outlives_a_kill_and_the_token_is_the_tabs(
         other = person.open_tab()
         other.goto(person.page.url)
         expect(other.get_by_label("Token", exact=True).first).to_be_visible()
+        person.close()
+
+
+def test_a_turn_that_a_kill_cut_off_goes_on(browser: Browser, tmp_path: Path) -> None:
+    """Killed between the model's answer and the checkpoint behind it: nothing is asked."""
+    with running(tmp_path) as server:
+        person = Person(browser, server.url).go()
+        person.say("write a.txt: a", mode="code")
+        expect(person.card).to_contain_text("a.txt")
+        server.kill()
+        person.sees("Reconnecting", "#trouble")
+        lose_checkpoint(tmp_path, person.page.url.rpartition("#")[2])
+        server.start()
+        person.sees("has not come to its end", "#trouble")
+        person.press("Go on")
+        expect(person.card).to_contain_text("a.txt")
+        expect(person.page.locator("#trouble")).to_be_empty()
+        person.press("Approve")
+        person.sees("Created a.txt")
         person.close()
 
 

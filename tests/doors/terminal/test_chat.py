@@ -13,7 +13,7 @@ from doors.terminal.screen import Screen
 from graph.settings import ROOT
 from tests.doors.terminal.terminal import CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
-from tests.harness.server import Server
+from tests.harness.server import Server, lose_checkpoint
 from tests.tools.mcp.servers import serving_toy
 
 CALL, SWITCH, ALL = "a [p]attern:", "auto-accept:", "all 2:"
@@ -54,6 +54,23 @@ def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
             seen = terminal.say('call mcp__here__get_time {"zone": "Rome"}', "a [p]attern\n:")
             assert f"\n  reaches 127.0.0.1:{port}\n  zone: Rome\n" in seen
             assert "calls an MCP server: 'here'" in seen
+
+
+def test_a_turn_that_a_crash_cut_off_goes_on(tmp_path: Path) -> None:
+    """Killed between the model's answer and the checkpoint behind it: nothing is asked."""
+    clone = Server(tmp_path)
+    with chatting(clone, "--mode", "code") as terminal:
+        terminal.until("code>")
+        found = re.search(r"thread +([0-9a-f-]{36})", terminal.say("/status", "code>"))
+        terminal.say("write a.txt: a", CALL)
+    assert found is not None
+    lose_checkpoint(tmp_path, found[1])
+    with chatting(clone, "--thread", found[1]) as terminal:
+        seen = terminal.until("code>")
+        assert "The last turn has not come to its end. Enter goes on with it" in seen
+        terminal.play(ENTER, CALL, "a", CODE)
+        assert "not come to its end" not in terminal.text.rpartition(CALL)[2]
+    assert (clone.workspace / "a.txt").read_text() == "a"
 
 
 def test_enter_and_a_paste_reject(code: Terminal, clone: Server) -> None:
