@@ -22,8 +22,9 @@ export class Question {
     const decide = (decisions) => this.decide(id, decisions);
     const all = actions.length > 1 ? new Several(actions, configs, decide) : null;
     const cards = actions.map((action, n) => {
-      const take = (decision, said) => (all ? all.take(n, decision, said) : decide([decision]));
-      return this.card(action, configs[n].allowed_decisions, previews[n] ?? null, take);
+      const take = (decision, said) => (all ? all.take(n, decision, said) : decision && decide([decision]));
+      const draft = draftOf(`modeshift-edit-${this.thread.id}-${n}`, id);
+      return this.card(action, configs[n].allowed_decisions, previews[n] ?? null, take, draft);
     });
     this.root.append(...cards, ...(all?.show(cards) ?? []));
     announce(`Waits for you: ${actions.map((one) => titleOf(one, this.modes)).join("; ")}`);
@@ -37,13 +38,13 @@ export class Question {
     get("say").focus({ preventScroll: true });
   }
 
-  card(action, allowed, preview, take) {
+  card(action, allowed, preview, take, draft) {
     const isSwitch = Boolean(preview?.switch), isQuestion = !isSwitch && (Boolean(preview?.suggestions) || allowed.includes("respond"));
     const heading = isQuestion ? "A question" : preview?.command === undefined ? titleOf(action, this.modes, preview?.switch?.source) : "Run a command";
     const says = isSwitch && !preview.switch.is_subtask ? action.args.reason : isQuestion ? action.args.question : action.description;
     return h("section", { class: `card ${isQuestion ? "question" : ""}`, "aria-label": heading },
       h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says" }, says),
-      isSwitch ? this.switchParts(action, preview.switch, take) : isQuestion ? answerParts(preview, take) : callParts(action, preview, take),
+      isSwitch ? this.switchParts(action, preview.switch, take) : isQuestion ? answerParts(preview, take) : callParts(action, preview, take, draft),
       h("p", { class: "chosen", role: "status" }));
   }
 
@@ -79,7 +80,7 @@ class Several {
     this.send = button("Send these decisions", () => decide(this.decisions), { class: "main", disabled: true });
     this.buttons = [button(`Reject all ${actions.length}`, each("reject")), this.send];
     if (configs.every((one) => one.allowed_decisions.includes("approve"))) {
-      this.buttons.push(button(`Approve all ${actions.length}`, each("approve")));
+      this.buttons.push(button(`Approve all ${actions.length}`, each("approve"), { class: "yes" }));
     }
   }
 
@@ -90,7 +91,7 @@ class Several {
 
   take(n, decision, said) {
     this.decisions[n] = decision;
-    this.said[n].textContent = said;
+    this.said?.[n].replaceChildren(said);
     this.send.disabled = this.decisions.includes(null);
     if (!this.send.disabled) this.send.focus();
   }
@@ -102,7 +103,7 @@ function rejectParts(text, take) {
   return [button(text, no, { class: "safe" }), onEnter(why, no)];
 }
 
-function callParts(action, preview, take) {
+function callParts(action, preview, take, draft) {
   const { change, command, is_sandboxed: isSandboxed, server, host } = preview ?? {};
   const tag = (kind, ...text) => h("span", { class: `tag ${kind}` }, text);
   const tags = [
@@ -111,40 +112,64 @@ function callParts(action, preview, take) {
     server ? tag("bad", "calls the MCP server ", h("bdi", {}, server)) : null,
     host ? tag("bad", "reaches ", h("bdi", {}, host)) : null,
   ].filter(Boolean);
-  const edit = h("div", {});
+  const place = h("div", {}), open = () => place.firstChild ?? editCall(place, action, preview, take, draft);
+  const edit = () => {
+    open();
+    place.querySelector("input, textarea, select")?.focus();
+  };
+  if (draft.args) open();
   return [
     tags.length ? h("p", { class: "row" }, tags) : null,
     command === undefined ? null : h("pre", { class: "command", tabindex: 0, "aria-label": "Command" }, command),
     change ? changeView(change) : null,
     argumentsView(action.args, ...(preview?.shows ?? [])),
     h("div", { class: "row" }, rejectParts("Reject", take),
-      button("Approve", () => take({ type: "approve" }, "Approve"), { class: "main" }),
-      button("Edit", () => editCall(edit, action, preview, take))),
-    edit,
+      button("Approve", () => take({ type: "approve" }, "Approve"), { class: "main yes" }), button("Edit", edit)),
+    place,
     "remember" in action ? alwaysParts(action, take) : null,
   ];
 }
 
 function alwaysParts(action, take) {
   const pattern = h("input", { "aria-label": "Pattern", value: action.remember });
-  return h("details", { class: "always" }, h("summary", {}, "Always in this thread..."),
+  return h("details", { class: "always yes" }, h("summary", {}, "Always in this thread..."),
     h("p", {}, button("Always exactly this", () => take({ type: "approve", remember: true }, "Approve, always")), " ", h("code", {}, action.remember)),
     h("p", { class: "row" }, pattern, button("Always what matches", () => take({ type: "approve", remember: pattern.value }, `Approve, always ${pattern.value}`))));
 }
 
-function editCall(place, action, preview, take) {
-  if (place.firstChild) return place.replaceChildren();
-  const form = argumentsForm(preview?.arguments ?? {}, action.args);
+// The arguments as the person has edited them, in this tab; undefined where they have not.
+function draftOf(key, question) {
+  const kept = JSON.parse(sessionStorage.getItem(key));
+  const keep = (args) => sessionStorage.setItem(key, JSON.stringify({ question, args: (draft.args = args) }));
+  const draft = { args: kept?.question === question ? kept.args : undefined, keep };
+  return draft;
+}
+
+// While it is open its button is the only yes: a decision is taken back, the styles hide the others.
+function editCall(place, action, preview, take, draft) {
+  const form = argumentsForm(preview?.arguments ?? {}, draft.args ?? action.args);
   const problem = h("p", { class: "warning", role: "alert" });
+  const keep = () => {
+    try {
+      draft.keep(form.read());
+    } catch { /* half of a JSON, or more than the browser keeps */ }
+  };
   const run = button("Run it like this", () => {
     try {
-      take({ type: "edit", edited_action: { name: action.name, args: form.read() } }, "Approve, edited");
+      const args = form.read();
+      place.replaceChildren();
+      take({ type: "edit", edited_action: { name: action.name, args } }, "Approve, edited");
     } catch (error) {
       problem.textContent = `This is not JSON: ${error.message}`;
     }
   }, { class: "main" });
-  place.append(form.node, problem, h("div", { class: "row" }, run, button("Leave it", () => place.replaceChildren())));
-  place.querySelector("input, textarea, select")?.focus();
+  ["input", "click"].forEach((kind) => form.node.addEventListener(kind, keep)); // a click removes an item
+  const drop = button("Drop the edit", () => {
+    draft.keep();
+    place.replaceChildren();
+  });
+  place.append(form.node, problem, h("div", { class: "row" }, run, drop));
+  take(null, "");
 }
 
 function answerParts(preview, take) {

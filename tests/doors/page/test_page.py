@@ -75,6 +75,64 @@ def test_each_decision(person: Person, server: Server) -> None:
     person.sees("Created docs/again.txt")
 
 
+def test_an_edit_is_not_dropped(person: Person, server: Server) -> None:
+    """While it is open, its own button is the only yes; a reload and Edit again keep its text."""
+    person.say("write draft.txt: the model's", mode="code")
+    person.press("Edit")
+    person.page.get_by_label("content").fill("mine")
+    for name in ("Approve", "Always exactly this", "Always what matches"):
+        expect(person.page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+    expect(person.page.get_by_text("Always in this thread")).to_be_hidden()
+    person.press("Edit")
+    expect(person.page.get_by_label("content")).to_have_value("mine")
+    person.page.reload()
+    expect(person.page.get_by_label("content")).to_have_value("mine")
+    expect(person.page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    person.press("Raw JSON")
+    raw = person.page.get_by_label("Arguments as JSON")
+    raw.fill('{"path": "draft.txt", "content": "mi')
+    person.press("Run it like this")
+    person.sees("This is not JSON")
+    raw.fill('{"path": "draft.txt", "content": "mine, too"}')
+    person.press("Run it like this")
+    person.sees("Created draft.txt (9 characters).")
+    assert (server.workspace / "draft.txt").read_text() == "mine, too"
+    person.say("write dropped.txt: the model's")
+    person.press("Edit")
+    person.page.get_by_label("content").fill("mine")
+    person.press("Drop the edit")
+    person.press("Edit")
+    expect(person.page.get_by_label("content")).to_have_value("the model's")
+    person.press("Drop the edit")
+    person.press("Approve")
+    person.sees("Created dropped.txt (11 characters).")
+
+
+def test_an_edit_of_one_of_several_calls(person: Person, server: Server) -> None:
+    """An edit that is open takes the card's decision back, and is no part of "Approve all"."""
+    person.say("write left.txt: model & write right.txt: model", mode="code")
+    left, right = person.card.nth(0), person.card.nth(1)
+    left.get_by_role("button", name="Approve", exact=True).click()
+    right.get_by_role("button", name="Approve", exact=True).click()
+    send = person.page.get_by_role("button", name="Send these decisions")
+    expect(send).to_be_enabled()
+    left.get_by_role("button", name="Edit", exact=True).click()
+    expect(left.locator(".chosen")).to_be_empty()
+    expect(send).to_be_disabled()
+    expect(person.page.get_by_role("button", name="Approve all 2")).to_be_hidden()
+    left.get_by_label("content").fill("mine")
+    left.get_by_role("button", name="Run it like this").click()
+    expect(left.locator(".chosen")).to_have_text("Approve, edited")
+    left.get_by_role("button", name="Edit", exact=True).click()
+    expect(left.get_by_label("content")).to_have_value("mine")
+    expect(send).to_be_disabled()
+    left.get_by_role("button", name="Run it like this").click()
+    person.press("Send these decisions")
+    person.sees("Created right.txt")
+    files = [(server.workspace / name).read_text() for name in ("left.txt", "right.txt")]
+    assert files == ["mine", "model"]
+
+
 def test_arguments_as_json_and_always_exactly_this(person: Person) -> None:
     person.say("write exact.txt: a", mode="code")
     person.press("Edit")
@@ -85,6 +143,7 @@ def test_arguments_as_json_and_always_exactly_this(person: Person) -> None:
     person.page.get_by_label("Arguments as JSON").fill('{"path": "exact.txt", "content": "raw"}')
     person.press("Form")
     expect(person.page.get_by_label("content")).to_have_value("raw")
+    person.press("Drop the edit")
     person.page.get_by_text("Always in this thread").click()
     person.press("Always exactly this")
     person.sees("Created exact.txt (1 character")
@@ -387,7 +446,7 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
 def test_files_of_the_page_are_within_their_budget() -> None:
     folder = Path(__file__).parents[3] / "doors/page"
     lines = [len(one.read_text().splitlines()) for one in folder.iterdir() if one.suffix != ".html"]
-    assert sum(lines) <= 1570
+    assert sum(lines) <= 1610
     for file in folder.glob("*.js"):
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", file.read_text()
