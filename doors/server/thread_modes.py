@@ -193,6 +193,7 @@ async def call_server(request: Request, method: str, path: str, body: Any = None
     """Ask the server itself, as whoever asks us: so it is the server that says what they may."""
     names = ("authorization", "x-api-key", "origin")
     headers = {name: value for name in names if (value := request.headers.get(name))}
+    headers["user-agent"] = "modeshift"  # what it reads, the client has not seen
     inner = httpx.ASGITransport(request.app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=inner, base_url=str(request.base_url)) as client:
         return await client.request(method, path, headers=headers, json=body)

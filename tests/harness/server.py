@@ -1,5 +1,6 @@
 """The real dev server, started as ``make dev`` starts it, in a folder of its own."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -8,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -152,7 +154,17 @@ class Thread:
         await self.run(input={"messages": [{"role": "user", "content": text}], **host})
 
     async def decide(self, *decisions: dict[str, Any]) -> None:
-        await self.run(command={"resume": {"decisions": list(decisions)}})
+        """Answer the question that waits, and no other."""
+        state: Any = await self.client.threads.get_state(self.id)
+        names = [one["value"]["question"] for one in state["interrupts"]]
+        resume = {"decisions": list(decisions), **({"question": names[0]} if names else {})}
+        await self.run(command={"resume": resume})
+
+    async def look(self) -> None:
+        """Read the question for as long as an answer that names none needs."""
+        state = await self.client.threads.get_state(self.id)
+        asked = datetime.fromisoformat(str(state["created_at"])).timestamp()
+        await asyncio.sleep(max(0, asked + 1 - time.time()))
 
     async def values(self) -> dict[str, Any]:
         state = await self.client.threads.get_state(self.id)

@@ -91,6 +91,7 @@ async def test_the_version_is_one(process: AgentProcess) -> None:
 async def test_garbage_is_answered(process: AgentProcess, line: bytes, code: int) -> None:
     answer = await ask(process, line)
     assert answer["error"]["code"] == code
+    assert answer["error"]["data"]["details"].startswith(answer["error"]["message"])
     assert answer["id"] == (3 if code != -32700 and b'"id": 3' in line else None)
 
 

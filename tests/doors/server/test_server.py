@@ -59,6 +59,7 @@ async def test_wrong_input_is_explained_and_changes_nothing(
         thread = await Thread.new(client)
         await thread.say("write wrong.txt: x")
         before = await thread.values()
+        await thread.look()
         await thread.run(**given)
         assert thread.error is not None
         shown = " ".join(thread.error.values())
@@ -92,6 +93,7 @@ async def test_an_answer_that_comes_late_answers_no_other_question(
     async def attempt(way: str, seconds: int = 1) -> None:
         thread, first = await Thread.new(client), server.workspace / f"first {way}{seconds}.txt"
         await thread.say(f"write {first.name}: x", mode="code")
+        await thread.look()
         run: dict[str, Any] = {"assistant_id": "agent", "command": BARE}
         cron = None
         match way:

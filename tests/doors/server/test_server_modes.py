@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import UnprocessableEntityError
 
-from tests.harness.conversation import APPROVE
+from tests.harness.conversation import APPROVE, SECONDS
 from tests.harness.place import modes_file
 from tests.harness.server import Server, Thread
 from tools.processes.sandboxes import NoSandbox, find_sandbox
@@ -89,6 +90,7 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(
     thread = await Thread.new(client)
     program = "run until [ -e others-done ]; do sleep 0.05; done\nwrite two.txt: x"
     await thread.say(program, approvals="manual", mode="code")
+    await thread.look()
     resume: Any = {"decisions": [APPROVE]}
     refused: list[str] = []
 
@@ -138,3 +140,47 @@ async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphCl
     await thread.say("hello")
     assert thread.nodes == ["intake", "ask"]
     assert "Mode 'mine' no longer exists" in str((await thread.values())["messages"])
+
+
+@pytest.mark.parametrize("way", ["/stream", "/wait", ""])
+async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(
+    client: LangGraphClient, http: httpx.AsyncClient, way: str
+) -> None:
+    """A second click, on the question before, is none; nor is what another client has read."""
+    thread = await Thread.new(client)
+    path = f"/threads/{thread.id}"
+    bare: Any = {"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}}
+
+    async def click() -> int:
+        return (await http.post(f"{path}/runs{way}", json=bare)).status_code
+
+    await thread.say(
+        "write one.txt: 1\nwrite two.txt: 2\nwrite three.txt: 3", mode="code", approvals="manual"
+    )
+    assert await click() == 409, "asked a moment ago"
+    await thread.look()
+    assert await click() == 409, "another client has looked, this one has not"
+    await http.get(f"{path}/state")
+    assert await click() == 200
+    await until_asked(thread, "two.txt")
+    assert await click() == 409, "the second click"
+    await thread.look()
+    if way:  # its answer has ended with the question
+        assert await click() == 200
+    else:
+        assert await click() == 409
+        await http.post("/threads/search", json={})
+        assert await click() == 200
+    await until_asked(thread, "three.txt")
+    answer = await http.post(f"{path}/runs/wait", json=bare)
+    assert "which question you answer" in answer.json()["detail"]
+    state = (await http.get(f"{path}/state")).json()
+    named = {"checkpoint_id": state["checkpoint"]["checkpoint_id"]}
+    assert (await http.post(f"{path}/runs/wait", json=bare | named)).status_code == 200
+    assert not await thread.waiting()
+
+
+async def until_asked(thread: Thread, file: str) -> None:
+    async with asyncio.timeout(SECONDS):
+        while [one["args"]["path"] for one in await thread.waiting()] != [file]:
+            await asyncio.sleep(0.02)
