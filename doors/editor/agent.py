@@ -83,7 +83,7 @@ class EditorAgent:
         """Reopen a session and send its history."""
         session = await self._open(await self._find_record(cwd, session_id), cwd, mcp_servers)
         await session.replay()
-        return schema.LoadSessionResponse(**session.describe())
+        return schema.LoadSessionResponse(**session.describe(is_replayed=True))
 
     async def resume_session(
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any

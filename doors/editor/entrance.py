@@ -103,7 +103,8 @@ def _refuse_user_errors() -> Iterator[None]:
         yield
     except (MissingKeyError, RefusedKeyError) as error:
         methods = [AUTH_METHOD.model_dump(by_alias=True, exclude_none=True)]
-        raise RequestError(AUTH_REQUIRED, str(error), {"authMethods": methods}) from error
+        data = {"details": str(error), "authMethods": methods}
+        raise RequestError(AUTH_REQUIRED, str(error), data) from error
     except ProviderError as error:
         raise RequestError(INTERNAL_ERROR, str(error)) from error
     except UserError as error:

@@ -1,14 +1,17 @@
 """``Session``: a thread that is open in an editor; its turns are taken one at a time."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from acp.schema import StopReason
+from langchain_core.messages import AIMessage, AnyMessage
 
 from doors.editor.asking import EditorGone, TurnDismissed
-from doors.editor.display.updates import SessionUpdates
+from doors.editor.display.updates import COMPACTING, SessionUpdates
 from doors.editor.files import EditorFiles, Folder
 from doors.editor.mcp_servers import EditorServers
 from doors.editor.options import Options
@@ -19,9 +22,11 @@ from doors.editor.turn import Turn
 from doors.editor.user_prompt import Prompt, PromptBlock, parse_choice
 from graph.configuration.cache import AgentCache
 from graph.messages.normal_form import get_call_id
+from graph.records.subtasks import Subtask
 from graph.routing import is_cut_off
 from modes.policy import Approvals
 
+Conversation = tuple[Subtask | None, list[AnyMessage]]
 CUT_OFF = "The last turn has not come to its end; a message, such as 'go on', goes on with it.\n\n"
 CLEANUP_SECONDS = 2
 """How long a cancelled turn may take to clean up before its end is reported all the same."""
@@ -44,12 +49,15 @@ class Session:
         self._follow_up: asyncio.Task[None] | None = None
         self._holds_question = False
         """Whether a question waits that this editor has not been asked since it opened it."""
-        self._refused_servers: tuple[str, ...] = ()
+        self._untold: list[str] = []
+        """Notices for the next turn."""
 
     async def open(self, folder: Path, servers: EditorServers) -> None:
         """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``."""
         self._updates.folder = Folder(self.cwd, folder)
-        self._config.servers, self._refused_servers = servers
+        self._config.servers, refused = servers
+        if refused:
+            self._untold = [f"MCP servers of the editor that are left out: {'; '.join(refused)}"]
         await self._config.refresh()
         if not self._config.record.updated:
             await self._config.change()  # a new one is stored
@@ -57,20 +65,21 @@ class Session:
         self._holds_question = has_question and not self._turns
         self.is_open = True
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, *, is_replayed: bool = False) -> dict[str, Any]:
         """The options for the response to new, load and resume.
 
         What follows it is sent later: until then the client does not know the session.
         """
         described = self._config.describe()
-        self._follow_up = asyncio.create_task(self._begin())
+        self._follow_up = asyncio.create_task(self._begin(is_replayed=is_replayed))
         return described
 
-    async def _begin(self) -> None:
+    async def _begin(self, *, is_replayed: bool) -> None:
         await self._config.show()
-        if self._refused_servers:
-            names = "; ".join(self._refused_servers)
-            await self._updates.say(f"MCP servers of the editor that are left out: {names}.\n\n")
+        if not is_replayed:
+            await self._show_question()
+
+    async def _show_question(self) -> None:
         state = await self._config.read_state()
         if is_cut_off(state.values, state.next, state.interrupts) and not self._turns:
             await self._updates.say(CUT_OFF)
@@ -83,13 +92,25 @@ class Session:
         """Send the whole history."""
         loaded = self._config.loaded
         values = (await self._config.read_state()).values
-        parts = [(one["subtask"], one["messages"]) for one in values.get("parents", [])]
-        parts.append((values.get("subtask"), values.get("messages", [])))
+        parts = await self._read_conversations(values)
         begun = (values.get("plan") or [[]])[0]
         self._updates.cut_off = frozenset(get_call_id(planned["call"]) for planned in begun)
         await self._updates.replay(loaded.deps, parts)
         if todos := values.get("todos"):
             await self._updates.show_todos(todos)
+        await self._show_question()
+
+    async def _read_conversations(self, values: dict[str, Any]) -> list[Conversation]:
+        """Each with what summaries have replaced, which the checkpoints before them have."""
+        config, states, now = self._config, [values], _list_conversations(values)
+        if any(isinstance(one, AIMessage) for _, messages in now for one in messages[:1]):
+            history = config.loaded.agent.aget_state_history(config.run_config)
+            states += [one.values async for one in history if one.next == (COMPACTING,)]
+        whole = defaultdict[Any, dict[str | None, AnyMessage]](dict)
+        for subtask, messages in chain(*map(_list_conversations, reversed(states))):
+            known = whole[subtask and subtask["id"]]
+            known.update({one.id: one for one in messages if one.id not in known})
+        return [(subtask, [*whole[subtask and subtask["id"]].values()]) for subtask, _ in now]
 
     async def choose(self, option: str, value: object) -> Options:
         """Take a choice, from the next step on; raises ``UserError`` for one that is refused."""
@@ -97,7 +118,7 @@ class Session:
             if await self._is_default(option, value):
                 typed = value if option == "mode" else f"{option} {value}"
                 words = f"Not set to {value} while the question waits; type /{typed} if you want it"
-                await self._updates.show_notice(words)
+                self._untold.append(words)
             else:
                 await self._config.choose(option, value)
         return self._config.options
@@ -116,6 +137,9 @@ class Session:
 
         Raises ``UserError`` for a message that is refused.
         """
+        for notice in self._untold:
+            await self._updates.show_notice(notice)
+        self._untold = []
         options = self._config.options
         if (said := parse_choice(blocks, options)) is not None:
             await self._obey(*said)
@@ -177,3 +201,9 @@ class Session:
                     return await turn.run()
         except (asyncio.CancelledError, TurnDismissed, EditorGone):
             return "cancelled"
+
+
+def _list_conversations(values: dict[str, Any]) -> list[Conversation]:
+    """Those that wait for a sub-task, and the one that goes on."""
+    waiting = [(one["subtask"], one["messages"]) for one in values.get("parents", [])]
+    return [*waiting, (values.get("subtask"), values.get("messages", []))]

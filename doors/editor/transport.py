@@ -18,6 +18,7 @@ from modes.plain_text import to_one_line
 FLUSH_SECONDS = 1
 NO_LIMIT = sys.maxsize >> 2
 """Of a message's bytes: the editor is the user's own process."""
+MAX_DETAILS = 2000
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 _OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 _EXTENSIONS = {"session/delete": "_session/delete"}
@@ -79,6 +80,7 @@ class PipeTransport:
     async def send(self, message: dict[str, Any]) -> None:
         """Send a message; raises ``ConnectionError`` when the editor no longer reads."""
         _name_new_files(message)
+        _explain_error(message)
         self._note(message)
         try:
             text = _dump(message)
@@ -175,6 +177,14 @@ def _name_new_files(message: dict[str, Any]) -> None:
             for block in content:
                 if isinstance(block, dict) and block.get("type") == "diff":
                     block.setdefault("oldText", None)
+
+
+def _explain_error(message: dict[str, Any]) -> None:
+    """Say what is wrong in ``details``, too: some editors show nothing else of an error."""
+    if (error := message.get("error")) is not None:
+        data = error["data"] if isinstance(error["data"], dict | None) else {"data": error["data"]}
+        details = f"{error['message']}: {data}" if data else error["message"]
+        error["data"] = {"details": to_one_line(details, MAX_DETAILS), **(data or {})}
 
 
 def _find_unsupported(params: dict[str, Any]) -> str | None:

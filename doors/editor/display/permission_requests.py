@@ -65,7 +65,8 @@ class Question:
         description = as_prose(f"{action['description']}\nApprovals: {policy}.")
         if view.effect.switches_mode:
             is_subtask = view.effect.starts_subtask
-            options = tuple(_offer_modes(deps, action, state["mode"], is_subtask=is_subtask))
+            offered = _offer_modes(deps, action, state["mode"], approvals, is_subtask=is_subtask)
+            options = tuple(offered)
             return cls(view, (description, *_show_plans(preview)), options)
         if view.effect.takes_answer:
             text = make_readable(str(action["args"].get("question", "")))
@@ -126,10 +127,11 @@ def _show_call(
 
 
 def _offer_modes(
-    deps: AgentDeps, action: ActionRequest, mode: str, *, is_subtask: bool
+    deps: AgentDeps, action: ActionRequest, mode: str, approvals: str, *, is_subtask: bool
 ) -> Iterator[Option]:
-    auto, manual = ({"type": "approve", "approvals": policy} for policy in ("auto", "manual"))
-    yield Option("manual", "Yes, and approve each action", "allow_once", manual)
+    yeses = [("manual", "Yes, and approve each action"), ("auto", "Yes, and auto-accept")]
+    (now, stay), (other, change) = reversed(yeses) if approvals == Approvals.AUTO else yeses
+    yield Option(now, stay, "allow_once", {"type": "approve", "approvals": now})
     others = [slug for slug in deps.catalog if slug not in (mode, action["args"].get("mode_slug"))]
     for slug in others[:MAX_TARGETS]:
         target = deps.catalog[slug]
@@ -140,7 +142,7 @@ def _offer_modes(
             yield Option(f"to-{slug}", name, "allow_once", edited)
     no = "No" if is_subtask else "No, stay"
     yield Option("reject", no, "reject_once", {"type": "reject"})
-    yield Option("auto", "Yes, and auto-accept", "allow_always", auto)
+    yield Option(other, change, "allow_always", {"type": "approve", "approvals": other})
 
 
 def _offer_answers(action: ActionRequest) -> Iterator[Option]:

@@ -106,6 +106,7 @@ class ToolCallView:
     def _describe_result(self, message: ToolMessage) -> dict[str, Any]:
         facts = message.artifact if isinstance(message.artifact, dict) else {}
         return {
+            "raw_output": {"output": show_result(message)},
             "status": self._get_status(message),
             "content": self._show_result(message, facts),
             "locations": self._locate(facts.get("line")),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from acp import update_user_message
@@ -182,11 +183,13 @@ class SessionUpdates(Sender):
         results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         not_stored = set(self._open)
         for self.subtask, messages in parts:
-            for message in messages:
+            for before, message in pairwise([None, *messages]):
                 if isinstance(message, HumanMessage):
                     for block in content_blocks(message):
                         await self.send(update_user_message(block))
                 elif isinstance(message, AIMessage):
+                    if isinstance(before, AIMessage):  # it is a summary of what stands before
+                        await self.say("\n\n")
                     await self.show_text(message)
                     for call in message.tool_calls:
                         not_stored.discard(get_call_id(call))

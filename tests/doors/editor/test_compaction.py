@@ -31,8 +31,10 @@ async def test_it_is_shown_what_has_happened(editor: Editor, workspace: Path) ->
     await talk.say("/compact think")
     assert talk.said.endswith("Done.")
     again = await talk.replayed()
-    assert again.said == f"{HEADER}\n\nHere I am.Done."
-    assert [one.content.text for one in again.of("user_message_chunk")] == ["think"]
+    summary = f"{HEADER}\n\nHere I am."
+    assert again.said == f"Here I am.Here I am.\n\n{summary}{summary}\n\nDone."
+    said = [one.content.text for one in again.of("user_message_chunk")]
+    assert said == ["hello " * 1000, "hello", "think"], "as before: the checkpoints have it"
 
 
 async def test_an_open_question_is_asked_again_and_comes_first(gpt: Talk) -> None:

@@ -51,7 +51,7 @@ async def left(
 async def test_an_open_question_outlives_the_process(left: dict[str, Talk], editor: Editor) -> None:
     talk = await editor.load(left["read and write"])
     talk.answer = choosing("once")
-    await editor.until(lambda: "is asked with your next message" in talk.said)
+    assert "is asked with your next message" in talk.said, "before the response"
     assert not talk.asked
     assert ("Write file b.txt", "pending") in talk.ends
     assert await talk.say("list") == "end_turn"
@@ -138,9 +138,10 @@ async def test_what_an_editor_sets_by_itself_leaves_a_waiting_question_alone(
     await talk.choose("approvals", "auto")
     await talk.choose("mode", "ask")
     assert talk.shown == ("code", "manual")
-    assert "type /approvals auto if you want it" in talk.said
+    assert "Notice" not in talk.said, "not between two turns"
     assert talk.ends == [("Write file a.txt", "pending")]
     await talk.say("hello")
+    assert "type /approvals auto if you want it" in talk.said
     assert len(talk.asked) == 1
     assert not list(talk.cwd.iterdir())
     await talk.choose("approvals", "auto")

@@ -33,6 +33,22 @@ async def test_a_switch_is_asked_about_on_its_own_call(talk: Talk) -> None:
     ]
 
 
+async def test_the_first_answer_to_a_switch_leaves_the_approvals_as_they_are(talk: Talk) -> None:
+    """Which acpx gives by itself."""
+    await talk.choose("approvals", "auto")
+    talk.answer = choosing("auto")
+    await talk.say("switch to code")
+    ((_, _, options),) = talk.editor.asked
+    assert [(options[n].name, options[n].kind) for n in (0, -1)] == [
+        ("Yes, and auto-accept", "allow_once"),
+        ("Yes, and approve each action", "allow_always"),
+    ]
+    assert talk.shown == ("code", "auto")
+    talk.answer = choosing("manual")
+    await talk.say("switch to ask")
+    assert talk.shown == ("ask", "manual")
+
+
 @pytest.mark.parametrize(
     ("option", "stop", "shown"),
     [

@@ -229,10 +229,14 @@ async def test_a_session_opens_whatever_mcp_servers_the_editor_has(
         cwd=str(workspace), mcp_servers=[stdio, stdio, sse, odd]
     )
     said = (
-        "MCP servers of the editor that are left out: 'files' (its name is not one line of its "
-        "own); 'old' (the transport 'sse' is not supported); 'o\\u200bdd' (its name is not"
+        "> Notice: MCP servers of the editor that are left out: 'files' (its name is not one line "
+        "of its own); 'old' (the transport 'sse' is not supported); 'o\\u200bdd' (its name is not"
     )
-    await editor.until(lambda: said in Talk(editor, opened.session_id, workspace, None).said)
+    talk = Talk(editor, opened.session_id, workspace, opened)
+    await editor.until(lambda: talk.of("available_commands_update"))
+    assert not talk.said, "there is no turn yet"
+    await talk.say("/status")
+    assert talk.said.startswith(said)
     assert not started.exists()
 
 
@@ -254,6 +258,7 @@ async def test_a_missing_key_shows_the_login_card(tmp_path: Path, workspace: Pat
                 await opening
             assert refused.value.code == -32000
             assert refused.value.data["authMethods"][0]["id"] == "key"  # type: ignore[index]
+            assert refused.value.data["details"] == str(refused.value)  # type: ignore[index]
         assert await editor.list() == []
 
 

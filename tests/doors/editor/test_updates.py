@@ -27,11 +27,16 @@ async def test_the_life_of_an_edit(code: Talk) -> None:
         ("Edit file a.txt", [*LIVED, "completed"]),
         ("Write file a.txt", [*LIVED, "completed"]),
     ]
+    output = {"output": "Edited a.txt: 1 place."}
+    ended = [one for one in code.of("tool_call_update") if one.status == "completed"]
+    assert ended[0].raw_output == output
     edits = [(diff.path, diff.old_text, diff.new_text) for (diff, *_) in code.results]
     assert edits == [(str(file), "one", "three"), (str(file), "three two", "all")]
     assert [(call.content or [])[0].type for call in code.asked] == ["diff", "diff"]
     start = code.of("tool_call_update")[0]
     assert start.locations[0].path == str(file)
+    replayed = (await code.replayed()).of("tool_call")[0]
+    assert replayed.raw_output == output
     assert start.raw_input == {"path": "a.txt", "edits": [{"old": "one", "new": "three"}]}
 
 
