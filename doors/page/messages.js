@@ -2,7 +2,7 @@
 import { button, copyButton, h, readable } from "/app/dom.js";
 import { changeView } from "/app/diff.js";
 import { markdown } from "/app/markdown.js";
-import { textOf } from "/app/state.js";
+import { imagesOf, textOf } from "/app/state.js";
 import { resultOf, titleOf } from "/app/words.js";
 
 const FOLDED = 1500; // characters of a result that are shown at first
@@ -58,7 +58,7 @@ export class Messages {
       const { id, type, isLive = false } = message, text = textOf(message);
       if (type === "human") {
         const who = depth && n === 0 ? "Task" : "You";
-        yield [id, { depends: [text], make: () => said("human", who, depth, h("div", { class: "plain" }, text)) }];
+        yield [id, { depends: [text], make: () => said("human", who, depth, h("div", { class: "plain" }, text, imagesOf(message).map(imageView))) }];
       }
       if (type !== "ai") continue;
       if (text.trim()) {
@@ -76,12 +76,13 @@ export class Messages {
   }
 
   card(call, depth, message, subtask, output) {
-    const result = message ? resultOf(message) : { kind: "running" };
+    const result = message ? resultOf(message) : { kind: "running" }, images = imagesOf(message ?? {});
     const body = h("div", { class: "body" });
     const card = h("details", { class: `call ${result.kind} depth${Math.min(depth, 3)}`, "data-call": call.id, open: Boolean(output) && !message },
       h("summary", {}, h("span", { class: "mark", "aria-hidden": "true" }, MARKS[result.kind]),
         h("span", { class: "unseen" }, `${SAID[result.kind]}: `), h("bdi", {}, titleOf(call, this.modes)),
         result.changed ? h("span", { class: "tag" }, "changed by you") : null,
+        images.length ? h("span", { class: "tag" }, images.length > 1 ? `${images.length} images` : "1 image") : null,
         ["failed", "rejected"].includes(result.kind) ? h("span", { class: "why" }, result.text.slice(0, 200)) : null),
       body);
     const fill = () => {
@@ -90,6 +91,7 @@ export class Messages {
       body.append(change ? changeView(change) : argumentsView(args));
       if (result.changed) body.append(h("p", { class: "faint" }, "You changed the arguments; the agent had written:"), argumentsView(call.args));
       if (result.text) body.append(longText(result.text));
+      body.append(...images.map(imageView));
       if (!message) body.append(h("pre", { class: "live" }, output ?? ""));
       if (subtask) body.append(h("div", { class: "subtask" }, [...this.conversation(subtask.messages, {})].map(([, one]) => one.make())));
     };
@@ -98,6 +100,8 @@ export class Messages {
     return card;
   }
 }
+
+const imageView = (src) => (src ? h("img", { src, alt: "An image" }) : h("p", { class: "faint" }, "An image that is not shown here"));
 
 function said(kind, who, depth, content) {
   return h("article", { class: `${kind} depth${Math.min(depth, 3)}`, "aria-label": who }, h("div", { class: "who" }, who), content);

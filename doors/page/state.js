@@ -47,6 +47,13 @@ export function joinMessage(message, piece) {
   return { id: piece.id, type: "ai", isLive: true, content: (message?.content ?? "") + textOf(piece), calls };
 }
 
+// The images in a message, as addresses; null for what the page may not show: it fetches none.
+export function imagesOf({ content }) {
+  const images = Array.isArray(content) ? content.filter(({ type }) => type === "image" || type === "image_url") : [];
+  const urls = images.map((one) => one.image_url?.url ?? `data:${one.mime_type};base64,${one.base64}`);
+  return urls.map((url) => (/^data:image\/(png|jpeg|gif|webp);base64,/.test(url) ? url : null));
+}
+
 export function textOf({ content }) {
   if (typeof content === "string") return content;
   return (content ?? []).map((block) => (typeof block === "string" ? block : block.text ?? "")).join("");

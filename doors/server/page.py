@@ -17,9 +17,10 @@ ADDRESS = "/app"
 FOLDER = Path(__file__).parent.parent / "page"
 _PATH = re.compile(rf"{ADDRESS}(?:/([a-z]+\.(?:js|css|svg)))?")
 _HEADERS = {
-    # Its own scripts and styles, its own server, nobody to frame it, no text parsed as HTML.
+    # Its own scripts and styles, its own server, images in messages, nobody to frame it, no text
+    # parsed as HTML.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; trusted-types 'none'; require-trusted-types-for 'script'",
     "Cache-Control": "no-cache",
     "Cross-Origin-Opener-Policy": "same-origin",

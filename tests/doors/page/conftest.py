@@ -28,6 +28,8 @@ customModes:
     name: Broken
     groups: [everything]
 """
+PICTURE = "R0lGODdhAQABAIAAAP///////ywAAAAAAQABAAACAkQBADs="
+"""Of one pixel."""
 EVIL_SCHEMA = {
     "type": "object",
     "properties": {"zone": {"type": "string", "description": "<img src=x onerror=window.ran=8>"}},
@@ -48,6 +50,9 @@ class McpServer(BaseHTTPRequestHandler):
             "tools/list": {"tools": [{"name": "set", "inputSchema": EVIL_SCHEMA}]},
             "tools/call": {"content": [{"type": "text", "text": f"{message.get('params')}"}]},
         }
+        if "a picture" in str(message.get("params")):
+            picture = {"type": "image", "data": PICTURE, "mimeType": "image/gif"}
+            answers["tools/call"]["content"] = [picture]
         found = answers.get(message["method"])
         error = {"code": -32601, "message": "there is no such method"}
         answer = {"jsonrpc": "2.0", "id": message.get("id")}

@@ -389,6 +389,29 @@ def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Serve
     person.sees(re.compile(r"begun\s+and done"))
 
 
+def test_a_picture_that_a_tool_returns_is_shown(person: Person) -> None:
+    person.say('call mcp__remote__set {"zone": "a picture"}', mode="code")
+    person.press("Approve")
+    shown = person.page.locator(".call", has_text="remote: set")
+    expect(shown.locator("summary")).to_contain_text("1 image")
+    shown.locator("summary").click()
+    picture = shown.get_by_alt_text("An image")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("one => one.decode().then(() => one.naturalWidth)") == 1
+
+
+def test_what_the_page_may_not_show_of_a_picture_it_says(person: Person) -> None:
+    """Only what is in the message, and only the kinds that hold no program."""
+    person.say("hello")
+    person.sees("The agent has answered.", "#said")
+    image = {"type": "image_url", "image_url": {"url": f"{person.url}/app/icon.svg"}}
+    given = {"messages": [{"type": "human", "content": [image], "id": "picture"}]}
+    path = f"{person.url}/threads/{find_thread(person)}/state"
+    httpx.post(path, json={"values": given}).raise_for_status()
+    person.sees("An image that is not shown here")
+    expect(person.page.locator("main img")).to_have_count(0)
+
+
 def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> None:
     """2,000 messages, and one result of 10 MB."""
     calls = [{"name": "read_file", "args": {"path": "a"}, "id": "call_1", "type": "tool_call"}]
