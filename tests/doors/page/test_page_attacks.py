@@ -72,10 +72,7 @@ def test_nothing_that_is_shown_runs_or_hides(
     expect(person.card.locator(".diff")).to_contain_text("\\u202egnp.exe")
     expect(person.card.locator(".diff")).to_contain_text("\\u001b[8mhidden")
     check_nothing_ran(person)
-    person.page.get_by_role("button", name="Edit", exact=True).click()
-    person.press("Raw JSON")
-    check_nothing_ran(person)
-    person.press("Drop the edit")
+    check_edit(person)
     person.press("Approve")
     expect(person.answer.locator(".markdown:not(.plain)")).to_contain_text("[picture: c")
     check_nothing_ran(person)
@@ -85,6 +82,13 @@ def test_nothing_that_is_shown_runs_or_hides(
     person.sees("onerror", "#header h1")
     person.sees("onerror", "#threads")
     check_nothing_ran(person)
+
+
+def check_edit(person: Person) -> None:
+    person.press("Edit")
+    person.press("Raw JSON")
+    check_nothing_ran(person)
+    person.press("Drop the edit")
 
 
 def check_mcp_call(person: Person) -> None:
