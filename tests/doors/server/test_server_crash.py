@@ -76,7 +76,7 @@ async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: P
 
             asking = await reopened(client, asking)
             assert await asking.waiting() == before
-            await asking.decide(APPROVE)
+            await asking.run(command={"resume": {"decisions": [APPROVE]}})
             assert "must name its question" in str(asking.error)
             for thread in (asking, parted, parted):
                 await approve_by_name(client, thread)
