@@ -16,6 +16,7 @@ import httpx
 
 from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader
+from graph.configuration.user_files import make_private
 from graph.deps import AgentDeps
 from graph.settings import ENV_FILE, ROOT, Settings
 from modes.errors import ConfigurationError
@@ -49,12 +50,18 @@ def main(
             "would start again whenever the agent writes a .py file; set WORKSPACE to a "
             "folder elsewhere"
         )
-    with lock_clone() as lock:
+    data = Path(f"{settings.checkpoints}.lock")
+    with (
+        take_lock(LOCK_FILE, "this clone", "stop that one first") as clone_lock,
+        take_lock(data, settings.checkpoints, "stop it, or set CHECKPOINTS here") as data_lock,
+    ):
         number = check_port(settings.listen, port or "2024")
         address = f"http://{_format_host(settings.listen)}:{number}"
-        lock.truncate(0)
-        lock.write(f"{address}, process {os.getpid()}, workspace {settings.workspace}")
-        lock.flush()
+        for lock in (clone_lock, data_lock):
+            lock.truncate(0)
+            lock.write(f"{address}, process {os.getpid()}, clone {ROOT}, ")
+            lock.write(f"workspace {settings.workspace}")
+            lock.flush()
         text = banner(settings, deps, address)
         # Made here: the server changes the ssl module while it starts.
         client = httpx.Client(base_url=address, headers={"Host": "localhost"}, trust_env=False)
@@ -67,20 +74,19 @@ def main(
     return iter(())
 
 
-def lock_clone() -> TextIO:
-    """The lock of this clone's server, held until it is closed.
+def take_lock(file: Path, place: object, advice: str) -> TextIO:
+    """The lock of the server that has ``place``, held until it is closed.
 
     Raises ``ConfigurationError`` where another server has it.
     """
-    LOCK_FILE.parent.mkdir(exist_ok=True)
-    lock = LOCK_FILE.open("a+")
+    make_private(file)
+    lock = file.open("r+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        lock.seek(0)
         raise ConfigurationError(
-            f"this clone has a server already: {lock.read()}; stop that one first, since two "
-            "would overwrite each other's list of threads"
+            f"{place} has a server already: {lock.read()}; {advice}: two would overwrite each "
+            "other's threads"
         ) from None
     return lock
 
@@ -127,8 +133,8 @@ def serve(host: str, port: int, *, reload: bool, verbose: bool) -> None:
     from langgraph_cli.cli import cli  # noqa: PLC0415  # it reads the environment
 
     command = ["dev", "--host", host, "--port", str(port)]
-    # Without it the server has one worker, and a second thread waits for the first.
-    command += ["--n-jobs-per-worker", "10", "--no-browser"]
+    # No limit to speak of: a run that waits for a command would hold up other threads.
+    command += ["--n-jobs-per-worker", "1000", "--no-browser"]
     if not reload:
         command.append("--no-reload")
     cli(command)

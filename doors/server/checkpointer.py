@@ -13,11 +13,11 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.server.logs import shorten_log
 from graph.configuration.environment import load_settings
 from graph.configuration.user_files import make_private
+from graph.configuration.whole_writes import WholeWrites
 from graph.settings import Settings
 from modes.chart import Phase
 
@@ -26,11 +26,11 @@ CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
+async def checkpointer() -> AsyncIterator[WholeWrites]:
     """Named in ``langgraph.json``; without it the server keeps threads in memory."""
     shorten_log()
     settings = await asyncio.to_thread(_prepare)
-    async with AsyncSqliteSaver.from_conn_string(str(settings.checkpoints)) as saver:
+    async with WholeWrites.from_conn_string(str(settings.checkpoints)) as saver:
         await saver.setup()  # now, and not at the first run: owners_of looks before that
         await asyncio.to_thread(restore_lists, settings.checkpoints)
         yield saver

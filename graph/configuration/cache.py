@@ -82,13 +82,11 @@ class AgentCache:
         """Delete all that is stored of a thread."""
         if self._saver is not None:
             await self._saver.adelete_thread(thread)
-        await self._started_calls.mailbox.delete(thread)
 
     async def copy_thread(self, source: str, target: str) -> None:
         """Copy all that is stored of a thread to a new one."""
         if self._saver is not None:
             await self._saver.acopy_thread(source, target)
-        await self._started_calls.mailbox.copy(source, target)
 
 
 _first = Lock()

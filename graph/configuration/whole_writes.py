@@ -10,6 +10,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from typing_extensions import override
 
 Write = TypeVar("Write", bound=Callable[..., Any])
+_TABLES = ("checkpoints", "writes", "host_settings")
+"""What there is of a thread: the last is the mailbox's, and goes with the thread."""
 
 
 def finish(write: Write) -> Write:
@@ -43,20 +45,30 @@ class WholeWrites(AsyncSqliteSaver):
 
     aput = finish(AsyncSqliteSaver.aput)
     aput_writes = finish(AsyncSqliteSaver.aput_writes)
-    adelete_thread = finish(AsyncSqliteSaver.adelete_thread)
+
+    @override
+    @finish
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._change("DELETE FROM {table} WHERE thread_id = ?", thread_id)
 
     @override
     @finish
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """The library's own does not exist for SQLite."""
+        await self._change(
+            "INSERT INTO {table} (thread_id, {names}) SELECT ?, {names} FROM {table} "
+            "WHERE thread_id = ?",
+            target_thread_id,
+            source_thread_id,
+        )
+
+    async def _change(self, statement: str, *threads: str) -> None:
+        """Execute it for each table that there is."""
         await self.setup()
         async with self.lock:
-            for table in ("checkpoints", "writes"):
+            for table in _TABLES:
                 columns = await self.conn.execute_fetchall(f"PRAGMA table_info({table})")
                 names = ", ".join(name for _, name, *_ in columns if name != "thread_id")
-                await self.conn.execute(
-                    f"INSERT INTO {table} (thread_id, {names}) "  # noqa: S608  # the table's names
-                    f"SELECT ?, {names} FROM {table} WHERE thread_id = ?",
-                    (target_thread_id, source_thread_id),
-                )
+                if names:
+                    await self.conn.execute(statement.format(table=table, names=names), threads)
             await self.conn.commit()

@@ -24,9 +24,6 @@ _SET = "INSERT OR REPLACE INTO host_settings (value, revision, thread_id, name) 
 _SET_AGAIN = "UPDATE host_settings SET value = ?, revision = ? WHERE thread_id = ? AND name = ?"
 _LAST = "SELECT coalesce(max(revision), 0) FROM host_settings"  # a thread's copy has its revision
 _NEWS = "SELECT name, value, revision FROM host_settings WHERE thread_id = ? AND revision > ?"
-_DELETE = "DELETE FROM host_settings WHERE thread_id = ?"
-_COPY = """INSERT INTO host_settings
-    SELECT ?, name, value, revision FROM host_settings WHERE thread_id = ?"""
 REVISION = "host_revision"
 """The state's key for the newest revision that it has taken in."""
 
@@ -78,18 +75,6 @@ class Mailbox:
         """Record that a call has ended."""
         self._begun.pop((thread, call), None)
 
-    async def delete(self, thread: str) -> None:
-        """Forget what was set in a thread."""
-        await asyncio.to_thread(self._execute, _DELETE, thread)
-
-    async def copy(self, source: str, target: str) -> None:
-        """Set the same in a copy of a thread."""
-        await asyncio.to_thread(self._execute, _COPY, target, source)
-
-    def _execute(self, statement: str, *given: str) -> None:
-        with self._transaction() as database:
-            database.execute(statement, given)
-
     def _has_none(self, thread: str, taken: int) -> bool:
         """Whether there is certainly no setting after ``taken``."""
         if self._file is None:
@@ -113,6 +98,7 @@ class Mailbox:
     def _put(self, statement: str, thread: str, values: Mapping[str, Any]) -> None:
         with self._transaction() as database:
             ((last,),) = database.execute(_LAST)
+            last = max(last, self._get_signal())  # a deleted thread's revisions are not used again
             rows = [(json.dumps(value), last + 1, thread, name) for name, value in values.items()]
             database.executemany(statement, rows)
         self._give_signal()

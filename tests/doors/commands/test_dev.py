@@ -89,6 +89,17 @@ def test_a_second_server_of_one_clone_is_refused(server: Server) -> None:
     assert ask(server, "GET", "/ok")[0] == 200
 
 
+def test_a_second_server_on_the_same_data_is_told_which_clone_has_it(
+    server: Server, tmp_path: Path
+) -> None:
+    assert server.process is not None
+    clone, data = Server(tmp_path), server.folder / "checkpoints.sqlite"
+    text = get_refusal(clone, CHECKPOINTS=str(data))
+    holder = f"{server.url}, process {server.process.pid}, clone {server.folder}, "
+    assert f"{data} has a server already: {holder}" in text
+    assert "set CHECKPOINTS" in text
+
+
 def test_settings_come_from_a_file_and_the_environment_wins(tmp_path: Path) -> None:
     clone = Server(tmp_path)
     (clone.folder / ".env").write_text("MODEL=from:file\nWORKSPACE=/from/file\n")

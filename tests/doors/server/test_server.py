@@ -12,7 +12,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import BadRequestError, ConflictError
 
 from doors.commands.usage import read_threads
-from tests.harness.conversation import APPROVE, SECONDS
+from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.server import Server, Thread
 from tests.project.test_readme import part
 
@@ -212,3 +212,26 @@ def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:
     assert "Switch from Ask to Code mode?" in done.stdout
     assert "Created hello.txt" in done.stdout.splitlines()[-1]
     assert (server.workspace / "hello.txt").read_text() == "hello"
+
+
+async def test_commands_that_wait_hold_up_no_other_thread(
+    server: Server, client: LangGraphClient
+) -> None:
+    """As many as once were all the runs that could go on at a time."""
+    waiting = [await Thread.new(client) for _ in range(10)]
+
+    async def wait(number: int, thread: Thread) -> None:
+        command = f"run touch waits{number}; until [ -e all-may-end ]; do sleep 0.2; done"
+        await thread.say(command, mode="code")
+        await thread.decide(APPROVE)
+
+    runs = [asyncio.create_task(wait(*each)) for each in enumerate(waiting)]
+    await until(lambda: len([*server.workspace.glob("waits*")]) == len(waiting))
+    other = await Thread.new(client)
+    try:
+        await other.say("list")
+        assert not any(run.done() for run in runs), "a command may have come to its time limit"
+    finally:
+        (server.workspace / "all-may-end").touch()
+    await asyncio.gather(*runs)
+    assert "waits0" in str(await other.values())

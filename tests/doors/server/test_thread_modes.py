@@ -151,6 +151,41 @@ async def test_a_copy_of_a_thread_has_what_is_set_in_it(
     assert (await copy.mode(), (await thread.values())["limit"]) == ("code", "architect")
 
 
+async def test_what_is_set_dies_with_its_thread(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    for is_begun in (True, False):
+        given = {"mode": "code", "approvals": "auto"}
+        created = (await http.post("/modeshift/threads", json=given)).json()
+        thread = Thread(client, created["thread_id"])
+        if is_begun:
+            await thread.say("list")
+            await patch(http, thread, approvals="auto")
+        await client.threads.delete(thread.id)
+        await client.threads.create(thread_id=thread.id)
+        shown = (await http.get(f"/threads/{thread.id}/mode")).json()
+        assert shown == {"mode": "ask", "limit": None, "approvals": "manual", "is_pending": False}
+        await thread.say("write unasked.txt: x", mode="code")
+        assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+        assert not (server.workspace / "unasked.txt").exists()
+
+
+async def test_a_copy_has_a_limit_that_waits(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write asked.txt: x", mode="code")
+    await patch(http, thread, limit="code", approvals="auto")
+    for waits in (thread, Thread(client, (await http.post("/modeshift/threads", json={"limit": "ask"})).json()["thread_id"])):
+        before = (await http.get(f"/threads/{waits.id}/mode")).json()
+        assert before["is_pending"]
+        copied = await http.post(f"/threads/{waits.id}/copy", json={})
+        copy = Thread(client, copied.json()["thread_id"])
+        assert (await http.get(f"/threads/{copy.id}/mode")).json() == before
+        await copy.say("hello")
+        assert (await copy.values())["limit"] == before["limit"]
+
+
 async def test_it_holds_from_the_next_step_of_a_run(
     server: Server, http: httpx.AsyncClient, client: LangGraphClient
 ) -> None:
