@@ -21,9 +21,8 @@ def review_node(deps: AgentDeps) -> Node:
     """LangGraph runs the node again from its start on resume, so it has no side effects."""
 
     async def review(state: State, config: RunnableConfig) -> dict[str, Any]:
-        # The question was asked under the old approvals; what was planned is judged again.
         host_changes = await read_host_changes(deps, state, config)
-        state = cast("State", {**state, **host_changes, "approvals": state["approvals"]})
+        state = cast("State", {**state, **host_changes})
         now, changed = reconcile_mode(deps, state)
         question = None if changed else await judge_question(deps, state)
         if question is None:

@@ -94,5 +94,8 @@ async def judge_answer(
         plan = plan_batches(deps.started_calls.process_id, str(message.id), judged, {})
         return update | {"phase": deps.machine.send(now, Event.ACT).phase.value, "plan": plan}
     edited = [path for one in asking for path in one.edited_paths]
-    asked = Asked(digest=digest_question(judged), contents=await digest_contents(deps, edited))
+    contents = await digest_contents(deps, edited)
+    asked = Asked(
+        digest=digest_question(judged), contents=contents, approvals=context.approvals.value
+    )
     return update | {"phase": deps.machine.send(now, Event.REVIEW).phase.value, "asked": asked}

@@ -11,6 +11,7 @@ __all__ = (  # the public modules
     "bind_answers",
     "checkpointer",
     "gate",
+    "kept_fields",
     "logs",
     "markdown",
     "page",

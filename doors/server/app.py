@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from doors.server import markdown, questions, thread_modes
 from doors.server.bind_answers import BindAnswers
@@ -12,6 +14,7 @@ from doors.server.gate import Gate
 from doors.server.page import Page
 from doors.server.run_queue import start_runs_at_once
 from graph.configuration.environment import load_settings
+from modes.errors import UserError
 from tools.processes.background import end_every_command
 
 
@@ -22,10 +25,16 @@ async def _serve(_: Starlette) -> AsyncIterator[None]:
     await end_every_command()
 
 
+async def _explain(_: Request, error: Exception) -> Response:
+    """What a client can mend is a 422."""
+    return JSONResponse({"detail": str(error)}, 422)
+
+
 _settings = load_settings()
 app = Starlette(
     routes=[*thread_modes.ROUTES, *questions.ROUTES, *markdown.ROUTES],
     lifespan=_serve,
+    exception_handlers={UserError: _explain},
     middleware=[
         Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),
         Middleware(Page),

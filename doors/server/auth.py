@@ -7,17 +7,21 @@ client skips them: never use it on behalf of a request.
 import asyncio
 from hmac import compare_digest
 from typing import Any
+from uuid import UUID, uuid5
 
+from langgraph.types import Command
 from langgraph_sdk import Auth
 
 from doors.server.checkpointer import CLONE, owners_of
+from doors.server.kept_fields import check_config
 from graph.configuration.cache import get_served
 from graph.configuration.environment import load_settings
-from graph.entry.checks import build_input_check
-from modes.errors import UserError
+from graph.entry.checks import build_input_check, build_update_check
 
 ANYBODY = "anybody"
 GRAPH = "agent"  # its name in langgraph.json
+SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))
+"""The id of the server's own assistant, as ``langgraph_api.graph`` makes it."""
 auth = Auth()
 _settings = load_settings()
 TOKENS = _settings.tokens
@@ -68,7 +72,7 @@ async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
 async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """A run belongs to its thread's owner; raises a 409 or 422."""
     _refuse_rollback(value.get("multitask_strategy"))
-    await _check_input(value["kwargs"].get("input"))
+    await _check_run(value["kwargs"])
     if value.get("if_not_exists") == "create":
         await _refuse_others_thread(ctx, value.get("thread_id"))
     if not value["kwargs"].get("temporary"):
@@ -103,21 +107,23 @@ def _refuse_rollback(action: str | None) -> None:
         )
 
 
-async def _check_input(given: Any) -> None:
+async def _check_run(given: dict[str, Any]) -> None:
     """As the graph does it, but before there is a run."""
-    if given is None:
-        return
+    check_config(given.get("config"))
     deps = (await get_served()).deps
-    try:
-        build_input_check(deps.catalog, deps.toolbox.specs)(given)
-    except UserError as error:
-        raise Auth.exceptions.HTTPException(status_code=422, detail=str(error)) from error
+    if given.get("input") is not None:
+        build_input_check(deps.catalog, deps.toolbox.specs)(given["input"])
+    if command := given.get("command"):
+        written: Any = Command(update=command.get("update"), goto=command.get("goto") or ())
+        build_update_check(deps.catalog, deps.toolbox.specs)(written)
 
 
 @auth.on.crons
 async def own_crons(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """A cron belongs to its creator; raises a 422."""
-    _refuse_rollback((value.get("payload") or {}).get("multitask_strategy"))
+    payload = value.get("payload") or {}
+    _refuse_rollback(payload.get("multitask_strategy"))
+    check_config(payload.get("config"), payload.get("context"))
     return _add_owner(ctx, value)
 
 
@@ -125,8 +131,11 @@ async def own_crons(ctx: Auth.types.AuthContext, value: Any) -> Any:
 async def own_assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """An assistant belongs to its creator; all may use the server's own, and none may change them.
 
-    Raises a 403.
+    Raises a 403 or 422.
     """
+    check_config(value.get("config"), value.get("context"))
+    if str(value.get("assistant_id")) == SERVED and ctx.action in ("update", "delete"):
+        raise Auth.exceptions.HTTPException(403, "the server's own assistant cannot be changed")
     if not TOKENS:
         return None
     if ctx.action in ("read", "search"):

@@ -22,7 +22,7 @@ from graph.entry.checks import SETTINGS, build_settings_check
 from graph.state import State
 from graph.threads.mailbox import REVISION, Mailbox
 from modes.chart import PHASE_EDGES, Phase
-from modes.errors import InvalidInputError, UserError
+from modes.errors import InvalidInputError
 
 _settings = load_settings()
 
@@ -92,12 +92,9 @@ async def set_mode(request: Request) -> Response:
     """
     deps, mailbox = await _get_parts()
     path, thread = _get_thread(request), request.path_params["id"]
-    try:
-        given = _check(deps, await _read_body(request))
-    except UserError as error:
-        return JSONResponse({"detail": str(error)}, 422)
+    given = _check(deps, await _read_body(request))
     if not given:
-        return JSONResponse({"detail": f"give one of: {', '.join(SETTINGS)}"}, 422)
+        raise InvalidInputError(f"give one of: {', '.join(SETTINGS)}")
     # Changes nothing: whoever may change the thread may set its mode.
     changed = await call_server(request, "PATCH", path, {"metadata": {}})
     if not changed.is_success:
@@ -129,9 +126,8 @@ async def _take_in(
 
 
 async def _is_same_question(deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]) -> bool:
-    """As ``review`` will judge it: under the approvals under which it was asked."""
-    kept = {"messages": convert_to_messages(values["messages"]), "approvals": values["approvals"]}
-    state = cast("State", {**values, **news, **kept})
+    """As ``review`` will judge it."""
+    state = cast("State", {**values, **news, "messages": convert_to_messages(values["messages"])})
     return state["mode"] in deps.catalog and await judge_question(deps, state) is not None
 
 
@@ -144,11 +140,8 @@ async def create_thread(request: Request) -> Response:
     responses: {"200": {description: "The thread, as POST /threads answers it, and what was set"}}
     """
     deps, mailbox = await _get_parts()
-    try:
-        body = await _read_body(request)
-        given = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
-    except UserError as error:
-        return JSONResponse({"detail": str(error)}, 422)
+    body = await _read_body(request)
+    given = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
     created = await call_server(request, "POST", "/threads", body)
     if not created.is_success:
         return pass_on(created)

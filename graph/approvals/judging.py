@@ -202,6 +202,7 @@ async def judge_question(deps: AgentDeps, state: State) -> Question | None:
     if not calls or message is None or asked is None:
         return None
     context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
+    context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
     judged = await judge_all(deps, context, calls)
     if asked["digest"] != digest_question(judged):
         return None

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from graph.messages.from_client import accept_messages, check_history, check_kept
 from graph.models.usage import Usage
 from graph.records.switches import ModeChange
-from graph.state import Input, State
+from graph.state import Input, State, get_depth
 from modes.catalog import Catalog
 from modes.chart import Phase
 from modes.errors import InvalidInputError, describe_misfit
@@ -79,6 +79,15 @@ _EMPTY: dict[str, Any] = {
 SETTINGS = ("mode", "limit", "approvals")
 """What the host may set in a thread at any time."""
 _SET_ANEW = ("mode", "first_mode")
+_NEEDED: dict[str, str] = {
+    Phase.REVIEWING: "asked",
+    Phase.ACTING: "plan",
+    Phase.SWITCHING: "switch",
+    Phase.LOOKING_AHEAD: "switch",
+    Phase.RETURNING: "parents",
+}
+"""What a thread must have in a phase, by the state's key."""
+_OF_TURN = {"phase", "subtask", "parents", "ahead", *_NEEDED.values()}
 _check_change = _type_check("mode_changes", ModeChange)
 
 
@@ -130,11 +139,29 @@ def build_update_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Callable[
     checks = _build_checks(catalog, tools)
 
     def check(update: Any) -> None:
-        for key, value in _read_writes(update):
+        for key, value in read_writes(update):
             _check_keys([key], checks, "the state")
+            if isinstance(update, Command) and key in _OF_TURN:
+                raise InvalidInputError(
+                    f"{key!r} is not taken from a command: the state machine decides what is next"
+                )
             checks[key](value)
 
     return check
+
+
+def check_turn(state: Mapping[str, Any], writes: Mapping[str, Any]) -> None:
+    """Raises ``InvalidInputError`` for a phase or sub-task that nothing in the thread goes with."""
+    after = {**state, **writes}
+    if writes.keys() & {"subtask", "parents"}:
+        parents = [*state.get("parents", []), *writes.get("parents", [])]
+        if get_depth(cast("State", after)) != len(parents):
+            raise InvalidInputError(
+                "'subtask' and 'parents' belong together; 'end_subtask' in a run's input ends one"
+            )
+    key = _NEEDED.get(str(after.get("phase")))
+    if key is not None and writes.keys() & {"phase", key} and not any(after.get(key) or ()):
+        raise InvalidInputError(f"phase {after['phase']!r} without a {key!r} in the state")
 
 
 def _check_keys(given: Iterable[Any], known: Mapping[str, Check], what: str) -> None:
@@ -144,7 +171,7 @@ def _check_keys(given: Iterable[Any], known: Mapping[str, Check], what: str) -> 
         )
 
 
-def _read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
+def read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
     """Keys and values, in each of the forms that LangGraph takes."""
     match update:
         case None:
@@ -154,16 +181,16 @@ def _read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
                 f"goto={node!r} is not taken: the state machine decides which node runs next"
             )
         case Command(update=inner):
-            yield from _read_writes(inner)
+            yield from read_writes(inner)
         case dict():
             yield from update.items()
         case [str(key), value]:
             yield key, value
         case [inner, str() | None]:  # with the node that it is written as
-            yield from _read_writes(inner)
+            yield from read_writes(inner)
         case [*parts]:
             for part in parts:
-                yield from _read_writes(part)
+                yield from read_writes(part)
         case _:
             raise InvalidInputError(f"an update of the state is a mapping, not {update!r}")
 

@@ -15,7 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
-from graph.entry.checks import SETTINGS
+from graph.entry.checks import SETTINGS, check_turn, read_writes
 from graph.entry.live_deps import LiveDeps
 from graph.messages.channels import CheckedInput
 from graph.routing import is_cut_off
@@ -71,7 +71,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             await background.end(thread)
             await self._keep_finished(here)
             input = await self._drop_known(input, config)
-            await self._replace_settings(thread, input)
+            await self._keep_settings(thread, input)
         elif input is None and self.checkpointer and await self._has_no_task(config):
             input = {}
         chunks: Any = super().astream(input, config, **options)
@@ -118,14 +118,14 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         known = {message.id for message in kept}
         return {**input, "messages": [one for one in given if _get_answer_id(one) not in known]}
 
-    async def _replace_settings(self, thread: str, input: dict[str, Any]) -> None:
-        """What a run begins with came later than what no run has taken in yet."""
+    async def _keep_settings(self, thread: str, input: dict[str, Any]) -> None:
+        """What a run begins with is set for the thread, later than what no run has taken in yet."""
         given = {key: input[key] for key in SETTINGS if input.get(key) is not None}
         if given:
             start = self.channels[START]
             assert isinstance(start, CheckedInput)
             start.check(input)
-            await self.started_calls.mailbox.put_again(thread, given)
+            await self.started_calls.mailbox.put_input(thread, given)
 
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:
@@ -144,6 +144,15 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         self, config: RunnableConfig, supersteps: Updates
     ) -> RunnableConfig:
         self._check_all(supersteps)
+        state = await self.aget_state(config)
+        writes = dict(read_writes([update[0] for step in supersteps for update in step]))
+        check_turn(state.values, writes)
+        changed = [key for key, value in writes.items() if state.values.get(key) != value]
+        if state.interrupts and changed == ["approvals"] and not _is_fork(config):
+            # As what is set beside the runs: the question stays open.
+            thread = str(config["configurable"]["thread_id"])
+            if await self.started_calls.mailbox.put_input(thread, writes):
+                return state.config
         with _name_missing_key():
             return await super().abulk_update_state(config, supersteps)
 
@@ -160,6 +169,11 @@ def _get_answer_id(given: Any) -> str | None:
         case {"id": str(id), "role": "assistant" | "ai"}:
             return id
     return None
+
+
+def _is_fork(config: RunnableConfig) -> bool:
+    """Whether an older checkpoint may be meant."""
+    return bool(config["configurable"].get("checkpoint_id"))
 
 
 @contextmanager

@@ -27,6 +27,8 @@ class Asked(TypedDict):
     """See ``judging.digest_question``."""
     contents: dict[str, str]
     """Digests of the files that the calls would edit, by real path."""
+    approvals: NotRequired[str]
+    """The policy under which it was asked; the question stays while another one is set."""
 
 
 class Approved(TypedDict):

@@ -51,10 +51,17 @@ class Mailbox:
         await asyncio.to_thread(self._put, _SET, thread, values)
         return [tool for (other, _), tool in [*self._begun.items()] if other == thread]
 
-    async def put_again(self, thread: str, values: Mapping[str, Any]) -> None:
-        """Replace those of the settings that there are: a run's input came later than they."""
-        if values and not self._has_none(thread, 0):
-            await asyncio.to_thread(self._put, _SET_AGAIN, thread, values)
+    async def put_input(self, thread: str, values: Mapping[str, Any]) -> bool:
+        """Keep the rights in a run's input, and replace a mode that there is: it came later.
+
+        False without a file: the state alone has them.
+        """
+        rights = {key: value for key, value in values.items() if key != "mode"}
+        if rights and self._file is not None:
+            await asyncio.to_thread(self._put, _SET, thread, rights)
+        if "mode" in values and not self._has_none(thread, 0):
+            await asyncio.to_thread(self._put, _SET_AGAIN, thread, {"mode": values["mode"]})
+        return self._file is not None
 
     async def find_news(self, thread: str, taken: int) -> dict[str, Any]:
         """What was set after the revision ``taken``, and the newest one; empty if nothing was."""

@@ -233,7 +233,7 @@ async def test_two_commands_at_one_question(talk: Conversation) -> None:
 
 
 async def test_what_a_node_lacks_is_said(talk: Conversation) -> None:
-    for values in ({"mode": "code"}, {"phase": "acting"}):
+    for values in ({"mode": "code"}, {"phase": "thinking"}):
         with pytest.raises(InvalidInputError, match="so `as_node` cannot be used"):
             await talk.agent.aupdate_state(talk.config, values, as_node="intake")
     await talk.say("list")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import BadRequestError, ConflictError
+from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 
 from doors.commands.usage import read_threads
 from tests.harness.conversation import APPROVE, SECONDS, until
@@ -67,7 +67,7 @@ async def test_wrong_input_is_explained_and_changes_nothing(
             assert text in shown
             assert text in server.log.read_text()
         assert "pydantic" not in shown
-        with pytest.raises(BadRequestError, match="unknown mode 'kode'; the modes are"):
+        with pytest.raises(UnprocessableEntityError, match="unknown mode 'kode'; the modes are"):
             await client.threads.update_state(thread.id, {"mode": "kode"})
         assert await thread.values() == before
         assert len(await thread.waiting()) == 1

@@ -173,17 +173,15 @@ async def test_what_is_set_dies_with_its_thread(
 async def test_a_copy_has_a_limit_that_waits(
     server: Server, http: httpx.AsyncClient, client: LangGraphClient
 ) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write asked.txt: x", mode="code")
-    await patch(http, thread, limit="code", approvals="auto")
-    for waits in (thread, Thread(client, (await http.post("/modeshift/threads", json={"limit": "ask"})).json()["thread_id"])):
-        before = (await http.get(f"/threads/{waits.id}/mode")).json()
-        assert before["is_pending"]
-        copied = await http.post(f"/threads/{waits.id}/copy", json={})
-        copy = Thread(client, copied.json()["thread_id"])
-        assert (await http.get(f"/threads/{copy.id}/mode")).json() == before
-        await copy.say("hello")
-        assert (await copy.values())["limit"] == before["limit"]
+    given = {"limit": "ask", "mode": "code", "approvals": "auto"}
+    created = (await http.post("/modeshift/threads", json=given)).json()
+    copied = await http.post(f"/threads/{created['thread_id']}/copy", json={})
+    copy = Thread(client, copied.json()["thread_id"])
+    shown = (await http.get(f"/threads/{copy.id}/mode")).json()
+    assert shown == {**given, "is_pending": True}
+    await copy.say("write copied.txt: x")
+    assert (await copy.values())["limit"] == "ask"
+    assert not (server.workspace / "copied.txt").exists()
 
 
 async def test_it_holds_from_the_next_step_of_a_run(

@@ -57,7 +57,7 @@ async def test_a_call_that_was_judged_before_does_not_begin(
     state = await talk.values()
     assert {key: state[key] for key in values} == values
     await talk.say("again")
-    assert (await talk.values())["host_revision"] == 1
+    assert (await talk.values())["host_revision"] == state["host_revision"] > 0
 
 
 async def test_of_a_setting_and_a_runs_input_the_later_one_counts(

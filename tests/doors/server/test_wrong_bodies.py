@@ -1,0 +1,161 @@
+"""What a client may send and the server keeps, with something wrong in it: on the real dev server.
+
+Nothing of it is kept: a 422 says what is wrong, and the thread can be read and goes on.
+"""
+
+import asyncio
+import json
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from tests.harness.conversation import APPROVE
+from tests.harness.server import Server, Thread
+
+LEFT_OUT: Any = [5, "x", True, ["x"], [["a", "b"]], {"a": 5}]
+OF_CONFIG: dict[str, list[Any]] = {
+    "metadata": [5, "x", True, [5], [["a", "b"]]],
+    "callbacks": LEFT_OUT,
+    "tags": [5, "x", [5], {"a": 5}],
+    "run_name": [5, ["x"], {"a": 5}],
+    "max_concurrency": ["x", -1, 0, 1.5, [5], {"a": 5}],
+    "recursion_limit": ["x", -1, 0, 1.5, [5]],
+    "configurable": [5, "x", [5]],
+    "run_id": LEFT_OUT,
+    "store": LEFT_OUT,
+}
+OF_CONFIGURABLE: dict[str, list[Any]] = {
+    "checkpoint_id": [5, [1], {"a": 1}],
+    "checkpoint_ns": [5, [1], {"a": 1}],
+    "checkpoint_map": [5, "x", [1], None, {"a": 1}],
+    "__pregel_checkpointer": ["x", None],
+    "__pregel_runtime": ["x", None],
+    "__pregel_resuming": [True],
+}
+CONFIGS = [{key: value} for key, values in OF_CONFIG.items() for value in values]
+PLACES = [{key: value} for key, values in OF_CONFIGURABLE.items() for value in values]
+COMMANDS: list[dict[str, Any]] = [
+    {"goto": "x"},
+    {"goto": {"node": "ask", "input": 5}},
+    {"update": [5]},
+    {"update": {"messages": 5}},
+    {"update": {"mood": 5}},
+    {"update": {"mode": "kode"}},
+    {"update": {"phase": "idle"}},
+    {"update": {"subtask": None}},
+    {"update": [["plan", []]]},
+]
+HELLO = {"messages": [{"role": "user", "content": "hello"}]}
+WRONG: list[dict[str, Any]] = [
+    *({"config": config} for config in CONFIGS),
+    *({"config": {"configurable": place}} for place in PLACES),
+    *({"context": place} for place in PLACES),
+    *({"checkpoint": place} for place in PLACES),
+    *({"command": command, "input": None} for command in COMMANDS),
+]
+
+
+async def test_a_run_with_a_wrong_body_leaves_its_thread_as_it_was(http: httpx.AsyncClient) -> None:
+    at_once = asyncio.Semaphore(4)
+
+    async def attempt(body: dict[str, Any], way: str) -> str | None:
+        thread = str(uuid4())
+        run = {"assistant_id": "agent", "input": HELLO, "if_not_exists": "create", **body}
+        if way == "":
+            await http.post("/threads", json={"thread_id": thread})
+        async with at_once:
+            answer = await http.post(f"/threads/{thread}/runs{way}", json=run)
+            await http.post("/threads", json={"thread_id": thread, "if_exists": "do_nothing"})
+            state = await http.get(f"/threads/{thread}/state")
+            history = await http.post(f"/threads/{thread}/history", json={})
+        found = (answer.status_code, state.status_code, history.status_code)
+        if found == (422, 200, 200) and "detail" in answer.text and not state.json()["values"]:
+            return None
+        return f"{json.dumps(body)} {way}: {found} {answer.text[:100]}"
+
+    ways = ("", "/wait", "/stream")
+    attempts = [attempt(body, ways[place % 3]) for place, body in enumerate(WRONG)]
+    assert [found for found in await asyncio.gather(*attempts) if found] == []
+    assert (await http.post("/threads/search", json={"limit": 1000})).status_code == 200
+
+
+async def test_what_fits_is_taken(client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    config: Any = {
+        "tags": ["a"],
+        "metadata": {"a": [5]},
+        "recursion_limit": 50,
+        "max_concurrency": 2,
+        "run_name": "a name",
+        "configurable": {"my own": [5], "checkpoint_ns": ""},
+    }
+    await thread.run(input=HELLO, config=config)
+    assert thread.error is None
+    assert thread.nodes == ["intake", "ask"]
+
+
+async def test_an_assistant_or_a_cron_with_a_wrong_config_is_not_kept(
+    http: httpx.AsyncClient,
+) -> None:
+    assistant = {"graph_id": "agent", "name": "mine"}
+    mine = f"/assistants/{(await http.post('/assistants', json=assistant)).json()['assistant_id']}"
+    before = (await http.get(mine)).json()
+    wrong: list[dict[str, Any]] = [{"config": config} for config in CONFIGS]
+    wrong += [{"context": place} for place in PLACES]
+    cron = {"assistant_id": "agent", "schedule": "0 0 1 1 *", "input": HELLO}
+    for body in wrong:
+        for answer in (
+            await http.post("/assistants", json={**assistant, **body}),
+            await http.patch(mine, json=body),
+            await http.post("/runs/crons", json={**cron, **body}),
+        ):
+            assert answer.status_code == 422, (body, answer.request.url, answer.text)
+    assert (await http.get(mine)).json() == before
+    assert (await http.post("/runs/crons/count", json={})).json() == 0
+    assert (await http.delete(mine)).status_code == 204
+
+
+async def test_nobody_changes_the_served_assistant_without_a_token(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    (served,) = await client.assistants.search(metadata={"created_by": "system"})
+    path = f"/assistants/{served['assistant_id']}"
+    for answer in (
+        await http.patch(path, json={"config": {"recursion_limit": 1}}),
+        await http.patch(path, json={"name": "mine"}),
+        await http.post(f"{path}/latest", json={"version": 1}),
+        await http.delete(path),
+    ):
+        assert (answer.status_code, "cannot be changed" in answer.text) == (403, True)
+    assert await client.assistants.get(served["assistant_id"]) == served
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"phase": "acting"},
+        {"phase": "switching"},
+        {"phase": "looking_ahead"},
+        {"phase": "returning"},
+        {"phase": "nowhere"},
+        {"subtask": {"id": "a", "mode": "ask", "message": "b", "depth": 1, "approvals": "auto"}},
+        {"plan": [[]], "phase": "acting"},
+    ],
+)
+async def test_a_forged_phase_or_subtask_is_explained_and_changes_nothing(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient, forged: dict[str, Any]
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write forged.txt: x", mode="code")
+    before = await client.threads.get_state(thread.id)
+    for node in (None, "intake", "code", "review"):
+        values = {"values": forged, "as_node": node} if node else {"values": forged}
+        answer = await http.post(f"/threads/{thread.id}/state", json=values)
+        assert (answer.status_code, "detail" in answer.text) == (422, True), answer.text
+    assert await client.threads.get_state(thread.id) == before
+    await thread.decide(APPROVE)
+    assert (server.workspace / "forged.txt").exists()
+    (server.workspace / "forged.txt").unlink()
