@@ -25,9 +25,11 @@ def intake_node(deps: AgentDeps) -> Node:
 
     async def intake(state: State, config: RunnableConfig) -> dict[str, Any]:
         host_changes = await read_host_changes(deps, state, config)
-        goes_on = host_changes and state.get("phase", Phase.IDLE) != Phase.IDLE
-        state = cast("State", {**state, **host_changes})
         before = state.get("messages", [])
+        # A message may come with rights, which are in the mailbox, too.
+        is_said = bool(before) and isinstance(before[-1], HumanMessage)
+        goes_on = host_changes and not is_said and state.get("phase", Phase.IDLE) != Phase.IDLE
+        state = cast("State", {**state, **host_changes})
         state, dropped = drop_invalid(state)
         now, changed = reconcile_mode(deps, state)
         forgotten, notices = _forget(deps, state)
@@ -44,7 +46,7 @@ def intake_node(deps: AgentDeps) -> Node:
             for planned in (plan[0] if plan else [])
             if deps.started_calls.may_have_begun(planned)
         ]
-        messages = repair(state.get("messages", []), running, CHANGED if host_changes else NOT_RUN)
+        messages = repair(state.get("messages", []), running, CHANGED if goes_on else NOT_RUN)
         if lost := _describe_lost_mode(deps, state, now.mode):
             notices.insert(0, lost)
             _insert_before_user_message(messages, lost)

@@ -74,8 +74,8 @@ class ToolFailedError(ModelError):
 class UserError(ModeshiftError, ValueError):
     """The person who runs the agent, or calls it, can do something about it.
 
-    Also a ``ValueError``: the dev server answers 400 with its text (and hides that of an exception
-    it does not know), and pydantic reports it as a validation failure.
+    The dev server answers 422 with its text (and hides that of an exception it does not know). Also
+    a ``ValueError``, which pydantic reports as a validation failure.
     """
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from doors.server.logs import shorten_log
 from graph.configuration.environment import load_settings
@@ -26,7 +27,7 @@ CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[WholeWrites]:
+async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
     """Named in ``langgraph.json``; without it the server keeps threads in memory."""
     shorten_log()
     settings = await asyncio.to_thread(_prepare)

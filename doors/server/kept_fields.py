@@ -38,7 +38,7 @@ _CONFIG = TypeAdapter(_Config)
 
 
 def check_config(config: Any, context: Any = None) -> None:
-    """Raises ``InvalidInputError``; the server makes a ``context`` the config's ``configurable``."""
+    """Raises ``InvalidInputError``. The server makes a ``context`` the ``configurable``."""
     given = {**config, "configurable": context} if context else config or {}
     try:
         _CONFIG.validate_python(given)

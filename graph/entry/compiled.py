@@ -71,9 +71,14 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             await background.end(thread)
             await self._keep_finished(here)
             input = await self._drop_known(input, config)
+            start = self.channels[START]
+            assert isinstance(start, CheckedInput)
+            start.check(input)
             await self._keep_settings(thread, input)
         elif input is None and self.checkpointer and await self._has_no_task(config):
             input = {}
+        elif isinstance(input, Command):
+            await self._keep_settings(thread, dict(read_writes(input)))
         chunks: Any = super().astream(input, config, **options)
         try:
             async with aclosing(chunks):
@@ -121,11 +126,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     async def _keep_settings(self, thread: str, input: dict[str, Any]) -> None:
         """What a run begins with is set for the thread, later than what no run has taken in yet."""
         given = {key: input[key] for key in SETTINGS if input.get(key) is not None}
-        if given:
-            start = self.channels[START]
-            assert isinstance(start, CheckedInput)
-            start.check(input)
-            await self.started_calls.mailbox.put_input(thread, given)
+        await self.started_calls.mailbox.put_input(thread, given)
 
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:

@@ -151,6 +151,35 @@ async def test_a_copy_of_a_thread_has_what_is_set_in_it(
     assert (await copy.mode(), (await thread.values())["limit"]) == ("code", "architect")
 
 
+async def test_approvals_leave_a_question_open_by_every_way(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    given: Any = {"approvals": "auto"}
+
+    async def update(thread: Thread) -> None:
+        await client.threads.update_state(thread.id, given)
+
+    for number, write in enumerate(
+        (
+            lambda thread: patch(http, thread, **given),
+            lambda thread: thread.run(input=given),
+            lambda thread: thread.run(command={"update": given}),
+            update,
+        )
+    ):
+        thread = await Thread.new(client)
+        await thread.say(f"write open{number}.txt: x", mode="code")
+        question = (await http.get(f"/threads/{thread.id}/question")).json()
+        await write(thread)
+        assert question["question"]
+        assert (await http.get(f"/threads/{thread.id}/question")).json() == question
+        assert (await http.get(f"/threads/{thread.id}/mode")).json()["approvals"] == "auto"
+        await thread.decide(APPROVE)
+        assert (server.workspace / f"open{number}.txt").exists()
+        await thread.say(f"write unasked{number}.txt: x")
+        assert (server.workspace / f"unasked{number}.txt").exists()
+
+
 async def test_what_is_set_dies_with_its_thread(
     server: Server, http: httpx.AsyncClient, client: LangGraphClient
 ) -> None:

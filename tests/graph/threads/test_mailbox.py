@@ -5,13 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.types import Command
 
-from graph.messages.repair import VOID
-from graph.threads.mailbox import Mailbox
+from graph.configuration.whole_writes import WholeWrites
+from graph.messages.repair import NOT_RUN, VOID
+from graph.threads.mailbox import REVISION, Mailbox
 from graph.threads.started_calls import StartedCalls
 from modes.errors import UserError
 from modes.policy import Approvals
-from tests.harness.conversation import APPROVE, Conversation, Step, script
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    Step,
+    make_agent,
+    script,
+)
 from tests.harness.scripted import Call
 
 WRITES: list[Call] = [("write_file", {"path": f"{name}.txt", "content": "x"}) for name in "abc"]
@@ -127,3 +136,77 @@ async def test_what_has_begun_is_named_and_what_comes_later_does_not_begin(tmp_p
         assert not await late.begin("thread", "late", "a_tool", 0), "in another process, too"
     first.end("thread", "call")
     assert await first.put("thread", {"limit": None}) == []
+
+
+RIGHTS: Any = {"approvals": "auto"}
+WAYS: dict[str, Any] = {
+    "a run's input": lambda talk: talk.send(RIGHTS),
+    "an input with no message": lambda talk: talk.send({"messages": [], **RIGHTS}),
+    "a command": lambda talk: talk.send(Command(update=RIGHTS)),
+    "an update": lambda talk: talk.agent.aupdate_state(talk.config, RIGHTS),
+    "an update as a node": lambda talk: talk.agent.aupdate_state(
+        talk.config, {"mode": "code", **RIGHTS}, as_node="intake"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_other_approvals_leave_a_question_open_whoever_sets_them(
+    workspace: Path, tmp_path: Path, way: str
+) -> None:
+    mailbox = Mailbox(tmp_path / "mail.sqlite")
+    steps: list[Step] = [WRITES[:1], WRITES[1:2], "done"]
+    talk = script(workspace, *steps, started_calls=StartedCalls(mailbox))
+    await talk.say("go", mode="code")
+    before = await talk.waiting()
+    await WAYS[way](talk)
+    assert await talk.waiting() == before
+    assert list(workspace.iterdir()) == []
+    await talk.decide(REJECT)
+    assert [file.name for file in workspace.iterdir()] == ["b.txt"], "the next one runs unasked"
+    assert (await talk.values())["approvals"] == "auto"
+
+
+async def test_a_message_that_comes_with_rights_begins_a_turn(
+    workspace: Path, tmp_path: Path
+) -> None:
+    started = StartedCalls(Mailbox(tmp_path / "mail.sqlite"))
+    talk = Conversation(make_agent(workspace, started_calls=started))
+    await talk.say("write a.txt: x", mode="code")
+    await talk.say("hello", approvals="auto")
+    state = await talk.values()
+    (result,) = (await talk.results()).values()
+    assert NOT_RUN in result.text
+    (turn,) = state["usage"]["turn"].values()
+    (thread,) = state["usage"]["thread"].values()
+    assert (turn["answers"], thread["answers"]) == (1, 2)
+
+
+async def test_rights_in_a_runs_input_hold_in_a_fork_of_an_older_checkpoint(
+    workspace: Path, tmp_path: Path
+) -> None:
+    mailbox = Mailbox(tmp_path / "mail.sqlite")
+    steps: list[Step] = ["one", "two", WRITES[:1], "done"]
+    started = StartedCalls(mailbox)
+    talk = script(workspace, *steps, started_calls=started, approvals=Approvals.AUTO)
+    await talk.say("go", mode="code")
+    older = (await talk.agent.aget_state(talk.config)).config
+    await talk.say("again", limit="ask", approvals="manual", mode="debug")
+    message: Any = {"messages": [{"role": "user", "content": "write"}]}
+    await talk.agent.ainvoke(message, older)
+    state = await talk.values()
+    assert (state["limit"], state["approvals"], state["mode"]) == ("ask", "manual", "code")
+    assert list(workspace.iterdir()) == []
+
+
+async def test_no_revision_is_given_twice_when_a_thread_is_deleted(tmp_path: Path) -> None:
+    """A copy that an earlier version made has taken in the newest one, and has no setting."""
+    file = tmp_path / "mail.sqlite"
+    mailbox = Mailbox(file)
+    await mailbox.put("thread", {"limit": "ask"})
+    taken = (await mailbox.find_news("thread", 0))[REVISION]
+    async with WholeWrites.from_conn_string(str(file)) as saver:
+        await saver.adelete_thread("thread")
+    assert await mailbox.find_news("thread", 0) == {}
+    await mailbox.put("a copy of it", {"limit": "ask"})
+    assert (await mailbox.find_news("a copy of it", taken))["limit"] == "ask"
