@@ -51,6 +51,7 @@ def main(
             "folder elsewhere"
         )
     data = Path(f"{settings.checkpoints}.lock")
+    here = f"process {os.getpid()}, clone {ROOT}, workspace {settings.workspace}"
     with (
         take_lock(LOCK_FILE, "this clone", "stop that one first") as clone_lock,
         take_lock(data, settings.checkpoints, "stop it, or set CHECKPOINTS here") as data_lock,
@@ -59,8 +60,7 @@ def main(
         address = f"http://{_format_host(settings.listen)}:{number}"
         for lock in (clone_lock, data_lock):
             lock.truncate(0)
-            lock.write(f"{address}, process {os.getpid()}, clone {ROOT}, ")
-            lock.write(f"workspace {settings.workspace}")
+            lock.write(f"{address}, {here}")
             lock.flush()
         text = banner(settings, deps, address)
         # Made here: the server changes the ssl module while it starts.

@@ -15,16 +15,14 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class _Configurable(TypedDict, total=False):
-    """Where a run begins; the rest is the client's own, or the server's."""
-
-    __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]  # as pydantic wants it
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]  # as pydantic wants it
     checkpoint_id: str | None
     checkpoint_ns: str | None
     checkpoint_map: dict[str, str]
 
 
 class _Config(TypedDict, total=False):
-    __pydantic_config__ = ConfigDict(strict=True, extra="forbid")  # type: ignore[misc]  # as above
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # as above
     tags: list[str]
     metadata: dict[str, Any] | None
     callbacks: None
@@ -41,7 +39,7 @@ def check_config(config: Any, context: Any = None) -> None:
     """Raises ``InvalidInputError``. The server makes a ``context`` the ``configurable``."""
     given = {**config, "configurable": context} if context else config or {}
     try:
-        _CONFIG.validate_python(given)
+        _CONFIG.validate_python(given, strict=True)
     except ValidationError as error:
         raise InvalidInputError(f"config does not fit: {describe_misfit(error)}") from error
     if names := [name for name in given.get("configurable", {}) if name.startswith("__pregel")]:

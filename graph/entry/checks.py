@@ -80,14 +80,13 @@ SETTINGS = ("mode", "limit", "approvals")
 """What the host may set in a thread at any time."""
 _SET_ANEW = ("mode", "first_mode")
 _NEEDED: dict[str, str] = {
-    Phase.REVIEWING: "asked",
     Phase.ACTING: "plan",
     Phase.SWITCHING: "switch",
     Phase.LOOKING_AHEAD: "switch",
     Phase.RETURNING: "parents",
 }
 """What a thread must have in a phase, by the state's key."""
-_OF_TURN = {"phase", "subtask", "parents", "ahead", *_NEEDED.values()}
+_OF_TURN = {"phase", "subtask", "parents", "ahead", "asked", *_NEEDED.values()}
 _check_change = _type_check("mode_changes", ModeChange)
 
 

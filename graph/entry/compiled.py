@@ -148,12 +148,12 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         state = await self.aget_state(config)
         writes = dict(read_writes([update[0] for step in supersteps for update in step]))
         check_turn(state.values, writes)
-        changed = [key for key, value in writes.items() if state.values.get(key) != value]
-        if state.interrupts and changed == ["approvals"] and not _is_fork(config):
-            # As what is set beside the runs: the question stays open.
-            thread = str(config["configurable"]["thread_id"])
-            if await self.started_calls.mailbox.put_input(thread, writes):
-                return state.config
+        changed = {key: value for key, value in writes.items() if state.values.get(key) != value}
+        here, put = config["configurable"], self.started_calls.mailbox.put_input
+        is_alone = changed.keys() == {"approvals"} and not here.get("checkpoint_id")
+        # As what is set beside the runs: the question stays open.
+        if state.interrupts and is_alone and await put(here["thread_id"], changed):
+            return state.config
         with _name_missing_key():
             return await super().abulk_update_state(config, supersteps)
 
@@ -170,11 +170,6 @@ def _get_answer_id(given: Any) -> str | None:
         case {"id": str(id), "role": "assistant" | "ai"}:
             return id
     return None
-
-
-def _is_fork(config: RunnableConfig) -> bool:
-    """Whether an older checkpoint may be meant."""
-    return bool(config["configurable"].get("checkpoint_id"))
 
 
 @contextmanager
