@@ -80,13 +80,14 @@ SETTINGS = ("mode", "limit", "approvals")
 """What the host may set in a thread at any time."""
 _SET_ANEW = ("mode", "first_mode")
 _NEEDED: dict[str, str] = {
+    Phase.THINKING: "messages",
     Phase.ACTING: "plan",
     Phase.SWITCHING: "switch",
     Phase.LOOKING_AHEAD: "switch",
     Phase.RETURNING: "parents",
 }
 """What a thread must have in a phase, by the state's key."""
-_OF_TURN = {"phase", "subtask", "parents", "ahead", "asked", *_NEEDED.values()}
+_OF_TURN = {"phase", "plan", "asked", "switch", "subtask", "parents", "ahead"}
 _check_change = _type_check("mode_changes", ModeChange)
 
 
@@ -140,18 +141,19 @@ def build_update_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Callable[
     def check(update: Any) -> None:
         for key, value in read_writes(update):
             _check_keys([key], checks, "the state")
+            checks[key](value)
             if isinstance(update, Command) and key in _OF_TURN:
                 raise InvalidInputError(
                     f"{key!r} is not taken from a command: the state machine decides what is next"
                 )
-            checks[key](value)
 
     return check
 
 
 def check_turn(state: Mapping[str, Any], writes: Mapping[str, Any]) -> None:
     """Raises ``InvalidInputError`` for a phase or sub-task that nothing in the thread goes with."""
-    after = {**state, **writes}
+    messages = [*state.get("messages", []), writes.get("messages")]
+    after = {**state, **writes, "messages": messages}
     if writes.keys() & {"subtask", "parents"}:
         parents = [*state.get("parents", []), *writes.get("parents", [])]
         if get_depth(cast("State", after)) != len(parents):

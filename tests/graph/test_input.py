@@ -233,9 +233,11 @@ async def test_two_commands_at_one_question(talk: Conversation) -> None:
 
 
 async def test_what_a_node_lacks_is_said(talk: Conversation) -> None:
-    for values in ({"mode": "code"}, {"phase": "thinking"}):
-        with pytest.raises(InvalidInputError, match="so `as_node` cannot be used"):
-            await talk.agent.aupdate_state(talk.config, values, as_node="intake")
+    with pytest.raises(InvalidInputError, match="so `as_node` cannot be used"):
+        await talk.agent.aupdate_state(talk.config, {"mode": "code"}, as_node="intake")
+    for phase in ("thinking", "acting"):
+        with pytest.raises(InvalidInputError, match=f"phase '{phase}' without "):
+            await talk.agent.aupdate_state(talk.config, {"phase": phase}, as_node="intake")
     await talk.say("list")
     assert (await talk.messages())[-1].text
 

@@ -111,8 +111,8 @@ async def test_an_answer_that_comes_late_answers_no_other_question(
         state: Any = await client.threads.get_state(thread.id)
         if way == "resume map":
             given = {"__pregel_resume_map": {state["interrupts"][0]["id"]: BARE["resume"]}}
-            await thread.run(input=None, config={"configurable": given})
-            assert thread.error is not None
+            with pytest.raises(UnprocessableEntityError, match="'__pregel_resume_map' is"):
+                await thread.run(input=None, config={"configurable": given})
         else:
             async with asyncio.timeout(SECONDS):
                 while (await client.runs.list(thread.id))[0]["status"] != "error":
