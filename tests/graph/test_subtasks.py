@@ -498,6 +498,26 @@ async def test_a_limit_set_while_a_childs_question_is_open(workspace: Path) -> N
     assert (await talk.values()).get("subtasks", []) == []
 
 
+async def test_nobody_takes_a_childs_subtask_away_or_gives_it_another(workspace: Path) -> None:
+    talk = await run_script(workspace, [task("code")], [WRITE], "end", "I see.")
+    await talk.decide(APPROVE)
+    before = await talk.values()
+    for forged in (
+        {"subtask": None},
+        {"subtask": {**before["subtask"], "depth": 0}},
+        {"parents": before["parents"]},
+        {"subtask": None, "phase": "idle"},
+    ):
+        for node in (None, "intake", "review"):
+            with pytest.raises(InvalidInputError, match="'subtask' and 'parents' belong together"):
+                await talk.agent.aupdate_state(talk.config, forged, as_node=node)
+        with pytest.raises(InvalidInputError, match="is not taken from a command"):
+            await talk.send(Command(update=forged))
+    assert await talk.values() == before
+    await talk.decide(APPROVE)
+    assert [one["status"] for one in (await talk.values())["subtasks"]] == ["completed"]
+
+
 async def test_an_error_in_the_child_is_the_result_of_the_parents_call(workspace: Path) -> None:
     gone = ValueError("the model is gone")
     talk = await run_script(workspace, [task()], gone, "I see.", gone)
