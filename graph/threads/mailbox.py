@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from weakref import finalize
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS host_settings (
@@ -139,6 +140,7 @@ class Mailbox:
         database = sqlite3.connect(
             self._file, timeout=30, isolation_level=None, check_same_thread=False
         )
+        finalize(self, database.close)  # from Python 3.13 on it is a warning to leave it open
         database.execute("PRAGMA journal_mode = WAL")
         # A power cut may lose the last moments, of the checkpoints too; a crash loses nothing.
         database.execute("PRAGMA synchronous = NORMAL")

@@ -411,7 +411,7 @@ ITERATOR = "!!python/object/apply:builtins.iter {args: [[1]]},"
         ("[", ":2' is"),
         ("a: 1", "' is not a cassette: 'interactions' is missing"),
         ("version: 1\ninteractions:\n- request: {\n", ":4' is"),
-        ('{"interactions": [\n1,\n]}', ":3' is"),
+        ('{"interactions": [\n1,\n2 3]}', ":3' is"),
         ("interactions: [1]", "' is"),
         ("interactions:\n- request: {uri: 1, method: a, body: a, headers: {}}", "' is"),
         ("a: &x [*x]", "' is"),

@@ -70,7 +70,9 @@ def test_nothing_leads_outside(place: Workspace, outside: Path, path: str) -> No
     links |= {f"l{number}": f"l{number + 1}" for number in range(2000 if path == "l0" else 0)}
     for name, target in links.items():
         (place.root / name).symlink_to(target)
-    with pytest.raises(ToolFailedError if path == "loop/x" else InvalidCallError):
+    # From Python 3.13 on a chain is followed to its end, which is in the workspace, and not there.
+    late = (ToolFailedError, InvalidCallError) if path == "l0" else ToolFailedError
+    with pytest.raises(late if path in ("l0", "loop/x") else InvalidCallError):
         place.read(place.resolve(path))
     with suppress(InvalidCallError):
         assert place.resolve_at_once(path) is None
