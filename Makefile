@@ -25,7 +25,8 @@ chat: $(READY) ## talk to the agent in this terminal, on the server if one runs;
 	@exec $(BIN)/python -m doors.commands chat $(call option,thread,THREAD) $(call option,mode,MODE)
 
 acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
-	@$(BIN)/python -m doors.editor.print_settings
+	@if [ -d doors/editor ]; then $(BIN)/python -m doors.editor.print_settings; \
+	  else echo "The agent for editors has been removed: there is no doors/editor" >&2; exit 1; fi
 
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
 	@$(BIN)/python -m doors.commands doctor

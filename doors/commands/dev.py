@@ -50,6 +50,7 @@ def main(
             "would start again whenever the agent writes a .py file; set WORKSPACE to a "
             "folder elsewhere"
         )
+    make_private(settings.checkpoints)
     data = Path(f"{settings.checkpoints}.lock")
     here = f"process {os.getpid()}, clone {ROOT}, workspace {settings.workspace}"
     with (
@@ -57,7 +58,7 @@ def main(
         take_lock(data, settings.checkpoints, "stop it, or set CHECKPOINTS here") as data_lock,
     ):
         number = check_port(settings.listen, port or "2024")
-        address = f"http://{_format_host(settings.listen)}:{number}"
+        address = format_address(settings.listen, number)
         for lock in (clone_lock, data_lock):
             lock.truncate(0)
             lock.write(f"{address}, {here}")
@@ -77,7 +78,7 @@ def main(
 def take_lock(file: Path, place: object, advice: str) -> TextIO:
     """The lock of the server that has ``place``, held until it is closed.
 
-    Raises ``ConfigurationError`` where another server has it.
+    Raises ``ConfigurationError`` where another server has it, and where it cannot be written.
     """
     make_private(file)
     lock = file.open("r+")
@@ -184,8 +185,10 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
     )
 
 
-def _format_host(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def format_address(host: str, port: int) -> str:
+    """Where this machine reaches a server that listens there."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # all addresses
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _list_messages(model: str) -> list[str]:

@@ -1,12 +1,15 @@
 """``make doctor``: what is enforced on this machine, what is not, and how to get the rest."""
 
+import os
 from collections.abc import Iterator
 from shutil import which
 
 from graph.configuration.environment import load_settings
 from graph.configuration.loading import AgentLoader, choose_sandbox
+from graph.configuration.user_files import make_private
 from graph.deps import AgentDeps
-from graph.settings import Settings
+from graph.settings import ROOT, Settings
+from modes.errors import ConfigurationError
 from tools.command import MAX_SECONDS
 from tools.processes.sandboxes import NoSandbox
 from tools.workspace.ripgrep import can_confine, find_version
@@ -23,6 +26,7 @@ def main() -> Iterator[str]:
     yield f"approvals  {settings.approvals}"
     yield ""
     yield from _check_files()
+    yield from _check_writing(settings)
     yield from _check_commands(settings)
     yield from _check_modes(deps)
     yield from _check_server(settings)
@@ -46,6 +50,20 @@ def _check_files() -> Iterator[str]:
         yield _say(
             NO, "search_files: the rg program is missing; run `make clean`, then `make test`"
         )
+
+
+def _check_writing(settings: Settings) -> Iterator[str]:
+    for what, folder in (
+        ("the workspace: the agent can only read", settings.workspace),
+        ("the clone: make dev does not start", ROOT),
+    ):
+        if not os.access(folder, os.W_OK):
+            yield _say(NO, f"{what}, since {str(folder)!r} cannot be written")
+    for setting in ("checkpoints", "sessions"):
+        try:
+            make_private(getattr(settings, setting))
+        except ConfigurationError as error:
+            yield _say(NO, f"{setting.upper()}: {error}")
 
 
 def _check_commands(settings: Settings) -> Iterator[str]:

@@ -4,10 +4,11 @@ Imports no ``graph``: it, LangChain and LangGraph take most of the start.
 """
 
 import asyncio
+import tomllib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from acp import PROTOCOL_VERSION, RequestError, schema
@@ -41,6 +42,9 @@ class Entrance:
         self._agent: Any = None
         self._offered = schema.ClientCapabilities()
         self._client: Client
+        # A clone may have another name, and so no distribution of ours.
+        project = Path(__file__).parents[2] / "pyproject.toml"
+        self._version = tomllib.loads(project.read_text("utf-8"))["project"]["version"]
 
     def on_connect(self, client: Client) -> None:
         """Take the client, which gets updates and questions."""
@@ -54,7 +58,7 @@ class Entrance:
         return schema.InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_info=schema.Implementation(
-                name="modeshift", title="Modeshift", version=version("modeshift")
+                name="modeshift", title="Modeshift", version=self._version
             ),
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,

@@ -1,6 +1,7 @@
 """``AgentLoader``: makes ``AgentDeps`` from the settings and the modes' files as they are."""
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -59,7 +60,8 @@ class AgentLoader:
         ``ConfigurationError``.
         """
         if settings.workspace == DEFAULT_WORKSPACE:
-            DEFAULT_WORKSPACE.mkdir(exist_ok=True)
+            with suppress(OSError):  # the workspace says that it is not there
+                DEFAULT_WORKSPACE.mkdir(exist_ok=True)
         self._settings = settings
         self._workspace = Workspace(
             settings.workspace, list_databases(settings), heeds_ignore_files=True

@@ -15,7 +15,7 @@ from graph.configuration.prompt_rules import PromptRules, read_user_rules
 from graph.configuration.trust import TrustFile, find_differences
 from graph.configuration.unread_files import find_unread
 from graph.configuration.user_files import LastLoaded, read_user_file
-from graph.settings import Settings
+from graph.settings import ROOT, Settings
 from modes.catalog import Catalog, layer_modes, prompts_of
 from modes.errors import ConfigurationError
 from modes.files.modes_file import parse_permissions
@@ -30,6 +30,8 @@ from tools.workspace.workspace import Workspace
 
 MAX_NOTICES = 100
 PERMISSIONS = "permissions.yaml"
+TOOL_LIST = ROOT / "tools/__init__.py"
+IMPORTED_TOOLS = read_user_file(TOOL_LIST)  # a process imports nothing again
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ class Sources:
         prompts = (one for one in (prompts_of(settings.modes_folder), PROMPTS) if one.is_dir())
         for folder in prompts:
             last.watch(folder, *folder.glob("*.md"))
-        last.watch(settings.trust_file, *found.watched)
+        last.watch(settings.trust_file, TOOL_LIST, *found.watched)
+        if read_user_file(TOOL_LIST) != IMPORTED_TOOLS:
+            last.notices.append("tools/__init__.py has changed: start this again to have its tools")
         default = self._choose_default([mode.slug for mode in modes], last.notices)
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
         last.notices += [*rules.find_problems([*catalog]), *self._project.unused]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from modes.errors import ModeFileError
+from modes.errors import ConfigurationError, ModeFileError
 
 MAX_BYTES = 2_000_000
 # A file that changes in the same tick of the clock in which it was read looks unchanged.
@@ -84,7 +84,13 @@ def read_user_file(file: Path) -> str | None:
 def make_private(file: Path) -> None:
     """Make the file, with its folders, if it is not there; only its owner may read it.
 
-    The files that SQLite makes beside it get the same permissions.
+    The files that SQLite makes beside it get the same permissions. Raises ``ConfigurationError``.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        problem = None if os.access(file.parent, os.W_OK) else "its folder is read-only"
+    except OSError as error:
+        problem = error.strerror
+    if problem:
+        raise ConfigurationError(f"{str(file)!r} cannot be written: {problem}; see make doctor")

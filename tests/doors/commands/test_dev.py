@@ -24,6 +24,7 @@ from tests.harness.server import Server
         ({"WORKSPACE": "/nowhere/at/all"}, ["'/nowhere/at/all'", "not a folder"]),
         ({"DEFAULT_MODE": "kode"}, ["'kode'", "the modes are: "]),
         ({"WORKSPACE": str(ROOT)}, ["RELOAD=1", "WORKSPACE"]),
+        ({"CHECKPOINTS": str(ROOT / "LICENSE/no")}, ["LICENSE/no' cannot be written: File exists"]),
     ],
 )
 def test_what_it_refuses(
@@ -53,6 +54,15 @@ def test_a_port_is_a_number_and_free() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"PORT='{port}' cannot be used: "):
             dev.check_port("127.0.0.1", str(port))
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("::1", "[::1]"), ("10.0.0.1", "10.0.0.1")],  # noqa: S104
+)
+def test_the_address_is_one_that_opens(listen: str, url: str) -> None:
+    """A browser opens none that means all of them, and the gate lets no such Host in."""
+    assert dev.format_address(listen, 2024) == f"http://{url}:2024"
 
 
 def get_refusal(server: Server, *options: str, **settings: str) -> str:

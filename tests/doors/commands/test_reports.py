@@ -19,6 +19,7 @@ from tests.doors.commands.conftest import Run, Shown
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel
+from tools.processes.sandboxes import NoSandbox, find_sandbox
 
 PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
 
@@ -234,6 +235,50 @@ def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> Non
     assert "the mode has no 'edit' tools" in shown.stdout
     assert ("yes", "the server on 127.0.0.1 asks for a token") in rows(shown)
     assert "0123456789abcdef" not in shown.stdout
+
+
+@pytest.mark.skipif(isinstance(find_sandbox(), NoSandbox), reason="no bubblewrap to mount with")
+@pytest.mark.parametrize(
+    ("command", "texts"),
+    [
+        (
+            ("doctor",),
+            [
+                "no      the workspace: the agent can only read, since '{place}/workspace' cannot",
+                f"no      the clone: make dev does not start, since '{ROOT}' cannot be written",
+                "no      CHECKPOINTS: '{place}/workspace/threads' cannot be written: Read-only",
+                "no      SESSIONS: '{place}/trusted.json/s' cannot be written: File exists; see",
+            ],
+        ),
+        (("dev",), ["modeshift: '{place}/workspace/threads' cannot be written: Read-only file"]),
+        (
+            ("dev", "CHECKPOINTS"),
+            [f"modeshift: '{ROOT}/.langgraph_api/server.lock' cannot be written: Read-only file"],
+        ),
+    ],
+)
+def test_what_cannot_be_written(
+    place: UserFolders, command: tuple[str, ...], texts: list[str]
+) -> None:
+    """With a workspace and a clone that are mounted so that nobody may write, root neither."""
+    (place.root / "trusted.json").write_text("{}")
+    writable = {name: str(place.root / name) for name in command[1:]}
+    given = {"CHECKPOINTS": str(place.workspace / "threads"), **writable}
+    mounts = [part for folder in (ROOT, place.workspace) for part in ("--ro-bind", folder, folder)]
+    program = ("bwrap", "--dev-bind", "/", "/", *mounts, sys.executable, "-m", "doors.commands")
+    done = subprocess.run(
+        [*program, command[0]],
+        cwd=ROOT,
+        env=place.environment(SESSIONS=str(place.root / "trusted.json/s"), **given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [
+        text for text in texts if text.format(place=place.root) not in done.stdout + done.stderr
+    ] == []
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == len(texts) % 2
 
 
 def test_our_own_packages_are_copied() -> None:
