@@ -14,7 +14,7 @@ from tests.harness import prefork
 from tests.harness.cassette_format import configure
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.loopback import block_network
-from tests.harness.modes import MODES
+from tests.harness.modes import MODES, is_owners
 from tests.harness.place import UserFolders
 from tests.harness.recording import (
     KEYS,
@@ -49,8 +49,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--real",
         action="append",
         default=[],
-        choices=list(KEYS),
-        help="a provider to record the real service of; it costs money",
+        choices=[*KEYS, "other"],
+        help="a provider to record the real service of, which costs money; other: anything else",
     )
 
 
@@ -62,11 +62,29 @@ PLAYED = ("openai-streamed", "chat-whole", "anthropic-streamed")
 """Of the recordings, those that are not left to ``make check``."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "conversation: has `begin`; what make record records anew")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A recorded test of the owner's is in one format, unless it names others."""
+    test = metafunc.definition
+    if "begin" in metafunc.fixturenames and is_owners(test.path):
+        named = " ".join(str(mark.args[0]) for mark in test.iter_markers("parametrize"))
+        if "provider" not in named:
+            test.add_marker(pytest.mark.parametrize("provider", ["anthropic"]))
+        if "is_streamed" not in named:
+            test.add_marker(pytest.mark.parametrize("is_streamed", [True], ids=["streamed"]))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "begin" in getattr(item, "fixturenames", ()):
             item.add_marker("vcr")
-            if not any(combination in item.name for combination in PLAYED):
+            item.add_marker("conversation")
+            is_played = any(combination in item.name for combination in PLAYED)
+            if not is_played and not is_owners(item.path):
                 item.add_marker("slow")
 
 
@@ -120,7 +138,7 @@ def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytes
     To record a real provider, its key and the proxies are kept.
     """
     real = pytestconfig.getoption("--real")
-    kept = {KEYS[name] for name in real}
+    kept = {KEYS.get(name) for name in real}
     for name in list(os.environ):
         is_a_way = not real and OF_THE_NETWORK.search(name)
         if (OF_PROVIDERS.search(name) and name not in kept) or is_a_way:
@@ -133,6 +151,13 @@ def test_modes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MODES_FOLDER", str(MODES))
         yield
+
+
+@pytest.fixture(autouse=True)
+def clones_modes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the clone's own in the owner's tests, and in all processes that they start."""
+    if is_owners(request.path):
+        monkeypatch.delenv("MODES_FOLDER")
 
 
 @pytest.fixture(autouse=True)

@@ -15,13 +15,14 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, StreamMode
 
+import tools
 from graph.agent import Agent, build_agent
 from graph.deps import AgentDeps
 from graph.models.loading import Models
 from graph.models.offline import OfflineModel
 from modes.catalog import Catalog
 from modes.policy import Approvals
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import has_engines_modes, load_catalog, load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
 from tools.calls.toolbox import Toolbox, make_tools
 from tools.processes.sandboxes import Commands
@@ -34,7 +35,7 @@ TOOLS = (
     ("command", "tools.command:command_tools"),
     (None, "tools.conversation:conversation_tools"),
 )
-"""The tests' own list: each tool is part of a request, and so of each recorded conversation."""
+"""That of the engine's tests: each tool is part of a request, and so of each cassette."""
 APPROVE = {"type": "approve"}
 REJECT = {"type": "reject"}
 Step = Sequence[Call] | str | Exception
@@ -47,11 +48,12 @@ def edit(name: str, **args: Any) -> dict[str, Any]:
 
 
 def make_toolbox(place: Workspace, catalog: Catalog, commands: Commands | None = None) -> Toolbox:
-    """The tests' own tools."""
+    """The tools of the engine's tests; in the owner's, those of the clone."""
     commands = commands or Commands()
     modes = {slug: catalog[slug] for slug in catalog}
-    tools = make_tools(TOOLS, ToolDeps(place, modes, commands))
-    return Toolbox(place, tools, commands.sandbox)
+    listed = TOOLS if has_engines_modes() else tools.TOOLS
+    made = make_tools(listed, ToolDeps(place, modes, commands))
+    return Toolbox(place, made, commands.sandbox)
 
 
 def make_agent(
@@ -64,7 +66,7 @@ def make_agent(
     **more: Any,
 ) -> Agent:
     """An agent on ``workspace``, with the offline model unless another is given."""
-    catalog = catalog or load_test_catalog()
+    catalog = catalog or (load_test_catalog() if has_engines_modes() else load_catalog())
     place = Workspace(workspace) if isinstance(workspace, Path) else workspace
     toolbox = make_toolbox(place, catalog, commands)
     models = model if isinstance(model, Models) else Models(model or OfflineModel())

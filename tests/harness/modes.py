@@ -1,5 +1,9 @@
-"""The modes of the engine's tests, so that a change of the clone's own modes breaks none."""
+"""The modes of the engine's tests, so that a change of the clone's own modes breaks none.
 
+The owner's tests, those outside of the engine's folders, have the clone's modes and tools.
+"""
+
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,20 @@ from modes.mode import Level, Mode
 
 MODES = Path(__file__).parent / "template/modes"
 """Their prompts are in ``prompts`` beside it."""
+TESTS = Path(__file__).parents[1]
+ENGINES = frozenset(
+    {"doors", "graph", "harness", "modes", "plain_vcrpy", "project", "provider", "tools"}
+)
+
+
+def is_owners(file: Path) -> bool:
+    """Whether a test is the owner's: in ``tests`` itself, or in a folder of their own there."""
+    return file.is_relative_to(TESTS) and file.relative_to(TESTS).parts[0] not in ENGINES
+
+
+def has_engines_modes() -> bool:
+    """Whether the test that runs, and what it starts, has the modes and tools of the engine's."""
+    return os.environ.get("MODES_FOLDER") == str(MODES)
 
 
 def load_catalog(default: str = "ask", folder: Path = BUILT_IN) -> Catalog:

@@ -59,7 +59,8 @@ def options_for_pytest() -> list[str] | None:
         return None
     pattern = os.environ.get("T")
     return [
-        *("-m", "vcr", "--record-mode=all", "--verbose"),
+        # Without a pattern no test that talks to anything else than a model.
+        *("-m", "vcr" if pattern else "conversation", "--record-mode=all", "--verbose"),
         *(["-k", pattern] if pattern else []),
         *(f"--real={name}" for name in real),
     ]

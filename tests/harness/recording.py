@@ -67,8 +67,13 @@ def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def default_cassette_name(request: pytest.FixtureRequest) -> str:
     """The test's name with dashes for brackets, which a shell would expand."""
-    marker = request.node.get_closest_marker("default_cassette")
-    name = marker.args[0] if marker else request.node.name
+    return name_cassette(request.node)
+
+
+def name_cassette(item: pytest.Item) -> str:
+    """The name of a test's cassette, without its ending."""
+    marker = item.get_closest_marker("default_cassette")
+    name = marker.args[0] if marker else item.name
     return str(name).replace("[", "-").replace("]", "")
 
 

