@@ -35,9 +35,8 @@ def act_node(deps: AgentDeps) -> Node:
         context = CallContext.of(deps, task)
         judged = await judge(deps, context, call)
         thread = get_thread(config)
-        digest = judged.digest(thread, planned.get("message", ""))
-        refusal = await _refuse(deps, planned, judged, digest)
-        refusal = refusal or await _begin(deps, task, judged, digest, thread)
+        refusal = await _refuse(deps, planned, judged, thread)
+        refusal = refusal or await _begin(deps, task, judged, thread)
         if refusal is not None:
             result = build_not_run_result(call, truncate(refusal))
             return await _move_on(deps, task, {"messages": [result]}, config)
@@ -65,16 +64,21 @@ def act_node(deps: AgentDeps) -> Node:
     return act
 
 
-async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str) -> str | None:
+async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, thread: str) -> str | None:
     """Why the call must not run; None if it may."""
     approved, verdict = planned["approved"], judged.verdict
     if planned["denied"] is not None:
         return planned["denied"]
+    # Before its approval: a call that was cut off may have changed what that was given for.
+    may_matter = judged.tool is None or judged.effect.changes_the_world
+    if may_matter and deps.started_calls.has_begun(thread, planned):
+        return UNKNOWN
     if approved is not None:
         # It must be the call that a person approved, on files that are as they were then.
-        if approved["digest"] != digest:
-            return VOID
-        if approved.get("contents") != await digest_contents(deps, judged.edited_paths):
+        is_same = approved["digest"] == judged.digest(thread, planned.get("message", ""))
+        if not is_same or approved.get("contents") != await digest_contents(
+            deps, judged.edited_paths
+        ):
             return VOID
     if verdict.kind == "deny":
         return verdict.refusal
@@ -83,12 +87,10 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, digest: str
     return None
 
 
-async def _begin(
-    deps: AgentDeps, task: ActTask, judged: Judged, digest: str, thread: str
-) -> str | None:
+async def _begin(deps: AgentDeps, task: ActTask, judged: Judged, thread: str) -> str | None:
     """Record the call as begun; why it must not, if it may have run or the host has changed."""
     calls = deps.started_calls
-    if judged.effect.changes_the_world and not calls.begin(digest, task["planned"]):
+    if judged.effect.changes_the_world and not calls.begin(thread, task["planned"]):
         return UNKNOWN
     id, name, taken = get_call_id(judged.call), judged.call["name"], task.get("host_revision", 0)
     return None if await calls.mailbox.begin(thread, id, name, taken) else CHANGED

@@ -21,27 +21,37 @@ class StartedCalls:
         self.mailbox = mailbox or Mailbox()
         self.process_id = uuid4().hex[:16]
         """Stored in each plan that this process makes."""
-        self._digests = set[str]()
+        self._begun = set[str]()
         self._calls = set[str]()
         self.background = BackgroundCommands()
         """Those of them that may still run."""
 
-    def begin(self, digest: str, planned: Mapping[str, Any]) -> bool:
-        """Record the call with this ``Judged.digest`` as started; False if it may have run before.
-
-        In a plan that another process made, any call may have run. Digests are never dropped:
-        that a tool has ended does not mean that its result is stored.
-        """
-        if planned.get("process_id") != self.process_id or digest in self._digests:
+    def begin(self, thread: str, planned: Mapping[str, Any]) -> bool:
+        """Record the call as started; False if it may have run before."""
+        if self.has_begun(thread, planned):
             return False
-        self._digests.add(digest)
+        self._begun.add(_identify(thread, planned))
         self._calls.add(_name_call(planned))
         return True
+
+    def has_begun(self, thread: str, planned: Mapping[str, Any]) -> bool:
+        """Whether it may have run: in a plan that another process made, any call may have.
+
+        Never forgotten: that a tool has ended does not mean that its result is stored.
+        """
+        is_ours = planned.get("process_id") == self.process_id
+        return not is_ours or _identify(thread, planned) in self._begun
 
     def may_have_begun(self, planned: Mapping[str, Any]) -> bool:
         """Whether a call of a plan that was cut off may have taken effect."""
         is_ours = planned.get("process_id") == self.process_id
         return not is_ours or _name_call(planned) in self._calls
+
+
+def _identify(thread: str, planned: Mapping[str, Any]) -> str:
+    """As it was approved: with other arguments it is another call. Not by what it would do now."""
+    approved = planned["approved"]
+    return str(approved["digest"]) if approved else f"{thread} {_name_call(planned)}"
 
 
 def _name_call(planned: Mapping[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """A run that is cut off, and goes on in another process or in the same one."""
 
 import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from langgraph.types import Command, Send
 from typing_extensions import override
 
 from graph.messages.untrusted import remove_marks
-from tests.harness.conversation import APPROVE, Conversation, cut_off, restart
+from modes.catalog import Catalog
+from modes.mode import Mode
+from tests.harness.conversation import APPROVE, Conversation, cut_off, reload, restart
 
 
 async def cut_off_last(talk: Conversation, workspace: Path, text: str) -> None:
@@ -59,12 +63,10 @@ async def test_an_older_checkpoint_runs_no_approved_call_again(
     assert (workspace / "log").read_text() == "one\ntwo\n"
 
 
-@pytest.mark.parametrize("ticks", range(0, 10, 3))
-async def test_a_change_cut_off_before_its_result_is_stored(
-    talk: Conversation, workspace: Path, ticks: int
+async def cut_off_when_a_tool_ends(
+    talk: Conversation, going: Coroutine[Any, Any, None], ticks: int = 0
 ) -> None:
-    """The tool has ended, and LangGraph has not yet heard of it."""
-    await talk.say("run echo one >> log", mode="code")
+    """Cancel the run so many turns of the event loop after the tool has ended."""
     loop = asyncio.get_running_loop()
 
     class Cutter(AsyncCallbackHandler):
@@ -76,9 +78,18 @@ async def test_a_change_cut_off_before_its_result_is_stored(
         loop.call_soon(cut, after - 1) if after else run.cancel()
 
     talk.config["callbacks"] = [Cutter()]
-    run = asyncio.create_task(talk.decide(APPROVE))
+    run = asyncio.create_task(going)
     await asyncio.wait({run})
     talk.config["callbacks"] = []
+
+
+@pytest.mark.parametrize("ticks", range(0, 10, 3))
+async def test_a_change_cut_off_before_its_result_is_stored(
+    talk: Conversation, workspace: Path, ticks: int
+) -> None:
+    """The tool has ended, and LangGraph has not yet heard of it."""
+    await talk.say("run echo one >> log", mode="code")
+    await cut_off_when_a_tool_ends(talk, talk.decide(APPROVE), ticks)
     if (await talk.agent.aget_state(talk.config)).next:
         await talk.send(None)
     assert (workspace / "log").read_text() == "one\n"
@@ -114,6 +125,37 @@ async def test_a_run_without_input_goes_on_where_no_task_is_left(
     await talk.send(None)
     assert "may have taken effect" in str(await talk.results())
     assert (await talk.values())["phase"] == "idle"
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+@pytest.mark.parametrize("then", ["as it was", "no edits", "a mode's other words", "leads outside"])
+@pytest.mark.parametrize("approvals", ["manual", "auto"])
+async def test_an_edit_that_was_cut_off_is_not_told_as_not_run(
+    talk: Conversation, workspace: Path, approvals: str, then: str, *, same_process: bool
+) -> None:
+    """Its file is no longer the one that was approved, and more may have changed since."""
+    run = talk.say("write a: x", mode="code", approvals=approvals)
+    if approvals == "manual":
+        await run
+        run = talk.decide(APPROVE)
+    await cut_off_when_a_tool_ends(talk, run)
+    assert (workspace / "a").read_text() == "x"
+    if not same_process:
+        restart(talk, workspace)
+    changed: dict[str, Any] = {"no edits": {"groups": ()}, "a mode's other words": {"name": "New"}}
+    if then in changed:
+        deps = talk.agent.live.deps
+        modes = {slug: deps.catalog[slug] for slug in deps.catalog}
+        code = {name: getattr(modes["code"], name) for name in Mode.model_fields}
+        modes["code"] = Mode.model_validate({**code, **changed[then]})
+        reload(talk, replace(deps, catalog=Catalog(modes.values(), "ask")))
+    if then == "leads outside":
+        (workspace / "a").unlink()
+        (workspace / "a").symlink_to("/dev/null")
+    await talk.send(None)
+    (result,) = (await talk.results()).values()
+    assert "may have taken effect" in result.text
+    assert not await talk.waiting()
 
 
 async def test_a_new_message_after_the_crash(talk: Conversation, workspace: Path) -> None:
