@@ -24,7 +24,7 @@ from modes.plain_text import to_one_line
 from tools.mcp.bounds import MAX_BYTES, MAX_UNASKED, Failure
 from tools.mcp.server import Server
 from tools.processes.environment import build_environment
-from tools.processes.process import Program
+from tools.processes.process import Program, start
 from tools.processes.sandboxes import Sandbox, Service
 from tools.workspace.workspace import Workspace
 
@@ -74,12 +74,7 @@ async def open_stdio(program: Program, failure: Failure) -> AsyncIterator[Stream
     ``failure`` gets why it ended by itself. Raises ``OSError`` if it cannot be started.
     """
     try:
-        process = await asyncio.create_subprocess_exec(
-            *program.command,
-            stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MAX_BYTES // 2,
-            pass_fds=program.descriptors, cwd=program.folder, env=program.environment,
-            start_new_session=True,
-        )  # fmt: skip
+        process = await start(program, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MAX_BYTES // 2)
     finally:
         program.close()
     to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)

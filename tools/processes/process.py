@@ -7,6 +7,7 @@ from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
@@ -55,11 +56,7 @@ async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[st
         ours.callback(os.close, writing)
         async with Output.of(reading, emit) as output:
             try:
-                process = await asyncio.create_subprocess_exec(
-                    *program.command,
-                    stdin=DEVNULL, stdout=writing, stderr=writing, pass_fds=program.descriptors,
-                    cwd=program.folder, env=program.environment, start_new_session=True,
-                )  # fmt: skip
+                process = await start(program, stdin=DEVNULL, stdout=writing, stderr=writing)
             except (OSError, ValueError) as error:
                 told = f"{program.command[-1]!r} cannot be started: {error}"
                 raise ToolFailedError(told) from error
@@ -68,6 +65,30 @@ async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[st
             ended = await _wait(process, seconds, limits)
     text = output.text()
     return f"{text}\n{ended}" if text else ended
+
+
+async def start(program: Program, **streams: Any) -> Process:
+    """Start it in a process group of its own; nothing stays of a start that is cancelled.
+
+    asyncio's own kills the process alone: bubblewrap's child would go on. Raises ``OSError``, and
+    ``ValueError``.
+    """
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            *program.command, pass_fds=program.descriptors, cwd=program.folder,
+            env=program.environment, start_new_session=True, **streams,
+        )
+    )  # fmt: skip
+    is_cancelled = False
+    while not starting.done():
+        try:
+            await asyncio.wait({starting})
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled:
+        await _kill(starting.result())
+        raise asyncio.CancelledError
+    return starting.result()
 
 
 async def _wait(process: Process, seconds: int, limits: Limits) -> str:
@@ -85,17 +106,27 @@ async def _wait(process: Process, seconds: int, limits: Limits) -> str:
         return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
     finally:
         limit.cancel()
-        left: list[psutil.Process] = []
-        try:
-            if not ending.done():  # also those that have left the group
-                left = await asyncio.to_thread(_find_descendants, process.pid)
-        finally:
-            with suppress(ProcessLookupError, PermissionError):  # it is empty, or root's
-                os.killpg(process.pid, signal.SIGKILL)
-            for other in left:
-                with suppress(psutil.Error):
-                    other.kill()
-        await process.wait()  # a loop that closes has cancelled ``ending``
+        await _kill(process)
+
+
+async def _kill(process: Process) -> None:
+    """End its process group, and what has left that while the process runs."""
+    left: list[psutil.Process] = []
+    try:
+        if process.returncode is None:
+            _signal_group(process, signal.SIGSTOP)  # so that no more leave it meanwhile
+            left = await asyncio.to_thread(_find_descendants, process.pid)
+    finally:
+        _signal_group(process, signal.SIGKILL)
+        for other in left:
+            with suppress(psutil.Error):
+                other.kill()
+    await process.wait()  # not a task that waits: a loop that closes has cancelled that
+
+
+def _signal_group(process: Process, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # it is empty, or root's
+        os.killpg(process.pid, number)
 
 
 async def _exceeded_limit(pid: int, limits: Limits) -> str:
