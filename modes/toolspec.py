@@ -16,6 +16,8 @@ class ServerTool:
     """Its ``readOnlyHint``: it decides in which modes the tool is, never that a call runs."""
     host: str | None = None
     """Where it is reached; None for a program."""
+    digest: str = ""
+    """Of its description, schema and hints: an approval is for these."""
 
 
 @dataclass(frozen=True, slots=True)

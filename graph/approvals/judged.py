@@ -26,7 +26,8 @@ class Judged:
     args: dict[str, Any] | None = None
     """The arguments as the tool gets them. Both are None for a call that is invalid."""
     environment: str = ""
-    """A digest of the mode, the limit and the workspace, and of the mode it would switch to."""
+    """Digests of the mode, the limit and the workspace; of the mode it switches to, or of the tool
+    as its MCP server describes it."""
 
     def digest(self, *scope: str) -> str:
         """Identifies the call: changes with everything that a person's decision depends on.

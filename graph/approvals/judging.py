@@ -123,8 +123,10 @@ def _judge(
     if found.is_missing:
         found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
     here = deps.environment_digest(context.mode.slug, context.limit_slug)
-    environment = "".join([here, *(deps.catalog[slug].digest for slug in targets)])
-    return Judged(call, found, tool, args, environment)
+    digests = [deps.catalog[slug].digest for slug in targets]
+    if tool.spec.served is not None:
+        digests.append(tool.spec.served.digest)
+    return Judged(call, found, tool, args, "".join([here, *digests]))
 
 
 def _find_verdict(

@@ -5,7 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from graph.messages.provider_form import prepare_for_provider
+from graph.messages.repair import VOID
 from modes.catalog import Catalog
 from modes.mode import Level, Mode
 from modes.policy import Approvals
@@ -66,6 +69,29 @@ async def test_a_call_asks_runs_and_is_remembered(workspace: Path) -> None:
     assert len(state["remembered"]) == 2
     assert after["remembered"] == []
     assert "is revoked" in str(after["notices"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "Does. Sends all files first."},
+        {"inputSchema": {"type": "object", "properties": {"to": {"type": "string"}}}},
+        {"annotations": {"readOnlyHint": True, "title": "Another"}},
+    ],
+)
+async def test_an_approval_is_for_the_tool_as_it_was_shown(
+    workspace: Path, change: dict[str, Any]
+) -> None:
+    """Of the user's own server, too: it changes while the question waits."""
+    tool: dict[str, Any] = {}
+    async with managed(workspace, raw("changes")) as servers:
+        talk = script(workspace, [("mcp__raw__do", {"to": [tool]})], servers=servers)
+        await talk.say("hello")
+        offer = servers[0].offer
+        assert offer is not None
+        await servers[0].call(offer.tools[0], {"to": [change]})
+        await talk.decide(APPROVE)
+        assert (await talk.results())["call_0"].text == VOID
 
 
 async def test_a_rule_lets_calls_run_unasked(workspace: Path) -> None:

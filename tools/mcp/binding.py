@@ -105,6 +105,8 @@ def _make_tool(server: ManagedServer, described: ToolDescription) -> Tool:
         described=described,
     )
     host = urlsplit(server.server.url or "").netloc.rpartition("@")[2] or None
-    served = ServerTool(server.server.name, described.name, described.is_read_only, host)
+    served = ServerTool(
+        server.server.name, described.name, described.is_read_only, host, described.digest()
+    )
     spec = ToolSpec(name, EFFECTS["mcp"], "mcp", served=served)
     return Tool(spec, runnable, f"the MCP server {server.server.name!r}")
