@@ -7,7 +7,6 @@ sandbox needs.
 import asyncio
 import logging
 import os
-import shlex
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -59,8 +58,7 @@ def build_program(server: Server, workspace: Workspace, sandbox: Sandbox | None)
     default = workspace.root if server.origin == "workspace" else "/"
     folder = Path(server.cwd or default)
     if sandbox is not None:
-        line = f"exec {shlex.join(command)}"
-        service = Service(line, folder, server.env, server.network, server.writes)
+        service = Service(tuple(command), folder, server.env, server.network, server.writes)
         return sandbox.build_program(workspace, service)
     if sys.platform == "linux":
         command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
@@ -79,7 +77,7 @@ async def open_stdio(program: Program, failure: Failure) -> AsyncIterator[Stream
         program.close()
     to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
-    pipes = _Pipes(process, failure)
+    pipes = _Pipes(process, failure, program.lacks)
     tasks = [
         asyncio.create_task(pipes.read(to_us)),
         asyncio.create_task(pipes.write(from_us)),
@@ -97,8 +95,9 @@ async def open_stdio(program: Program, failure: Failure) -> AsyncIterator[Stream
 
 
 class _Pipes:
-    def __init__(self, process: Process, failure: Failure) -> None:
+    def __init__(self, process: Process, failure: Failure, lacks: str) -> None:
         self._process = process
+        self._lacks = f"; the sandbox hides {lacks} from it" if lacks else ""
         self._failure = failure
         self._unasked = 0
         """Messages and lines since our last request."""
@@ -120,7 +119,7 @@ class _Pipes:
                     continue  # many print a greeting
                 await to_us.send(SessionMessage(message))
         await asyncio.wait({self.reading_errors}, timeout=SECONDS_FOR_LAST_WORDS)
-        self._failure.report(f"its process ended{self._quote_errors()}")
+        self._failure.report(f"its process ended{self._quote_errors()}{self._lacks}")
         to_us.close()
 
     async def _read_line(self) -> bytes:

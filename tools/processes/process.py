@@ -35,6 +35,8 @@ class Program:
     folder: str = "/"
     descriptors: tuple[int, ...] = ()
     """Open ones that the program gets, under the same numbers."""
+    lacks: str = ""
+    """What it would need, and the sandbox hides: a reason why it may fail."""
 
     def close(self) -> None:
         """Close the descriptors on this side."""

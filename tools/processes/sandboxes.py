@@ -30,7 +30,7 @@ class Command(NamedTuple):
 class Service(NamedTuple):
     """A program that goes on, such as a server."""
 
-    line: str
+    command: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
     """For the program alone: whoever wrote it is not to change the sandbox."""
@@ -79,7 +79,8 @@ class Sandbox(Protocol):
     def build_program(self, workspace: Workspace, service: Service) -> Program:
         """What to start for it; what is hidden and protected is so as the workspace is now.
 
-        Blocks. Raises ``OSError``.
+        It is shown what its command, folder and environment name, where that can be. Blocks.
+        Raises ``OSError``.
         """
         ...
 

@@ -8,7 +8,7 @@ a secret is hidden. The kernel enforces it: no text of a command is looked at.
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tools.processes.calling import Calling
 from tools.processes.process import Program
-from tools.processes.sandboxes import SandboxOptions
+from tools.processes.sandboxes import SandboxOptions, Service
 from tools.sandbox import git, seccomp
-from tools.sandbox.mounts import Mounts, list_options, mount_machine, mount_workspace
+from tools.sandbox.mounts import Mounts, list_options, mount_machine, mount_workspace, show_needed
 from tools.sandbox.protection import Protection, choose_protection
 from tools.sandbox.scan import Scan
 
@@ -47,12 +47,12 @@ class Bubblewrap:
         line: str,
         folder: Path,
         calling: Calling,
-        inside: Mapping[str, str] | None = None,
+        service: Service | None = None,
     ) -> Program:
         """What to start to run the shell's ``line`` in a folder. Blocks; raises ``OSError``.
 
         The workspace can be changed where ``calling`` edits freely, but for what is protected.
-        The variables ``inside`` are not bubblewrap's own: with LD_PRELOAD it would load anything.
+        A service's variables are not bubblewrap's own: with LD_PRELOAD it would load anything.
         """
         has_children = not calling.is_read_only
         descriptors: list[int] = []
@@ -84,8 +84,12 @@ class Bubblewrap:
             mounts = mount_workspace(machine, protection, keep, is_writable=calling.edits_freely)
             if git.shows_changes(line):
                 mounts |= _mount_for_git(protection, mounts, keep)
+            lacks = ""
+            if service is not None:
+                shown, hidden = show_needed(service, mounts)
+                mounts, lacks = mounts | shown, " and ".join(sorted(hidden))
             words = [*list_options(mounts)]
-            for name, value in (inside or {}).items():
+            for name, value in (service.environment if service else {}).items():
                 words += ["--setenv", name, value]
             if any("\0" in word for word in words):
                 raise OSError("embedded null byte")
@@ -98,7 +102,7 @@ class Bubblewrap:
             )
             environment = {**git_environment, **CACHES}
             stack.pop_all()
-        return Program(arguments, environment, descriptors=tuple(descriptors))
+        return Program(arguments, environment, descriptors=tuple(descriptors), lacks=lacks)
 
 
 @cache

@@ -1,12 +1,14 @@
 """What is mounted in the sandbox, and where."""
 
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from errno import ELOOP
 from pathlib import Path
 
+from tools.processes.sandboxes import Service
 from tools.sandbox.protection import MAX_MOUNTS, ROOT, Protection, leave_out
 from tools.workspace.openat import opened_folder
 from tools.workspace.paths import list_above
@@ -74,6 +76,33 @@ def mount_workspace(
         if root / path not in mounts:
             mounts[root / path] = [option, keep(_open_unlinked(root, path)), str(root / path)]
     return mounts
+
+
+def show_needed(service: Service, mounts: Mounts) -> tuple[Mounts, set[str]]:
+    """Read-only mounts of what it names in folders that are new; the folders that hide the rest."""
+    program = shutil.which(service.command[0], path=service.environment.get("PATH"))
+    variables = (part for value in service.environment.values() for part in value.split(":"))
+    shown: Mounts = {}
+    hidden = set[str]()
+    for path in _follow(program or "", *service.command[1:], str(service.folder), *variables):
+        place = path if path.is_dir() else path.parent
+        if place.name in ("bin", ".bin"):  # of an environment, or of installed packages
+            place = place.parent
+        place = path if place in mounts else place
+        over = next(folder for folder in (place, *place.parents) if folder in mounts)
+        if place != over and str(over) in map(os.path.realpath, ROOM):
+            shown[place] = ["--ro-bind", str(place), str(place)]
+        elif "/dev/null" in mounts[over] or (place != over and "--tmpfs" in mounts[over]):
+            hidden.add(str(over))
+    return shown, hidden
+
+
+def _follow(*names: str) -> Iterator[Path]:
+    """The absolute ones of what is there, and what they lead to, each by its real folder."""
+    for name in names:
+        if name.startswith("/") and os.path.lexists(name):
+            for path in (Path(os.path.normpath(name)), Path(os.path.realpath(name))):
+                yield Path(os.path.realpath(path.parent), path.name)
 
 
 def list_options(mounts: Mounts) -> Iterator[str]:

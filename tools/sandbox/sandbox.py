@@ -1,6 +1,7 @@
 """The sandbox: prepares a command, runs it, and says what the sandbox had to do with the result."""
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,8 +58,9 @@ class BubblewrapSandbox:
         options = self.options._replace(has_network=service.has_network)
         protection = choose_protection(self._scan(workspace))
         calling = Calling(edits_freely=service.is_writable)
+        line = f"exec {shlex.join(service.command)}"
         return self.bubblewrap.build_program(
-            options, protection, service.line, service.folder, calling, service.environment
+            options, protection, line, service.folder, calling, service
         )
 
     def check(self, workspace: Path) -> Iterator[Check]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import socket
 import sys
 import time
@@ -12,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any, ClassVar
 
@@ -31,7 +33,7 @@ from tools.mcp.http import SECONDS_TO_LISTEN
 from tools.mcp.managed import MAX_FAILURES, ManagedServer
 from tools.mcp.pool import ServerPool
 from tools.mcp.server import Server
-from tools.processes.sandboxes import NoSandbox, Sandbox, find_sandbox
+from tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
 from tools.workspace.workspace import Workspace
 
 
@@ -42,9 +44,9 @@ async def call(server: ManagedServer, **args: object) -> str:
     return str(content[0]["text"])
 
 
-def choose_sandbox() -> Sandbox | None:
+def choose_sandbox(**options: Any) -> Sandbox | None:
     """The machine's, if it has one."""
-    found = find_sandbox()
+    found = find_sandbox(SandboxOptions(**options))
     return None if isinstance(found, NoSandbox) else found
 
 
@@ -98,6 +100,37 @@ async def test_what_the_sandbox_of_a_server_allows(workspace: Path) -> None:
     ours = sorted(name for _, name in socket.if_nameindex())
     assert [one["writes"] for one in found] == [False, True]
     assert [one["interfaces"] for one in found] == [["lo"], ours]
+
+
+async def test_what_an_entry_needs_below_a_hidden_folder_is_shown(workspace: Path) -> None:
+    """Its environment, its script, its folder: read-only, and nothing beside them."""
+    if choose_sandbox() is None:
+        pytest.skip("there is no sandbox here")
+    with TemporaryDirectory(dir="/tmp") as name:
+        place = Path(name)
+        python, script, data = place / "env/bin/python", place / "server/raw.py", place / "data"
+        for folder in (python.parent, script.parent, data, place / "library"):
+            folder.mkdir(parents=True)
+        python.symlink_to(os.path.realpath(sys.executable))
+        (place / "env/pyvenv.cfg").write_text("")
+        shutil.copy(RAW, script)
+        given = raw("environment", command=str(python), cwd=str(data))
+        given = replace(given, args=("-S", str(script), "environment", f"{name}/.."))
+        given = replace(given, env={"PYTHONPATH": f"/none:{name}/library"})
+        (place / "library/there").touch()
+        files = [place / one for one in ("env/new", "server/new", "data/new", "library/there")]
+        async with managed(workspace, given, sandbox=choose_sandbox()) as (server,):
+            await start([server])
+            found = [json.loads(await call(server, file=str(file))) for file in files]
+            beside = json.loads(await call(server, file=str(place / "beside")))
+        assert {one["PWD"] for one in found} == {str(data)}
+        assert [one["writes"] for one in found] == [False, False, False, True], "it is there"
+        assert beside["writes"], "to a folder of its own"
+        assert not (place / "beside").exists()
+        hidden = choose_sandbox(hidden=(script.parent,))
+        async with managed(workspace, given, sandbox=hidden) as servers:
+            (notice,) = (await start(servers)).notices
+    assert notice.endswith(f"; the sandbox hides {script.parent} from it")
 
 
 async def test_what_a_server_asks_for_is_refused(workspace: Path) -> None:

@@ -20,7 +20,7 @@ STARTS = 200
 async def test_nothing_stays_of_a_start_that_is_cancelled(workspace: Path) -> None:
     """Not even where the event loop is busy, and bubblewrap has long been making its sandbox."""
     mark, loop = new_mark(), asyncio.get_running_loop()
-    service = Service(f"sleep {mark}", workspace, {}, False, False)
+    service = Service(("sleep", mark), workspace, {}, False, False)
 
     def cut(after: int, milliseconds: int) -> None:
         """Cancel so many turns of the event loop later; each takes its time."""
