@@ -6,6 +6,7 @@ from modes.catalog import Catalog
 from modes.chart import Configuration, Phase, build_chart
 from modes.limit import is_offered
 from modes.rights import list_free_commands
+from modes.rules.server_tools import is_server_tool
 from modes.toolspec import ToolSpec
 
 _NODES = {
@@ -16,6 +17,8 @@ _NODES = {
     Phase.RETURNING: "end_subtask",
     Phase.LOOKING_AHEAD: "look_ahead",
 }
+MAX_SERVER_TOOLS = 100
+"""Of all MCP servers together, in a mode: several providers take 128 tools in all."""
 
 
 class Machine:
@@ -33,10 +36,14 @@ class Machine:
         self.chart = build_chart(names, catalog.default)
         self.send = self.chart.send
         specs = tuple(tools)
-        self._bound = {
-            slug: tuple(tool.name for tool in specs if is_offered(catalog[slug], tool))
-            for slug in catalog
-        }
+        self._bound: dict[str, tuple[str, ...]] = {}
+        self.left_out: dict[str, list[str]] = {}
+        """The tools of MCP servers that are too many for a mode, if any are."""
+        for slug in catalog:
+            offered = [tool.name for tool in specs if is_offered(catalog[slug], tool)]
+            if left_out := list(filter(is_server_tool, offered))[MAX_SERVER_TOOLS:]:
+                self.left_out[slug] = left_out
+            self._bound[slug] = tuple(name for name in offered if name not in left_out)
         self._to_look = {
             slug: {tool.name for tool in specs if list_free_commands(catalog[slug], tool)}
             for slug in catalog

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from graph.configuration.mcp_servers import FoundServer
 from graph.deps import AgentDeps
+from graph.entry.live_deps import with_known_tools
 from modes.errors import ToolFailedError
 from modes.plain_text import to_one_line
-from tools.mcp.binding import bind_tools
 from tools.mcp.managed import ManagedServer, Offer, list_tools
 
 
@@ -20,9 +19,7 @@ def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
         for one in deps.servers:
             if one.server.pinned is not None:
                 one.offer = Offer(tuple(one.server.pinned.values()))
-    bound = bind_tools(deps.servers)
-    notices = (*deps.notices, *bound.notices)
-    return replace(deps, toolbox=deps.toolbox.with_tools(bound.tools), notices=notices)
+    return with_known_tools(deps)
 
 
 async def _start_all(deps: AgentDeps) -> None:

@@ -13,8 +13,23 @@ from typing import Any
 from graph.deps import AgentDeps
 from graph.records.switches import list_switches
 from graph.routing import Node
+from modes.machine import MAX_SERVER_TOOLS
 from tools.mcp.binding import bind_tools
 from tools.mcp.managed import Offer
+
+
+def with_known_tools(deps: AgentDeps) -> AgentDeps:
+    """With the tools that its servers are known to offer, and notices of those left out."""
+    bound = bind_tools(deps.servers)
+    deps = replace(deps, toolbox=deps.toolbox.with_tools(bound.tools))
+    notices = [*deps.notices, *bound.notices]
+    if left_out := deps.machine.left_out:
+        modes = (f"{len(names)} in {slug!r}, from {names[0]}" for slug, names in left_out.items())
+        notices.append(
+            f"a mode has {MAX_SERVER_TOOLS} tools of MCP servers at most; left out are "
+            f"{'; '.join(modes)} on. Give its group mcp the options servers or tools"
+        )
+    return replace(deps, notices=tuple(notices))
 
 
 class LiveDeps:
@@ -33,12 +48,7 @@ class LiveDeps:
         offers = tuple(server.offer for server in self._first.servers)
         known, deps = self._known
         if known != offers:
-            bound = bind_tools(self._first.servers)
-            deps = replace(
-                self._first,
-                toolbox=self._first.toolbox.with_tools(bound.tools),
-                notices=(*self._first.notices, *bound.notices),
-            )
+            deps = with_known_tools(self._first)
             self._known = offers, deps
         return deps
 

@@ -10,6 +10,7 @@ import pytest
 from graph.messages.provider_form import prepare_for_provider
 from graph.messages.repair import VOID
 from modes.catalog import Catalog
+from modes.machine import MAX_SERVER_TOOLS
 from modes.mode import Level, Mode
 from modes.policy import Approvals
 from tests.harness.conversation import APPROVE, Conversation, make_agent, reload, script
@@ -126,6 +127,25 @@ async def test_which_mode_has_which(workspace: Path) -> None:
     assert have["ask"] == have["code"] - {SET} == have["limited"]
     assert have["some"] == {GET}
     assert have["runs"] == have["denied"] == have["code"] - {SET}
+
+
+async def test_a_mode_declares_so_many_tools_of_servers_and_no_more(workspace: Path) -> None:
+    """Each mode for itself, the first in the order of the servers; a notice says how to choose."""
+    catalog = with_modes(some=(["command", ["mcp", {"servers": ["b"], "tools": ["t1*"]}]], {}))
+    offers = [{"name": f"t{number}", "annotations": {}} for number in range(MAX_SERVER_TOOLS - 1)]
+    one, other = (raw("plain", json.dumps(offers), name=name) for name in "ab")
+    async with managed(workspace, one, other) as servers:
+        model = ScriptedModel(answers=[])
+        talk = Conversation(make_agent(workspace, model, catalog=catalog, servers=servers))
+        await talk.say("hello", mode="code")
+        have = bound(model)
+        (notice,) = (await talk.values())["notices"]
+        await talk.say("hello", mode="some")
+        some = bound(model)
+    assert have == {*(f"mcp__a__t{number}" for number in range(MAX_SERVER_TOOLS - 1)), "mcp__b__t0"}
+    assert some == {f"mcp__b__t{number}" for number in (1, *range(10, 20))}
+    assert f"left out are {MAX_SERVER_TOOLS - 2} in 'code', from mcp__b__t1; " in notice
+    assert "'some'" not in notice
 
 
 async def test_pictures_are_shown_to_models_that_take_them(workspace: Path) -> None:

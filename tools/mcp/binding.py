@@ -79,6 +79,8 @@ def find_problem(server: Server, tool: ToolDescription) -> str | None:
 
 
 def _list_problems(server: Server, tool: ToolDescription) -> Iterator[str]:
+    if tool.problem:
+        yield tool.problem
     if server.pinned is not None:
         accepted = server.pinned.get(tool.name)
         if accepted is None:

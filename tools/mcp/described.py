@@ -18,6 +18,8 @@ class ToolDescription:
     input_schema: Mapping[str, Any] = field(default_factory=dict)
     annotations: Mapping[str, Any] = field(default_factory=dict)
     """As on the wire: ``readOnlyHint`` and so on."""
+    problem: str = ""
+    """Why it is no tool of the protocol; empty if it is one."""
 
     @property
     def is_read_only(self) -> bool:

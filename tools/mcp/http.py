@@ -12,7 +12,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import override
 
-from tools.mcp.bounds import MAX_BYTES, Failure
+from tools.mcp.bounds import MAX_BYTES, Failure, mend_text
 
 CONNECT_SECONDS = 30
 IDLE_SECONDS = 300
@@ -60,13 +60,15 @@ class _Bounded(httpx2.AsyncByteStream):
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MAX_BYTES
+        left, rest = MAX_BYTES, b""
         async for block in self._stream:
             left -= len(block)
             if left < 0:
                 self._failure.report(f"it sent an answer of more than {MAX_BYTES} bytes")
                 raise httpx2.ReadError(self._failure.reason)
-            yield block
+            lines, end, rest = (rest + block).rpartition(b"\n")
+            yield mend_text(lines + end)
+        yield mend_text(rest)
 
     @override
     async def aclose(self) -> None:

@@ -21,14 +21,17 @@ MAX_IMAGES = 5
 
 
 def read_content(result: types.CallToolResult) -> list[Block]:
-    """Text blocks and, behind them, image blocks."""
+    """A text block of all that is text and, behind it, image blocks."""
     blocks = list(_read_blocks(result.content))
     if result.structured_content is not None and not any(one["type"] == "text" for one in blocks):
         blocks.insert(0, _say(json.dumps(result.structured_content, ensure_ascii=False)))
     images = [one for one in blocks if one["type"] == "image"]
     if more := len(images) - MAX_IMAGES:
         blocks += [_say(f"[{more} more images left out]")] if more > 0 else []
-    return [*(one for one in blocks if one["type"] == "text"), *images[:MAX_IMAGES]]
+    texts = [one["text"] for one in blocks if one["type"] == "text"]
+    if any("\ufffd" in text for text in texts):
+        texts.append("[what is no character is shown as \ufffd]")
+    return [*([_say("\n\n".join(texts))] if texts else []), *images[:MAX_IMAGES]]
 
 
 def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[Block]:

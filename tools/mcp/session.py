@@ -6,12 +6,15 @@ Importing this imports the SDK, which takes a while; ``loop_thread`` does so in 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from mcp import types
 from mcp.client.client import Client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
+from mcp_types.methods import parse_server_result
+from pydantic import ValidationError
 
 from modes.errors import ToolFailedError
 from modes.plain_text import to_one_line
@@ -28,6 +31,7 @@ UNKNOWN = "whether it did anything is unknown"
 SECONDS_TO_ANSWER = 5
 """For the question whether a server that left a call unanswered answers at all."""
 SECONDS_TO_LISTEN_AGAIN = 60
+_PROBLEM = "modeshift/problem"
 
 
 class Session:
@@ -45,7 +49,19 @@ class Session:
     async def open(self, stack: AsyncExitStack) -> None:
         """Connect until the end of ``stack``, and read ``tools``."""
         await stack.enter_async_context(self._client)
-        self._client.session.validate_tool_result = _believe  # type: ignore[method-assign,assignment]
+        session = self._client.session
+        session.validate_tool_result = _believe  # type: ignore[method-assign,assignment]
+        dispatcher = session._dispatcher
+        send = dispatcher.send_raw_request
+
+        async def send_and_check(method: str, *rest: Any) -> dict[str, Any]:
+            result = await send(method, *rest)
+            if method == "tools/list" and isinstance(result.get("tools"), list):
+                check = partial(_check_tool, self._client.protocol_version, result)
+                result["tools"] = list(map(check, result["tools"]))
+            return result
+
+        dispatcher.send_raw_request = send_and_check  # type: ignore[assignment,method-assign]
         await self._read_tools()
         listening = asyncio.create_task(self._listen())
         stack.callback(listening.cancel)
@@ -145,10 +161,27 @@ def _explain(said: str) -> str:
     return "; it wants to ask a person during the call (elicitation), which is not supported"
 
 
+def _check_tool(version: str, page: dict[str, Any], tool: Any) -> Any:
+    """The tool as listed, or one that says why it does not fit: the SDK would refuse them all."""
+    try:
+        parse_server_result("tools/list", version, page | {"tools": [tool]})
+    except ValidationError as error:
+        name = str(tool.get("name", "?")) if isinstance(tool, dict) else "?"
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc'][2:]))}: {first['msg']}"
+        return {"name": name, "inputSchema": {"type": "object"}, "_meta": {_PROBLEM: problem}}
+    hints = tool.get("annotations") or {}
+    if not isinstance(hints.get("readOnlyHint"), bool):  # the SDK takes 1 and "true" for true
+        hints.pop("readOnlyHint", None)
+    return tool
+
+
 def _describe(tool: types.Tool) -> ToolDescription:
     given = tool.annotations or types.ToolAnnotations()
     annotations = given.model_dump(by_alias=True, exclude_none=True)
-    return ToolDescription(tool.name, tool.description or "", tool.input_schema, annotations)
+    problem = str((tool.meta or {}).get(_PROBLEM, ""))
+    description = tool.description or ""
+    return ToolDescription(tool.name, description, tool.input_schema, annotations, problem)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
 from modes.plain_text import to_one_line
-from tools.mcp.bounds import MAX_BYTES, MAX_UNASKED, Failure
+from tools.mcp.bounds import MAX_BYTES, MAX_UNASKED, Failure, mend_text
 from tools.mcp.server import Server
 from tools.processes.environment import build_environment
 from tools.processes.process import Program, start
@@ -114,7 +114,7 @@ class _Pipes:
                     self._failure.report(f"it sent more than {MAX_UNASKED} messages unasked")
                     break
                 try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    message = jsonrpc_message_adapter.validate_json(mend_text(line), by_name=False)
                 except ValueError:
                     continue  # many print a greeting
                 await to_us.send(SessionMessage(message))

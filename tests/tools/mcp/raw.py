@@ -11,6 +11,7 @@ from typing import Any
 BEHAVIOUR, *GIVEN = [*sys.argv[1:], ""]
 NO_SCHEMA = {"type": "object", "properties": {}}
 TOOLS: list[dict[str, Any]] = json.loads(GIVEN[0]) if "[" in GIVEN[0] else [{}]
+ANSWER = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "%s"}]}}\n'
 CANCELLED: list[Any] = []
 """The calls that it was told to stop."""
 ASKED: dict[str, dict[str, Any]] = {
@@ -92,7 +93,11 @@ for line in sys.stdin:
         CANCELLED.append(message["params"]["requestId"])
     elif method == "tools/call" and "wait" not in (given := message["params"].get("arguments", {})):
         default = {"content": [{"type": "text", "text": call(given)}]}
-        send(id=id, result=given.get("result", default))
+        if "hex" in given:  # a result's text, byte by byte
+            sys.stdout.buffer.write(ANSWER % (id, bytes.fromhex(given["hex"])))
+            sys.stdout.flush()
+        else:
+            send(id=id, result=given.get("result", default))
     elif id is not None and BEHAVIOUR != "mute" and method != "tools/call":
         send(id=id, error={"code": -32601, "message": "there is no such method"})
 if BEHAVIOUR == "deaf":

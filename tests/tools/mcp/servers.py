@@ -16,6 +16,7 @@ from tools.mcp.server import Server
 from tools.processes.sandboxes import Sandbox
 from tools.workspace.workspace import Workspace
 
+ANSWER = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "%s"}]}}\n'
 TOY = Path(__file__).with_name("toy.py")
 RAW = Path(__file__).with_name("raw.py")
 

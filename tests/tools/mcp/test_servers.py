@@ -26,7 +26,7 @@ from modes.rules.server_tools import name_server_tool
 from tests.harness import prefork
 from tests.harness.conversation import until
 from tests.harness.sleepers import new_mark
-from tests.tools.mcp.servers import RAW, managed, raw, start, toy
+from tests.tools.mcp.servers import ANSWER, RAW, managed, raw, start, toy
 from tools.mcp.binding import bind_tools
 from tools.mcp.described import ToolDescription
 from tools.mcp.http import SECONDS_TO_LISTEN
@@ -184,6 +184,7 @@ RESULTS: list[tuple[dict[str, object], str | None]] = [
         {"content": [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]},
         "[audio, audio/wav: left out]",
     ),
+    ({"content": [{"type": "text", "text": one} for one in ("a", "b\n", "c")]}, "a\n\nb\n\n\nc"),
     ({"content": [{"type": "smell", "data": "AAAA"}]}, None),
     ({"content": "text"}, None),
 ]
@@ -198,6 +199,52 @@ async def test_what_a_model_is_told_of_a_result(workspace: Path) -> None:
                     await call(server, result=result)
             else:
                 assert await call(server, result=result) == said
+
+
+HALVES = [
+    (b"a \xff b", "a \ufffd b"),
+    (rb"half \ud83d, \uDE00 and \ud83d\ude00", "half \ufffd, \ufffd and \N{GRINNING FACE}"),
+    (rb"\\ud83d and \\\ud83d\n", "\\ud83d and \\\ufffd\n"),
+]
+
+
+@pytest.mark.parametrize("path", ["", "json", "sse"])
+async def test_what_is_no_character_is_replaced_and_said(
+    workspace: Path, address: str, path: str
+) -> None:
+    entry = Server(name="web", origin="user", url=f"{address}/{path}") if path else raw("plain")
+    async with managed(workspace, entry) as (server,):
+        await start([server])
+        for given, shown in HALVES:
+            said = await call(server, hex=given.hex())
+            assert said == f"{shown}\n\n[what is no character is shown as \ufffd]"
+
+
+async def test_a_tool_that_does_not_fit_costs_that_tool(workspace: Path) -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    offers: list[Any] = [
+        {"name": "no-schema", "inputSchema": None},
+        {"name": "no-object", "inputSchema": {"type": "string"}},
+        {"name": "no-text", "description": 5},
+        {"name": "no-hints", "annotations": {"readOnlyHint": "perhaps"}},
+        {"name": 5},
+        {"name": "written", "annotations": {"readOnlyHint": "true"}},
+        {"name": "number", "annotations": {"readOnlyHint": 1, "title": "t"}},
+        {"name": "fits", "inputSchema": schema},
+    ]
+    async with managed(workspace, raw("plain", json.dumps(offers))) as servers:
+        bound = await start(servers)
+        assert "done" in str(await bound.tools[-1].runnable.ainvoke({}))
+    hints = {
+        one.spec.served.name: one.spec.served.is_read_only for one in bound.tools if one.spec.served
+    }
+    assert hints == {"written": False, "number": False, "fits": True}
+    assert [notice.split("'")[3] for notice in bound.notices] == [
+        "no-schema", "no-object", "no-text", "no-hints", "5"
+    ]  # fmt: skip
+    assert "its tool 'no-text' is left out: description: Input should be a valid string" in str(
+        bound.notices
+    )
 
 
 async def test_a_call_that_takes_too_long_is_cancelled_and_no_other(workspace: Path) -> None:
@@ -390,7 +437,7 @@ class Misbehaving(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.seen.append(str(self.headers))
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path == "/listen":
+        if self.path in ("/listen", "/json", "/sse"):
             self.answer(message)
             return
         if self.path == "/redirect":
@@ -407,6 +454,20 @@ class Misbehaving(BaseHTTPRequestHandler):
                 self.wfile.write(b" " * 1_000_000)
 
     def answer(self, message: dict[str, Any]) -> None:
+        if message["method"] == "tools/call":
+            given = bytes.fromhex(message["params"]["arguments"]["hex"])
+            is_stream = self.path == "/sse"
+            self.send_response(200)
+            kind = "text/event-stream" if is_stream else "application/json"
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            for block in (
+                (b"data: " if is_stream else b""),
+                *ANSWER % (message["id"], given),
+                b"\n",
+            ):
+                self.wfile.write(bytes([block]) if isinstance(block, int) else block)
+            return
         result: dict[str, Any] = {"tools": [{"name": "do", "inputSchema": {"type": "object"}}]}
         if message["method"] == "initialize":
             version = message["params"]["protocolVersion"]
