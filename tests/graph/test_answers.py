@@ -1,6 +1,7 @@
 """An answer is for its question, and an approved call runs once."""
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,14 @@ import pytest
 from langgraph.types import Command
 
 from modes.errors import InvalidInputError
-from tests.harness.conversation import APPROVE, Conversation, make_agent, restart, run_script
+from tests.harness.conversation import (
+    APPROVE,
+    Conversation,
+    make_agent,
+    reload,
+    restart,
+    run_script,
+)
 from tests.harness.modes import load_with
 from tests.harness.place import JUDGED_SANDBOX
 from tests.harness.scripted import Call
@@ -185,10 +193,11 @@ async def test_what_is_always_allowed_is_what_was_shown(
 async def test_an_approval_is_for_the_mode_with_its_rules(
     talk: Conversation, workspace: Path
 ) -> None:
-    """They change between the answer and the run, in a process that has taken over."""
+    """They change between the answer and the run."""
     await talk.say("write a: x", mode="code")
     await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
-    restart(talk, workspace, catalog=load_with("code", role_definition="You obey."))
+    catalog = load_with("code", role_definition="You obey.")
+    reload(talk, replace(talk.agent.live.deps, catalog=catalog))
     await talk.send(None)
     assert not (workspace / "a").exists()
     assert VOID in str(await talk.messages())

@@ -1,5 +1,6 @@
 """Attempts to get around the gates: each one has to fail."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.harness.conversation import (
     Conversation,
     edit,
     make_agent,
-    restart,
+    reload,
     run_script,
     script,
 )
@@ -135,7 +136,8 @@ async def test_a_call_that_nobody_approved_does_not_run_though_it_is_planned(the
     for name, args in CHANGES:
         talk = await run_script(there, [(name, args)], mode="code")
         call = {"name": name, "args": args, "id": "call_0"}
-        plan = [[{"call": call, "approved": None, "denied": None}]]
+        ours = talk.agent.started_calls.process_id
+        plan = [[{"call": call, "approved": None, "denied": None, "process_id": ours}]]
         update = {"phase": "acting", "plan": plan}
         await talk.agent.aupdate_state(talk.config, update, as_node="code")
         await talk.send(None)
@@ -146,13 +148,13 @@ async def test_a_call_that_nobody_approved_does_not_run_though_it_is_planned(the
 async def test_a_call_that_is_denied_by_now_does_not_run_though_it_was_allowed(
     there: Path,
 ) -> None:
-    """The mode's rules change between the plan and the run, in a process that takes over."""
+    """The mode's rules change between the plan and the run."""
     talk = script(there, CHANGES[:2], approvals=Approvals.AUTO)
     given = {"messages": [{"role": "user", "content": "go"}], "mode": "code"}
     await talk.send_until("code", given)
     rules = {"write_file": {"*": "deny"}, "edit_file": {"*": "deny"}}
     catalog = load_with("code", permissions=rules)
-    restart(talk, there, approvals=Approvals.AUTO, catalog=catalog)
+    reload(talk, replace(talk.agent.live.deps, catalog=catalog))
     await talk.send(None)
     for result in (await talk.results()).values():
         assert "must not do that" in result.text
