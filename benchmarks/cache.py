@@ -12,7 +12,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +29,7 @@ from modes.policy import Approvals
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_catalog
 from tests.provider.prompt_cache import Input
-from tests.provider.script import Answer, call, say
+from tests.provider.script import Answer, Call, call, say
 from tests.provider.server import KEY, serving
 from tools.calls.toolbox import build_toolbox
 from tools.workspace.workspace import Workspace
@@ -47,7 +47,9 @@ class Service:
     model: str
     way: str
     """For ``MODE_CHANGES``; a server that is not OpenAI's own is not known to take it."""
-    parameters: dict[str, Any]
+    parameters: dict[str, Any] = field(default_factory=dict)
+    calls: int = 1
+    """In each answer that reads."""
 
     def load(self, way: str | None = None) -> Models:
         """The model, which is told of changes in another way if one is given."""
@@ -55,9 +57,11 @@ class Service:
 
 
 SERVICES = {
-    "Anthropic": Service("anthropic:claude-sonnet-5-5", "auto", {}),
+    "Anthropic": Service("anthropic:claude-sonnet-5-5", "auto"),
+    # With their results more than the service looks back for what it has.
+    "Anthropic, 12 calls in an answer": Service("anthropic:claude-sonnet-5-5", "auto", calls=12),
     "OpenAI Responses": Service("openai:gpt-5.6", "auto", {"use_responses_api": True}),
-    "Chat Completions": Service("openai:deepseek-chat", "allowed_tools", {}),
+    "Chat Completions": Service("openai:deepseek-chat", "allowed_tools"),
 }
 Run = Callable[[Models, Path, int], Any]
 
@@ -110,7 +114,8 @@ async def run_cached_peer(models: Models, folder: Path, steps: int) -> None:
 
 async def measure(service: Service, run: Run, way: str | None, steps: int) -> list[Input]:
     """The input of each request."""
-    with tempfile.TemporaryDirectory() as folder, serving([*_script(steps)]) as provider:
+    script = [*_script(steps, service.calls)]
+    with tempfile.TemporaryDirectory() as folder, serving(script) as provider:
         for number in range(steps):
             lines = (f"line {line} of file {number}, of about this length\n" for line in range(60))
             (Path(folder) / f"{number}.txt").write_text("".join(lines))
@@ -122,14 +127,15 @@ async def measure(service: Service, run: Run, way: str | None, steps: int) -> li
         return provider.inputs
 
 
-def _script(steps: int) -> Iterator[Answer]:
+def _script(steps: int, calls: int) -> Iterator[Answer]:
     each = steps // (len(MODES) + 1)
     for number in range(steps - 1):
         turn, rest = divmod(number + 1, each)
         if rest == 0 and turn <= len(MODES):
             yield call("switch_mode", mode_slug=MODES[turn - 1], reason="It is the next one's.")
         else:
-            yield call("read_file", text=f"I read file {number} now.", path=f"{number}.txt")
+            read = Call("read_file", {"path": f"{number}.txt"})
+            yield Answer(f"I read file {number} now.", (read,) * calls)
     yield say("All read.")
 
 
@@ -146,18 +152,19 @@ def main() -> None:
     title = f"input of {steps} steps, {len(MODES)} switches"
     print(f"{title:34}{'tokens':>10}{'read':>10}{'share':>8}{'price':>10}{'ratio':>8}")
     for name, service in SERVICES.items():
-        runs: dict[str, tuple[Run, str | None]] = {
-            "Modeshift": (run_modeshift, None),
-            "MODE_CHANGES=rewrite": (run_modeshift, "rewrite"),
-        }
-        if name == "Anthropic":
+        runs: dict[str, tuple[Run, str | None]] = {"Modeshift": (run_modeshift, None)}
+        if service.calls == 1:
+            runs["MODE_CHANGES=rewrite"] = run_modeshift, "rewrite"
+        if name.startswith("Anthropic"):
             runs["create_agent, cache middleware"] = run_cached_peer, None
-        runs["create_agent"] = run_peer, None
+        if service.calls == 1:
+            runs["create_agent"] = run_peer, None
         found = {
             contender: asyncio.run(measure(service, run, way, steps))
             for contender, (run, way) in runs.items()
         }
-        reference = compute_price([*found.values()][2])
+        peer = next(contender for contender in found if contender.startswith("create_agent"))
+        reference = compute_price(found[peer])
         print(name)
         for contender, inputs in found.items():
             total, read = sum(one.total for one in inputs), sum(one.read for one in inputs)

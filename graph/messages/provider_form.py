@@ -5,7 +5,7 @@ what only that one can read is left out.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -68,6 +68,30 @@ def prepare_for_provider(
     if not isinstance(messages[0], HumanMessage):
         sent.insert(0, HumanMessage("(The user is here.)"))
     return sent
+
+
+def mark_last_request(
+    messages: list[AnyMessage], mark: Mapping[str, str] | None
+) -> list[AnyMessage]:
+    """``messages`` with Anthropic's ``mark`` where the request before ended, if there is one.
+
+    Its cache has what ends there. By itself the service looks for that 20 blocks back, and ten
+    calls with their thinking and results are more.
+    """
+    answers = (at for at, message in enumerate(messages) if isinstance(message, AIMessage))
+    end = max(answers, default=1) - 1
+    message = messages[end]
+    if mark is None or end == 0 or isinstance(message, AIMessage):
+        return messages
+    content: Any = message.content
+    if isinstance(message, ToolMessage):  # marked as a whole, for its content may be empty
+        result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
+        blocks = [{**result, "is_error": message.status == "error"}]
+    else:
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    blocks = [*blocks[:-1], {**blocks[-1], "cache_control": mark}]
+    marked = message.model_copy(update={"content": blocks})
+    return [*messages[:end], marked, *messages[end + 1 :]]
 
 
 def list_pictured(messages: Iterable[AnyMessage]) -> set[str]:

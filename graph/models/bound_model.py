@@ -22,6 +22,7 @@ from graph.messages.provider_form import (
     RESPONSES_UNREASONED,
     get_model_api,
     list_pictured,
+    mark_last_request,
     prepare_for_provider,
 )
 from graph.messages.thinking import record_prefix, select_thinking
@@ -168,7 +169,8 @@ def _prepare(
     model, prefix = bound.declare(fields.way, instructions)
     history = add_instructions(fields.way, messages, instructions, bound.tools)
     history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
-    return model, prefix, [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
+    sent = [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
+    return model, prefix, mark_last_request(sent, fields.mark)
 
 
 def _get_cache_key(api: str, config: RunnableConfig) -> dict[str, str]:

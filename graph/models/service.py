@@ -76,13 +76,18 @@ class OptionalFields:
         # With a block that does not fit, the service would drop all later ones too.
         return cls(way, caches=True, ttl=ttl, drops=True, thinking="of this prefix")
 
+    @property
+    def mark(self) -> dict[str, str] | None:
+        """What marks the end of what is to be kept in the cache; None if nothing is."""
+        ttl = {} if self.ttl == "5m" else {"ttl": self.ttl}  # 5m is the service's own
+        return {"type": "ephemeral", **ttl} if self.caches else None
+
     @cached_property
     def arguments(self) -> dict[str, Any]:
         """The arguments for the model's client."""
         arguments: dict[str, Any] = {}
-        if self.caches:
-            ttl = {} if self.ttl == "5m" else {"ttl": self.ttl}  # 5m is the service's own
-            arguments["cache_control"] = {"type": "ephemeral", **ttl}
+        if self.mark is not None:
+            arguments["cache_control"] = self.mark
         if self.drops:
             binding = {"prefix_mismatch_behavior": "drop_block"}
             arguments["thinking"] = {"type": "adaptive", "block_binding": binding}

@@ -42,7 +42,7 @@ def test_the_cache_pays() -> None:
     found = [(row[:34].strip(), [*map(float, row[34:].split())]) for row in rows]
     shares = [figures[2] for name, figures in found if name == "Modeshift"]
     most = [figures[0] for name, figures in found if name.startswith("at most")]
-    assert len(shares) == len(most) == 3
+    assert len(shares) == len(most) == 4, "many calls in an answer among them"
     assert all(could - did < 0.012 for could, did in zip(most, shares, strict=True))
     ratios = {name: figures[-1] for name, figures in found}
     assert ratios["Modeshift"] < ratios["MODE_CHANGES=rewrite"] < 1 < ratios["create_agent"] + 0.01

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from modes.errors import ProviderError
 from tests.graph.conftest import Serve
 from tests.graph.journey import list_thoughts
 from tests.graph.models.model_thread import ModelThread, bind
+from tests.provider.anthropic_input import marks_of
 from tests.provider.binding import BETA
+from tests.provider.digests import unmarked
 from tests.provider.script import Answer, Call, Failure, Step, call, say
 from tests.provider.server import ScriptedProvider
+from tests.provider.tool_changes import blocks_of
 
 SONNET = "anthropic:claude-sonnet-5-5"
 CACHE = {"type": "ephemeral"}
@@ -41,6 +45,10 @@ class ModalThread(ModelThread):
 
     def switch_to(self, mode: str) -> None:
         self.bound = self.modes[mode]
+
+
+def list_blocks(messages: list[Any]) -> list[Any]:
+    return [(message["role"], block) for message in messages for block in blocks_of(message)]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,10 @@ async def test_what_is_on_the_wire(
     *,
     is_streamed: bool,
 ) -> None:
-    """The cache's mark is at the top level: the service moves it along with the history."""
+    """The cache's mark is at the top level, which the service moves along with the history.
+
+    A second one is where the request before ended.
+    """
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: mine-2026-01-01")
     with serve([call("list_files"), say("Here I am.")], "anthropic") as provider:
         thread = ModelThread(provider, bind(name, is_streamed=is_streamed))
@@ -87,9 +98,42 @@ async def test_what_is_on_the_wire(
     assert len(provider.requests) == 2
     for request in provider.requests:
         assert request.body["cache_control"] == CACHE
-        assert "cache_control" not in str(request.body["messages"])
+        assert "cache_control" not in str(request.body["messages"][1:])
         assert request.body.get("thinking") == thinking
         assert request.headers["anthropic-beta"] == betas
+    first, second = [[*marks_of(request.body["messages"])] for request in provider.requests]
+    assert (first, second) == ([], [CACHE])
+
+
+@pytest.mark.parametrize("name", [SONNET, "anthropic:claude-opus-5"])
+@pytest.mark.parametrize("has_failed", [False, True])
+async def test_many_calls_in_an_answer_lose_no_cache(
+    serve: Serve, name: str, *, has_failed: bool
+) -> None:
+    """The service looks 20 blocks back for what it has, so the end of the request before is named.
+
+    What is sent is otherwise what it was, also behind results, an empty one and a failed one.
+    """
+    many = Answer(calls=(Call("list_files"),) * 12, thinking="all of them")
+    with serve([many, many, say("Done."), say("Yes.")], "anthropic") as provider:
+        thread = ModelThread(provider, bind(name))
+        await thread.say("word " * 2000)
+        last = thread.messages[-1]
+        assert isinstance(last, ToolMessage)
+        thread.messages[-1] = last.model_copy(
+            update={"content": "", "status": "error"} if has_failed else {}
+        )
+        await thread.proceed()
+        await thread.proceed()
+        await thread.say("really?")
+    assert all(
+        after.read >= before.total for before, after in pairwise(provider.inputs)
+    ), provider.inputs
+    bodies = [unmarked(request.body["messages"]) for request in provider.requests]
+    assert all(
+        list_blocks(after)[: len(list_blocks(before))] == list_blocks(before)
+        for before, after in pairwise(bodies)
+    )
 
 
 async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:
