@@ -31,6 +31,7 @@ from graph.models.provider_errors import (
     LONGEST_WAIT,
     TRIES,
     is_refused,
+    is_refused_unexplained,
     is_worth_another_try,
     provider_error,
     read_refused_call,
@@ -115,8 +116,7 @@ async def call_model(
     Raises:
         ProviderError: Without the client's own error behind it, which may hold a key.
     """
-    fields = bound.service.fields
-    unshown = set[str]()
+    fields, unshown = bound.service.fields, frozenset[str]()
     tries = 1
     while True:
         listener = _Listener(bound.time_limit)
@@ -131,14 +131,9 @@ async def call_model(
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
             if refused := read_refused_call(error):
                 return check_answer(refused, (), messages)
-            less = bound.service.without(error, fields)
+            less = _leave_out(error, fields, unshown, sent)
             if less is not None and not listener.has_begun:
-                fields = less
-                continue
-            pictured = list_pictured(sent)
-            if pictured and is_refused(error) and not listener.has_begun:
-                # An image that a service cannot read would be in each request from now on.
-                unshown |= pictured
+                fields, unshown = less
                 continue
             wait = bound.first_wait * tries if (said := read_retry_after(error)) is None else said
             may_help = is_worth_another_try(error) and not listener.has_begun
@@ -153,9 +148,26 @@ async def call_model(
                 raise ProviderError(
                     f"the model {bound.name!r} answered with a {answer.type} message"
                 )
-            bound.service.hide_images(unshown)
+            bound.service.learn(fields, unshown)
             checked = check_answer(answer, listener.chunks, messages)
             return record_prefix(checked, prefix, messages)
+
+
+def _leave_out(
+    error: Exception,
+    fields: OptionalFields,
+    unshown: frozenset[str],
+    sent: list[AnyMessage],
+) -> tuple[OptionalFields, frozenset[str]] | None:
+    """The fields and the unshown images to try next; None if nothing is left to leave out."""
+    if (less := fields.without(error)) is not None:
+        return less, unshown
+    if (pictured := list_pictured(sent)) and is_refused(error):
+        # An image that a service cannot read would be in each request from now on.
+        return fields, unshown | pictured
+    if is_refused_unexplained(error) and fields != fields.least:
+        return fields.least, frozenset()
+    return None
 
 
 def _prepare(
@@ -163,7 +175,7 @@ def _prepare(
     messages: Sequence[AnyMessage],
     instructions: Sequence[Instruction],
     fields: OptionalFields,
-    unshown: set[str],
+    unshown: frozenset[str],
 ) -> tuple[Runnable[LanguageModelInput, AIMessage], str, list[AnyMessage]]:
     """The model, a digest of its prompt and tools, and what to send: prompt, then history."""
     model, prefix = bound.declare(fields.way, instructions)

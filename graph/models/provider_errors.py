@@ -52,6 +52,7 @@ _TOO_LONG = re.compile(
 )
 _REFUSED_CALL = "tool_use_failed"
 """Groq's code for a call that it could not read."""
+_FILTERED = "content_filter"
 _UNCLASSIFIED: dict[str, type[ModelError]] = {
     **dict.fromkeys(
         ("ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"),
@@ -75,6 +76,13 @@ def is_refused(error: Exception) -> bool:
     OpenRouter has a 404 for an image that none of a model's services takes.
     """
     return getattr(error, "status_code", None) in (400, 404, 413, 422)
+
+
+def is_refused_unexplained(error: Exception) -> bool:
+    """Whether the request was refused for something in it, and nothing here says for what."""
+    if getattr(error, "status_code", None) not in (400, 422) or _is_too_long(error):
+        return False
+    return _find_kind(error) is None and getattr(error, "code", None) != _FILTERED
 
 
 def is_worth_another_try(error: Exception) -> bool:
@@ -154,7 +162,7 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
         )
     if has_begun:
         return f"{BROKE_OFF}: "
-    if getattr(error, "code", None) == "content_filter":
+    if getattr(error, "code", None) == _FILTERED:
         return (
             "the provider's content filter stopped the conversation; go on from an earlier "
             "message, or say it in other words: "

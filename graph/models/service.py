@@ -49,6 +49,13 @@ _ABOUT_WAY = {
     "allowed_tools": re.compile(r"allowed_tools|tool_choice|developer|system message", re.I),
 }
 """How a service refuses one of the ways in ``mode_changes``."""
+_TOLD = (
+    ("way", "how a change of mode is told, so each change of mode rewrites the request"),
+    ("drops", "block_binding"),
+    ("thinking", "thinking of another prompt"),
+    ("caches", "cache_control"),
+)
+"""What the log says is not sent any more."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,26 @@ class OptionalFields:
             arguments["betas"] = [*users, *betas]
         return arguments
 
+    @property
+    def least(self) -> "OptionalFields":
+        """The fields without any that a service might not know."""
+        return replace(self, way="rewrite", caches=False, drops=False)
+
+    def within(self, sent: "OptionalFields") -> "OptionalFields":
+        """The fields that were also ``sent``.
+
+        That no thinking was sent says nothing: it was about a history that somebody edited.
+        """
+        if sent.thinking == "none":
+            sent = replace(sent, drops=self.drops, thinking=self.thinking)
+        return replace(
+            self,
+            way=self.way if self.way == sent.way else "rewrite",
+            caches=self.caches and sent.caches,
+            drops=self.drops and sent.drops,
+            thinking=self.thinking if sent.thinking == "all" else sent.thinking,
+        )
+
     def without(self, error: Exception) -> "OptionalFields | None":
         """The fields without what ``error`` refuses; None if it is about something else."""
         if not is_refused(error):
@@ -130,26 +157,15 @@ class Service:
         """The messages whose images are not sent: with them it refused a request."""
         self._name = name
 
-    def hide_images(self, messages: set[str]) -> None:
-        """Send the images of these messages no more, by their ids."""
-        if messages:
-            self.unshown |= messages
-            log.warning("the provider of %r refuses images: not sent from now on", self._name)
+    def learn(self, sent: OptionalFields, unshown: frozenset[str]) -> None:
+        """Send no more from now on than was ``sent`` in a request that was answered.
 
-    def without(self, error: Exception, sent: OptionalFields) -> OptionalFields | None:
-        """What to send in the place of ``sent`` if ``error`` refuses a part of it, else None.
-
-        The part is left out from now on; but leaving out all thinking is for this history alone,
-        which was edited.
+        ``unshown``: the ids of messages whose images were left out of it.
         """
-        less = sent.without(error)
-        if less is not None and less.thinking != "none" and less != self.fields:
-            # Another request may have learned something in the meantime.
-            self.fields = self.fields.without(error) or less
-            what = "block_binding, or thinking of another prompt"
-            if less.way != sent.way:
-                what = f"{sent.way!r}, so each change of mode rewrites the request"
-            elif less.caches != sent.caches:
-                what = "cache_control"
+        before, self.fields = self.fields, self.fields.within(sent)
+        new = [what for name, what in _TOLD if getattr(before, name) != getattr(self.fields, name)]
+        if not unshown <= self.unshown:
+            new.append("images")
+            self.unshown |= unshown
+        for what in new:
             log.warning("the provider of %r refuses %s: not sent from now on", self._name, what)
-        return less

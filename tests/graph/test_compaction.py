@@ -224,13 +224,14 @@ async def test_without_a_summary_all_stays(
     """It is tried once in a turn, and again in the next one."""
     step, why = FAILURES[kind]
     steps = [*[read()] * 7, say("Read."), say("Still here.")]
-    with serve(worker := Worker(steps, step, *[step] * (kind == "too long"), say(TEXT)), name):
+    is_again = kind in ("too long", "request")  # with less in the request
+    with serve(worker := Worker(steps, step, *[step] * is_again, say(TEXT)), name):
         talk = Conversation(
             make_agent(workspace, Models(MODELS[name], WINDOW)), is_streamed=kind == "broken off"
         )
         await talk.say("Read it.", mode="code")
         values = await talk.values()
-        assert worker.asked == ([3, 3] if kind == "too long" else [3])
+        assert worker.asked == [3] * (1 + is_again)
         assert [type(message).__name__ for message in values["messages"]] == [
             "HumanMessage",
             *["AIMessage", "ToolMessage"] * 7,

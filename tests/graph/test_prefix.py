@@ -19,6 +19,7 @@ from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, make
 from tests.harness.recording import MODELS
 from tests.harness.scripted import Call
 from tests.provider import script as provider_script
+from tests.provider.digests import unmarked
 from tests.provider.script import Answer, say
 from tests.provider.server import serving
 
@@ -45,11 +46,11 @@ def get_begin(body: Body) -> Any:
 
 
 def get_messages(body: Body) -> list[Any]:
-    """One for each block, as providers compare them."""
+    """One for each block, as providers compare them: marks of the cache apart."""
     if "input" in body:
         return list(body["input"])
     return [
-        (message["role"], block)
+        (message["role"], unmarked(block))
         for message in body["messages"]
         for block in (
             [{"type": "text", "text": message["content"]}]

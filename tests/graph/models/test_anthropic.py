@@ -126,9 +126,9 @@ async def test_many_calls_in_an_answer_lose_no_cache(
         await thread.proceed()
         await thread.proceed()
         await thread.say("really?")
-    assert all(
-        after.read >= before.total for before, after in pairwise(provider.inputs)
-    ), provider.inputs
+    assert all(after.read >= before.total for before, after in pairwise(provider.inputs)), (
+        provider.inputs
+    )
     bodies = [unmarked(request.body["messages"]) for request in provider.requests]
     assert all(
         list_blocks(after)[: len(list_blocks(before))] == list_blocks(before)
@@ -138,7 +138,9 @@ async def test_many_calls_in_an_answer_lose_no_cache(
 
 async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:
     """It says so itself. All thinking is left out for the history that needs it, not for ever."""
-    with serve([ASK, BOUND, CODE, BOUND, say("Done."), BOUND, BOUND], "anthropic") as provider:
+    with serve(
+        [ASK, BOUND, CODE, BOUND, say("Done."), BOUND, BOUND, BOUND], "anthropic"
+    ) as provider:
         thread = ModalThread(provider, "anthropic:claude-opus-6")
         await thread.say()
         thread.switch_to("code")
@@ -154,6 +156,7 @@ async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:
         ["code"],
         [],
         ["code"],
+        [],
         [],
     ]
 
@@ -194,7 +197,7 @@ async def test_a_service_that_refuses_the_header(
         [],
     ]
     (told,) = caplog.messages
-    assert "refuses block_binding, or thinking of another prompt" in told
+    assert "refuses block_binding: not sent" in told
 
 
 async def test_an_image_that_is_refused_blocks_no_thread(serve: Serve) -> None:
@@ -218,8 +221,7 @@ async def test_an_image_that_is_refused_blocks_no_thread(serve: Serve) -> None:
         Failure("model", "No endpoints found that support image input"),
         say("2"),
         say("3"),
-        unread,
-        unread,
+        *[unread] * 4,
     ]
     with serve(script, "anthropic") as provider:
         thread: Any = ModelThread(provider, bind("anthropic:claude-sonnet-5"))
@@ -233,6 +235,7 @@ async def test_an_image_that_is_refused_blocks_no_thread(serve: Serve) -> None:
         with pytest.raises(ProviderError, match="Could not process image"):
             await thread.proceed()
         assert "c" not in thread.bound.service.unshown, "it was not what was refused"
+        assert thread.bound.service.fields.caches, "nor was that"
     sent = [str(request.body["messages"]) for request in provider.requests]
-    assert [text.count("'type': 'image'") for text in sent] == [0, 1, 0, 1, 0, 0, 1, 0]
+    assert [text.count("'type': 'image'") for text in sent] == [0, 1, 0, 1, 0, 0, 1, 0, 1, 0]
     assert "[images that you cannot be shown: 1]" in sent[2]

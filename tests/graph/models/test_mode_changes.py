@@ -1,5 +1,6 @@
 """How a model is told of a change of mode: which way is chosen, and what if it is refused."""
 
+import json
 import logging
 import re
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 from graph.models.loading import Models, load_model
 from graph.models.mode_changes import Way, choose_way
 from graph.settings import ROOT
+from modes.errors import ProviderError
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import APPROVE, Conversation, make_agent
-from tests.provider.script import call, say
+from tests.provider.script import Failure, call, say
 from tests.provider.server import serving
 
 DOCS = (ROOT / "docs/mode-changes.md").read_text(encoding="utf-8")
@@ -54,6 +56,44 @@ def test_no_way_is_taken_that_the_client_has_not(
         assert choose_way(load_model(model), wanted) == (
             wanted if wanted == possible else "rewrite"
         )
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        ("anthropic:claude-sonnet-5-5", "auto"),
+        ("anthropic:claude-sonnet-5", "auto"),
+        ("openai:deepseek-chat", "allowed_tools"),
+    ],
+)
+async def test_a_refusal_in_whatever_words(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    model: str,
+    wanted: str,
+) -> None:
+    """What is ours is left out; if that was it, for good, and else only once."""
+    odd = Failure("request", "Computer says no.")
+    caplog.set_level(logging.WARNING, "modeshift")
+    with serving([odd, odd, odd, say("Hello."), say("Yes.")]) as provider:
+        use(provider, monkeypatch)
+        talk = Conversation(make_agent(tmp_path, Models(model, mode_changes=wanted)))
+        with pytest.raises(ProviderError, match="Computer says no"):
+            await talk.say("Hello?")
+        assert caplog.messages == []
+        await talk.say("Is it you?")
+        await talk.say("Really?")
+    fields = ("cache_control", "defer_loading", "allowed_tools", "thinking", "anthropic-beta")
+    held = [
+        [name for name in fields if name in json.dumps([{**one.headers}, one.body])]
+        for one in provider.requests
+    ]
+    assert held[0] == held[2] != []
+    assert held[1] == held[3] == held[4] == []
+    assert caplog.messages
+    assert len({*caplog.messages}) == len(caplog.messages), "said once"
+    assert all("not sent from now on" in told for told in caplog.messages)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ HALF = '{"path": "a.txt", "content": "rm -rf /tmp/half-a-pa'
 WAIT = Failure("rate", retry_after=AT_ONCE)
 DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
 DOWN = Failure("server", retry_after=AT_ONCE)
+ODD = Failure("request", "tools.0.name: too odd")
 
 Start = Callable[..., ModelThread]
 each_client = pytest.mark.parametrize(
@@ -99,7 +100,7 @@ FAILURES: list[tuple[list[Step], list[str] | None, int]] = [
     ([Failure("context")], ["longer than it can read", "start a new thread", "reads more"], 1),
     ([Failure("permission")], ["does not let", "_API_KEY use it"], 1),
     ([Failure("model")], ["check that MODEL is right"], 1),
-    ([Failure("request", "tools.0.name: too odd")], ["tools.0.name: too odd (400)"], 1),
+    ([ODD], ["tools.0.name: too odd (400)"], 1),
     ([Failure("request", "Request exceeds the maximum size")], ["longer than it can read"], 1),
     (
         [Failure("request", "Requested token count exceeds the model's maximum context length")],
@@ -111,15 +112,22 @@ FAILURES: list[tuple[list[Step], list[str] | None, int]] = [
 
 
 @each_client
-async def test_a_failure_is_tried_again_or_explained(start: Start) -> None:
-    thread = start([step for steps, *_ in FAILURES for step in steps])
-    for steps, texts, requests in FAILURES:
+async def test_a_failure_is_tried_again_or_explained(start: Start, name: str) -> None:
+    # Anthropic is also asked without the cache's marks.
+    failures = [
+        ([ODD] * 2, texts, 2)
+        if steps == [ODD] and name == "anthropic"
+        else (steps, texts, requests)
+        for steps, texts, requests in FAILURES
+    ]
+    thread = start([step for steps, *_ in failures for step in steps])
+    for steps, texts, requests in failures:
         before = len(thread.provider.requests)
         if texts is None:
             assert (await thread.say()).text == "Here I am.", steps
         else:
             said = await thread.fail(*texts)
-            assert ("tried" in said) is (requests > 1), steps
+            assert ("tried" in said) is (len(steps) > 1 and ODD not in steps), steps
         assert len(thread.provider.requests) == before + requests, steps
 
 
@@ -151,9 +159,9 @@ async def test_a_used_up_quota_is_not_asked_for_again(start: Start) -> None:
 
 
 @each_client
-async def test_a_key_is_in_no_traceback(start: Start) -> None:
+async def test_a_key_is_in_no_traceback(start: Start, name: str) -> None:
     with pytest.raises(ProviderError) as caught:
-        await start([Failure("request", f"I got {KEY}.")]).say()
+        await start([Failure("request", f"I got {KEY}.")] * (1 + (name == "anthropic"))).say()
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
