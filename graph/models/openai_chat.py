@@ -25,7 +25,7 @@ _EXTRA = "extra_content"
 """Beside a call: Gemini's signature, in Google's own form of the format."""
 _FROM = "reasoning_from"
 """The key beside them: server and model. A key of a mapping, because LangChain joins texts."""
-_HAS_REASON = re.compile(r'"finish_reason":\s*"')
+_HAS_REASON = re.compile(r'"finish_reason":\s*"[^"]')
 _JOINED = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
@@ -60,12 +60,16 @@ class _Extended(_Base):
         self, response: dict[str, Any] | BaseModel, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
         given = response.model_dump(warnings=False) if isinstance(response, BaseModel) else response
-        if isinstance(given, dict) and (error := given.get("error")):
+        error = given.get("error")
+        for choice in given.get("choices") or ():
+            if not choice.get("message"):  # Azure has filtered it
+                error = {"message": "no message in it", "code": choice.get("finish_reason")}
+            choice["finish_reason"] = choice.get("finish_reason") or WHOLE
+        if error:
             message = error.get("message") if isinstance(error, dict) else error
             request: Any = None  # it is not known any more, and nobody asks for it
             raise APIError(str(message or error), request, body=error)
-        info = {"finish_reason": WHOLE, **(generation_info or {})}
-        result = super()._create_chat_result(response, info)
+        result = super()._create_chat_result(given, generation_info)
         for choice, generation in zip(given["choices"], result.generations, strict=True):
             self._keep(choice["message"], generation.message)
         return result
@@ -76,8 +80,8 @@ class _Extended(_Base):
     ) -> ChatGenerationChunk | None:
         choices = chunk.get("choices") or []
         for choice in choices:
-            choice.setdefault("delta", {})
-            for index, call in enumerate((choice["delta"] or {}).get("tool_calls") or ()):
+            choice["delta"] = choice.get("delta") or {}
+            for index, call in enumerate(choice["delta"].get("tool_calls") or ()):
                 call.setdefault("index", index)
         made = super()._convert_chunk_to_generation_chunk(
             chunk, default_chunk_class, base_generation_info
@@ -105,7 +109,7 @@ class _Extended(_Base):
             kept[_EXTRA] = extra
         if kept:
             message.additional_kwargs |= {**kept, _FROM: {self._origin: True}}
-        if is_part and (refusal := given.get("refusal")):
+        if refusal := given.get("refusal"):
             message.additional_kwargs["refusal"] = refusal
 
     @override

@@ -57,10 +57,11 @@ def chat(
     reason: str | None = "tool_calls",
     **more: Any,
 ) -> Shape:
-    """A server that speaks Chat Completions; without ``reason`` it never gives one."""
+    """A server that speaks Chat Completions; without ``reason`` it never gives one, or an empty one."""
     said = {"role": "assistant", "content": "", **message}
     choice = {"index": 0, "message": said, "logprobs": None}
-    ends = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}] if reason else []
+    ends = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
+    ends = ends if reason is not None else []
     head: dict[str, Any] = {"id": "gen-1", "created": 1_767_225_600, "model": model}
     stream: list[dict[str, Any]] = [
         *({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas),
@@ -68,10 +69,10 @@ def chat(
         {"choices": [], "usage": TOKENS},
     ]
     body = {**head, "object": "chat.completion", "usage": TOKENS}
-    finish = {"finish_reason": reason} if reason else {}
+    finish = {"finish_reason": reason} if reason is not None else {}
     kept = {"role": "assistant", "content": None, "tool_calls": [call()], **(back or {})}
     done = {"role": "assistant", "content": "Done."}
-    stop: dict[str, Any] = {"finish_reason": "stop"} if reason else {}
+    stop: dict[str, Any] = {"finish_reason": "stop"} if reason else finish
     return Shape(
         f"openai:{model}",
         whole({**body, "choices": [{**choice, **finish}]}),
@@ -182,6 +183,9 @@ SNOWFLAKE = chat(
     {"tool_calls": [call(LONG_ID)]},
     reason=None,
     ids=(LONG_ID,),
+)
+SNOWFLAKE_WITH_A_REASON = chat(
+    "claude-by-snowflake", {"tool_calls": [call()]}, parts(), {"tool_calls": [call()]}, reason=""
 )
 THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]}
 MAGISTRAL = chat(

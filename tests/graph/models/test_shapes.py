@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph.messages.from_model import ENDED
+from graph.messages.from_model import ENDED, REFUSED
 from graph.models.loading import Models
 from modes.errors import ProviderError
 from tests.graph.models.byte_server import EVENTS, ByteServer, Reply, events, serving_bytes, whole
 from tests.graph.models.shapes import (
     ANTHROPIC,
     ARGS,
+    AZURE,
+    AZURE_FILTERED,
     CLAUDE_BY_OPENROUTER,
     KIMI,
     SHAPES,
@@ -141,6 +143,25 @@ async def test_the_words_of_an_error(talking: Talking) -> None:
             with pytest.raises(ProviderError) as caught:
                 await talk.say("go")
             assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [AZURE, VLLM], ids=["azure_openai", "openai"])
+async def test_an_answer_of_which_azure_filtered_all(
+    talking: Talking, shape: Shape, *, is_streamed: bool
+) -> None:
+    """It leaves out the message too."""
+    choice = {"index": 0, "finish_reason": "content_filter", **AZURE_FILTERED}
+    filtered = [whole({"choices": [choice]}), events({"choices": [choice]})]
+    replies = [filtered[is_streamed], shape.last[is_streamed]]
+    with talking(shape, replies, is_streamed=is_streamed) as (talk, _):
+        if is_streamed:
+            await talk.say("go")
+            assert (await talk.messages())[-1].text == REFUSED
+        else:
+            with pytest.raises(ProviderError, match=STOPPED):
+                await talk.say("go")
+        await talk.say("and now?")
+    assert (await talk.messages())[-1].text == "Done."
 
 
 REFUSED_CALL = {
