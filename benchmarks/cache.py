@@ -61,7 +61,7 @@ SERVICES = {
     # With their results more than the service looks back for what it has.
     "Anthropic, 12 calls in an answer": Service("anthropic:claude-sonnet-5-5", "auto", calls=12),
     "OpenAI Responses": Service("openai:gpt-5.6", "auto", {"use_responses_api": True}),
-    "Chat Completions": Service("openai:deepseek-chat", "allowed_tools"),
+    "Chat Completions": Service("openai:deepseek-v4-flash", "allowed_tools"),
 }
 Run = Callable[[Models, Path, int], Any]
 

@@ -29,6 +29,8 @@ CHECKING = frozenset(
     }
 )
 """The models that check; the same name with a date behind it is the same model."""
+UPDATING = CHECKING - {"claude-haiku-5-5"}
+"""Those that keep what they say between calls to themselves unless they are asked for it."""
 _GPT_CHECKING = re.compile(r"gpt-(6\.[2-9]|[7-9])")
 _DATE = re.compile(r"-20\d{6}$")
 _USERS_BETAS = re.compile(r"^\s*anthropic-beta\s*:\s*(\S.*?)\s*$", re.I | re.M)
@@ -37,7 +39,7 @@ _UNFIT = re.compile(
     rf"{_OTHER_CONVERSATION}|invalid `signature`|encrypted content .* could not be verified", re.I
 )
 _ABOUT_THINKING = re.compile(
-    rf"block_binding|{BETA}|anthropic-beta|adaptive|thinking[\w.]*: extra inputs", re.I
+    rf"block_binding|display|{BETA}|anthropic-beta|adaptive|thinking[\w.]*: extra inputs", re.I
 )
 CacheTTL = Literal["5m", "1h"]
 _ABOUT_WAY = {
@@ -52,6 +54,7 @@ _ABOUT_WAY = {
 _TOLD = (
     ("way", "how a change of mode is told, so each change of mode rewrites the request"),
     ("drops", "block_binding"),
+    ("updates", "thinking.display"),
     ("thinking", "thinking of another prompt"),
     ("caches", "cache_control"),
 )
@@ -67,6 +70,8 @@ class OptionalFields:
     ttl: CacheTTL = "5m"
     drops: bool = False
     """Whether the service is asked to drop thinking blocks that do not fit."""
+    updates: bool = False
+    """Whether it is asked for what the model says between calls, which comes as thinking."""
     thinking: Thinking = "all"
     """The blocks that are sent back."""
 
@@ -78,10 +83,11 @@ class OptionalFields:
             return cls(way, thinking="of this prefix")
         if provider != "anthropic":
             return cls(way)
-        if _DATE.sub("", model) not in CHECKING:
-            return cls(way, caches=True, ttl=ttl)
+        fields = cls(way, caches=True, ttl=ttl)
+        if (model := _DATE.sub("", model)) not in CHECKING:
+            return fields
         # With a block that does not fit, the service would drop all later ones too.
-        return cls(way, caches=True, ttl=ttl, drops=True, thinking="of this prefix")
+        return replace(fields, drops=True, updates=model in UPDATING, thinking="of this prefix")
 
     @property
     def mark(self) -> dict[str, str] | None:
@@ -97,7 +103,8 @@ class OptionalFields:
             arguments["cache_control"] = self.mark
         if self.drops:
             binding = {"prefix_mismatch_behavior": "drop_block"}
-            arguments["thinking"] = {"type": "adaptive", "block_binding": binding}
+            display = {"display": "updates"} if self.updates else {}
+            arguments["thinking"] = {"type": "adaptive", "block_binding": binding, **display}
         betas = [BETA] if self.drops else []
         if self.way == "tool_changes":
             betas.append(TOOL_CHANGES_BETA)
@@ -124,6 +131,7 @@ class OptionalFields:
             way=self.way if self.way == sent.way else "rewrite",
             caches=self.caches and sent.caches,
             drops=self.drops and sent.drops,
+            updates=self.updates and sent.updates,
             thinking=self.thinking if sent.thinking == "all" else sent.thinking,
         )
 
@@ -140,7 +148,8 @@ class OptionalFields:
         if self.way != "rewrite" and _ABOUT_WAY[self.way].search(text):
             return replace(self, way="rewrite")
         if self.drops and _ABOUT_THINKING.search(text):
-            return replace(self, drops=False, thinking="of this prefix")
+            is_display = self.updates and "display" in text
+            return replace(self, updates=self.updates and not is_display, drops=is_display)
         if self.caches and "cache_control" in text:
             return replace(self, caches=False)
         return None

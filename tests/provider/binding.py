@@ -14,6 +14,7 @@ from tests.provider.script import Ids
 from tests.provider.tool_changes import blocks_of, plain_tools, with_definitions
 
 BETA = "thinking-binding-controls-2026-08-01"
+UPDATES_BETA = "thinking-display-updates-2026-08-18"
 CHECKED = re.compile(r"claude-((fable|mythos)-5-[12]|(opus|sonnet|haiku)-5-5)(-20\d{6})?")
 """The models that check. Others know neither field nor header here, as on Google Cloud."""
 THINKING = {"thinking": "signature", "redacted_thinking": "data"}
@@ -55,12 +56,17 @@ def mismatched(body: dict[str, Any]) -> list[str]:
 def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
     """Why the service would refuse the request, or None."""
     thinking = body.get("thinking") or {}
-    has_header = BETA in headers.get("anthropic-beta", "").split(",")
+    betas = headers.get("anthropic-beta", "").split(",")
+    has_header = BETA in betas
     is_checked = CHECKED.fullmatch(body["model"]) is not None
     if has_header and not is_checked:
         return unexpected_beta(BETA)
-    if "block_binding" in thinking and not has_header:
-        return f"thinking.{thinking['type']}.block_binding: Extra inputs are not permitted"
+    for name, is_known in (
+        ("block_binding", has_header),
+        ("display", UPDATES_BETA in betas and is_checked and "haiku" not in body["model"]),
+    ):
+        if name in thinking and not is_known:
+            return f"thinking.{thinking['type']}.{name}: Extra inputs are not permitted"
     for path, _, seal in _thinking(body):
         if not SEAL.fullmatch(seal):
             return f"{path}: Invalid `signature` in `thinking` block"

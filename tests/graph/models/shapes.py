@@ -57,7 +57,7 @@ def chat(
     reason: str | None = "tool_calls",
     **more: Any,
 ) -> Shape:
-    """A server that speaks Chat Completions; without ``reason`` it never gives one, or an empty one."""
+    """A server that speaks Chat Completions; without ``reason`` it gives none, or an empty one."""
     said = {"role": "assistant", "content": "", **message}
     choice = {"index": 0, "message": said, "logprobs": None}
     ends = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
@@ -97,7 +97,7 @@ SEALED: dict[str, Any] = {
     "index": 0,
 }
 DEEPSEEK = chat(
-    "deepseek-reasoner",
+    "deepseek-v4-pro",
     {"reasoning_content": THOUGHT, "tool_calls": [call()]},
     [
         {"role": "assistant", "content": None, "reasoning_content": ""},
@@ -147,7 +147,7 @@ WITH_HOLES = chat(
     {"reasoning_details": [SEALED]},
 )
 GEMINI_BY_OPENROUTER = chat(
-    "google/gemini-3-pro",
+    "google/gemini-3.1-pro-preview",
     {"reasoning_details": TWO_SEALED, "tool_calls": [call(), call("call_2")]},
     [
         {"reasoning_details": TWO_SEALED[:1]},
@@ -160,7 +160,7 @@ GEMINI_BY_OPENROUTER = chat(
 )
 SIGNATURE: dict[str, Any] = {"extra_content": {"google": {"thought_signature": "QUE="}}}
 GEMINI_BY_GOOGLES_OPENAI = chat(
-    "gemini-3-pro-preview",
+    "gemini-3.1-pro-preview",
     {"tool_calls": [call(**SIGNATURE)]},
     [{"role": "assistant", "tool_calls": [call(**SIGNATURE)]}],  # without an index
     {"tool_calls": [call(**SIGNATURE)]},
@@ -307,14 +307,19 @@ def _gemini(*given: dict[str, Any], reason: str | None = None) -> dict[str, Any]
         candidate["finishReason"] = reason
     counted = {"promptTokenCount": 50, "candidatesTokenCount": 5, "thoughtsTokenCount": 4}
     used = {"usageMetadata": {**counted, "totalTokenCount": 59}}
-    return {"candidates": [candidate], **used, "modelVersion": "gemini-3-pro", "responseId": "r"}
+    return {
+        "candidates": [candidate],
+        **used,
+        "modelVersion": "gemini-3.1-pro-preview",
+        "responseId": "r",
+    }
 
 
 PONDERED = {"text": THOUGHT, "thought": True}
 SIGNED_TEXT = {"text": "I read it.", "thoughtSignature": "VEVYVA=="}
 SIGNED_CALL = {"functionCall": {"name": "read_file", "args": ARGS}, "thoughtSignature": "QUFB"}
 GEMINI = Shape(
-    "google_genai:gemini-3-pro-preview",
+    "google_genai:gemini-3.1-pro-preview",
     whole(_gemini(PONDERED, SIGNED_TEXT, SIGNED_CALL, reason="STOP")),
     events(
         _gemini(PONDERED),

@@ -14,7 +14,7 @@ from tests.graph.conftest import Serve
 from tests.graph.journey import list_thoughts
 from tests.graph.models.model_thread import ModelThread, bind
 from tests.provider.anthropic_input import marks_of
-from tests.provider.binding import BETA
+from tests.provider.binding import BETA, UPDATES_BETA
 from tests.provider.digests import unmarked
 from tests.provider.script import Answer, Call, Failure, Step, call, say
 from tests.provider.server import ScriptedProvider
@@ -23,6 +23,7 @@ from tests.provider.tool_changes import blocks_of
 SONNET = "anthropic:claude-sonnet-5-5"
 CACHE = {"type": "ephemeral"}
 DROP = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+UPDATES = {**DROP, "display": "updates"}
 ASK = Answer(calls=(Call("list_files"),), thinking="ask")
 CODE = Answer(calls=(Call("write_file", {"path": "a", "content": "x"}),), thinking="code")
 BOUND = Failure(
@@ -73,7 +74,8 @@ def test_which_model_is_sent_what(name: str, caches: bool, drops: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "thinking", "betas"),
     [
-        (SONNET, DROP, f"mine-2026-01-01,{BETA}"),
+        (SONNET, UPDATES, f"mine-2026-01-01,{BETA},{UPDATES_BETA}"),
+        ("anthropic:claude-haiku-5-5", DROP, f"mine-2026-01-01,{BETA}"),
         ("anthropic:claude-opus-5", None, "mine-2026-01-01"),
     ],
 )
@@ -183,7 +185,7 @@ async def test_a_service_that_refuses_the_header(
         await thread.say("and back?")
         await ModelThread(provider, thread.bound).say("hello")
     first, *rest = [request.body for request in provider.requests]
-    assert first.get("thinking") == DROP
+    assert first.get("thinking") == UPDATES
     assert not any("thinking" in body for body in rest), "known from then on, in every thread"
     assert all(body["cache_control"] == CACHE for body in rest)
     sent = [list_thoughts(request) for request in provider.requests]
@@ -198,6 +200,17 @@ async def test_a_service_that_refuses_the_header(
     ]
     (told,) = caplog.messages
     assert "refuses block_binding: not sent" in told
+
+
+@pytest.mark.parametrize("unknown", [UPDATES_BETA, "display"])
+async def test_a_service_that_knows_no_updates(serve: Serve, unknown: str) -> None:
+    """The binding of thinking is kept."""
+    with serve([ASK, say("Done.")], "anthropic", unknown=unknown) as provider:
+        thread = ModelThread(provider, bind(SONNET))
+        await thread.say()
+        await thread.proceed()
+    sent = [request.body["thinking"] for request in provider.requests]
+    assert sent == [UPDATES, DROP, DROP]
 
 
 async def test_an_image_that_is_refused_blocks_no_thread(serve: Serve) -> None:

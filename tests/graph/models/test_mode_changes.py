@@ -63,7 +63,7 @@ def test_no_way_is_taken_that_the_client_has_not(
     [
         ("anthropic:claude-sonnet-5-5", "auto"),
         ("anthropic:claude-sonnet-5", "auto"),
-        ("openai:deepseek-chat", "allowed_tools"),
+        ("openai:deepseek-v4-flash", "allowed_tools"),
     ],
 )
 async def test_a_refusal_in_whatever_words(
@@ -100,7 +100,7 @@ async def test_a_refusal_in_whatever_words(
     ("model", "wanted", "unknown"),
     [
         ("openai:qwen3", "allowed_tools", None),
-        ("openai:deepseek-chat", "allowed_tools", "allowed_tools"),
+        ("openai:deepseek-v4-flash", "allowed_tools", "allowed_tools"),
     ],
 )
 async def test_a_service_that_refuses_the_way(
