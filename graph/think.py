@@ -12,7 +12,7 @@ from graph.approvals.judging import CallContext, digest_question, judge_all
 from graph.briefing.news import list_news
 from graph.compaction.due import is_due, may_compact
 from graph.deps import AgentDeps
-from graph.messages.instructions import list_in_place
+from graph.messages.instructions import keep_first, list_in_place
 from graph.messages.normal_form import normalize
 from graph.models.bound_model import call_model
 from graph.models.usage import count_answer
@@ -67,7 +67,8 @@ async def _ask_or_compact(
     told = list_in_place(state["messages"], state.get("instructions", []))
     news = await list_news(deps, slug, state, told)
     try:
-        message = await call_model(bound, state["messages"], config, [*told, *news])
+        known = [*keep_first(state.get("instructions", [])), *told, *news]
+        message = await call_model(bound, state["messages"], config, known)
     except TooLongError:
         if not may_compact(state):
             raise

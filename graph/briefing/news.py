@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from graph.deps import AgentDeps
-from graph.messages.instructions import Instruction, list_in_place
+from graph.messages.instructions import Instruction
 from graph.messages.thinking import drop_unbound_thinking, find_last_prefix
 from graph.records.switches import Todo
 from graph.state import State, get_depth
@@ -136,7 +136,7 @@ def drop_stale_thinking(
     fields = bound.service.fields
     last = find_last_prefix(kept, bound.api)
     if last is not None and fields.way != "rewrite":
-        told = list_in_place(kept, state.get("instructions", []))
+        told = state.get("instructions", [])
         if last != bound.declare(fields.way, told)[1]:
             also = "" if fields.thinking == "all" else ", and its earlier thoughts are left out"
             notices.append(

@@ -13,6 +13,7 @@ from langgraph.types import Overwrite
 
 from graph.compaction.summary import ask_for_summary, build_summary, list_files
 from graph.deps import AgentDeps
+from graph.messages.instructions import keep_first
 from graph.messages.shortening import estimate_tokens, replace_by_summary
 from graph.models.usage import NO_FILL, Usage, count_answer
 from graph.routing import Node, reconcile_mode
@@ -61,7 +62,7 @@ def compact_node(deps: AgentDeps) -> Node:
         else:
             update |= {
                 "messages": Overwrite(shorter),
-                "instructions": Overwrite([]),
+                "instructions": Overwrite(keep_first(state.get("instructions", []))),
                 "usage": {**usage, **NO_FILL},
                 "compact_from": len(shorter) + MIN_NEW,
             }

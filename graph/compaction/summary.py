@@ -10,7 +10,7 @@ from langgraph.constants import TAG_NOSTREAM
 from graph.briefing.handover import describe_handover
 from graph.deps import AgentDeps
 from graph.messages.from_model import is_complete
-from graph.messages.instructions import list_in_place
+from graph.messages.instructions import keep_first, list_in_place
 from graph.messages.shortening import cut_for_summary
 from graph.models.bound_model import call_model
 from graph.state import State, get_depth
@@ -31,19 +31,21 @@ async def ask_for_summary(
     If the whole is longer than the model reads, it gets what fits into ``budget`` tokens.
     """
     messages = state.get("messages", [])
-    told = list_in_place(messages, state.get("instructions", []))
+    told = state.get("instructions", [])
+    first = keep_first(told)
     if not any(isinstance(message, AIMessage) for message in messages):
         raise ProviderError("there is nothing to summarize yet")
     bound = deps.bound_model(slug, state.get("limit"), get_depth(state))
     request = HumanMessage(render_summary_request())
     config = merge_configs(config, {"tags": [TAG_NOSTREAM]})
     try:
-        return await call_model(bound, [*messages, request], config, told)
+        known = [*first, *list_in_place(messages, told)]
+        return await call_model(bound, [*messages, request], config, known)
     except TooLongError:
         shorter = cut_for_summary(messages, budget)
         if not shorter:
             raise
-        left = list_in_place(shorter, told)
+        left = [*first, *list_in_place(shorter, told)]
         return await call_model(bound, [*shorter, request], config, left)
 
 

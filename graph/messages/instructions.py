@@ -38,19 +38,24 @@ def list_in_place(
     return [one for one in instructions if one["after"] in ids]
 
 
+def keep_first(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The thread's first one, in no place of the history: its tools are shown in every request."""
+    return [{**one, "after": ""} for one in instructions[:1]]
+
+
 def insert_instructions(
     messages: Sequence[AnyMessage],
     instructions: Sequence[Instruction],
-    build: Callable[[Instruction, Instruction | None], SystemMessage],
+    build: Callable[[Instruction, Instruction], SystemMessage],
 ) -> Iterator[AnyMessage]:
     """The history with each instruction as a system message of its own.
 
-    ``build`` makes it, given also the instruction before. A provider accepts such a message
-    behind the user's words or a tool's result, before an answer or at the end. Where somebody
-    has edited the history, it moves on to the next such place.
+    ``build`` makes it, given also the instruction before, or the first itself. A provider accepts
+    such a message behind the user's words or a tool's result, before an answer or at the end.
+    Where somebody has edited the history, it moves on to the next such place.
     """
     waiting: list[Instruction] = []
-    last: Instruction | None = None
+    last = next(iter(instructions), None)
     placed = _by_message(instructions)
     for index, message in enumerate(messages):
         yield message
@@ -59,7 +64,7 @@ def insert_instructions(
             continue
         if index + 1 == len(messages) or _is_answer(messages[index + 1]):
             for one in waiting:
-                yield build(one, last)
+                yield build(one, last or one)
                 last = one
             waiting = []
 

@@ -70,28 +70,29 @@ def prepare_for_provider(
     return sent
 
 
-def mark_last_request(
-    messages: list[AnyMessage], mark: Mapping[str, str] | None
-) -> list[AnyMessage]:
-    """``messages`` with Anthropic's ``mark`` where the request before ended, if there is one.
+def mark_known(messages: list[AnyMessage], mark: Mapping[str, str] | None) -> list[AnyMessage]:
+    """``messages``, the prompt first, with Anthropic's ``mark`` at the ends of what its cache has.
 
-    Its cache has what ends there. By itself the service looks for that 20 blocks back, and ten
-    calls with their thinking and results are more.
+    That is the prompt, with the tools before it, and where the request before ended. By itself
+    the service looks for it 20 blocks back, and ten calls with their results are more.
     """
     answers = (at for at, message in enumerate(messages) if isinstance(message, AIMessage))
-    end = max(answers, default=1) - 1
-    message = messages[end]
-    if mark is None or end == 0 or isinstance(message, AIMessage):
-        return messages
+    ends = {0, max(answers, default=1) - 1} if mark else ()
+    return [_mark(message, mark) if at in ends else message for at, message in enumerate(messages)]
+
+
+def _mark(message: AnyMessage, mark: Mapping[str, str] | None) -> AnyMessage:
     content: Any = message.content
+    if isinstance(message, AIMessage):
+        return message
     if isinstance(message, ToolMessage):  # marked as a whole, for its content may be empty
         result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
         blocks = [{**result, "is_error": message.status == "error"}]
     else:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    blocks = [*blocks[:-1], {**blocks[-1], "cache_control": mark}]
-    marked = message.model_copy(update={"content": blocks})
-    return [*messages[:end], marked, *messages[end + 1 :]]
+    return message.model_copy(
+        update={"content": [*blocks[:-1], {**blocks[-1], "cache_control": mark}]}
+    )
 
 
 def list_pictured(messages: Iterable[AnyMessage]) -> set[str]:

@@ -22,7 +22,7 @@ from graph.messages.provider_form import (
     RESPONSES_UNREASONED,
     get_model_api,
     list_pictured,
-    mark_last_request,
+    mark_known,
     prepare_for_provider,
 )
 from graph.messages.thinking import record_prefix, select_thinking
@@ -182,7 +182,7 @@ def _prepare(
     history = add_instructions(fields.way, messages, instructions, bound.tools)
     history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
     sent = [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
-    return model, prefix, mark_last_request(sent, fields.mark)
+    return model, prefix, mark_known(sent, fields.mark)
 
 
 def _get_cache_key(api: str, config: RunnableConfig) -> dict[str, str]:

@@ -83,7 +83,7 @@ def add_instructions(
     if way == "rewrite":
         return append_instructions(messages, instructions)
 
-    def build(one: Instruction, before: Instruction | None) -> SystemMessage:
+    def build(one: Instruction, before: Instruction) -> SystemMessage:
         if way == "tool_changes":
             return _build_change(one, before, declared)
         # The newest of OpenAI's models call the role so; all of them take it.
@@ -93,9 +93,9 @@ def add_instructions(
 
 
 def _build_change(
-    one: Instruction, before: Instruction | None, declared: Collection[str]
+    one: Instruction, before: Instruction, declared: Collection[str]
 ) -> SystemMessage:
-    had = one["tools"] if before is None else before["tools"]
+    had = before["tools"]
     changes = [
         *(("tool_removal", name) for name in had if name not in one["tools"]),
         *(("tool_addition", name) for name in one["tools"] if name not in had),

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Overwrite
 
 from graph.deps import AgentDeps
+from graph.messages.instructions import keep_first
 from graph.messages.normal_form import get_call_id
 from graph.models.usage import NO_FILL
 from graph.records.subtasks import Parent, Subtask
@@ -64,7 +65,7 @@ def read_conversation(state: State, switch: Switch, task: NewTask) -> dict[str, 
             approvals=approvals,
         ),
         "messages": [HumanMessage(task["message"], id=f"{id} task")],
-        "instructions": [],
+        "instructions": keep_first(state.get("instructions", [])),
         "todos": task["todos"],
         "approvals": approvals,
         "remembered": [],

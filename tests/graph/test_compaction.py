@@ -150,7 +150,8 @@ async def test_what_holds_stays(workspace: Path, serve: Serve) -> None:
         "Go on.",
         "Hello.",
     ]
-    (told,) = after["instructions"]
+    first, told = after["instructions"]
+    assert (first["mode"], first["after"]) == ("architect", ""), "in no place any more"
     assert told["mode"] == "code"
     assert "- Read on (in_progress)" in told["text"]
 

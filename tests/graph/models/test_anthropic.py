@@ -90,7 +90,7 @@ async def test_what_is_on_the_wire(
 ) -> None:
     """The cache's mark is at the top level, which the service moves along with the history.
 
-    A second one is where the request before ended.
+    A second one is where the request before ended, a third behind tools and prompt.
     """
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: mine-2026-01-01")
     with serve([call("list_files"), say("Here I am.")], "anthropic") as provider:
@@ -105,6 +105,7 @@ async def test_what_is_on_the_wire(
         assert request.headers["anthropic-beta"] == betas
     first, second = [[*marks_of(request.body["messages"])] for request in provider.requests]
     assert (first, second) == ([], [CACHE])
+    assert all([*marks_of(request.body["system"])] == [CACHE] for request in provider.requests)
 
 
 @pytest.mark.parametrize("name", [SONNET, "anthropic:claude-opus-5"])
