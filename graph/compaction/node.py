@@ -7,15 +7,15 @@ checkpoints keep the whole history.
 import logging
 from typing import Any
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
-from graph.compaction.summary import ask_for_summary, build_summary, list_files
+from graph.compaction.summary import ask_for_summary, build_note, build_summary, list_files
 from graph.deps import AgentDeps
 from graph.messages.instructions import keep_first
 from graph.messages.shortening import estimate_tokens, replace_by_summary
-from graph.models.usage import NO_FILL, Usage, count_answer
+from graph.models.usage import NO_FILL, Usage, add_usage, count_answer
 from graph.routing import Node, reconcile_mode
 from graph.state import State, get_depth
 from modes.chart import Event
@@ -45,18 +45,26 @@ def compact_node(deps: AgentDeps) -> Node:
         bound = deps.bound_model(now.mode, state.get("limit"), get_depth(state))
         size, window = estimate_tokens(messages), bound.window
         room = min(window or size, size)
-        usage = Usage()
+        files = "".join(list_files(deps, now.mode, state))
+        usage, kept = Usage(), int(room * KEPT)
         try:
-            answer = await ask_for_summary(deps, now.mode, state, config, int(room * CUT_TO))
-            usage = count_answer(answer, bound.name, window)
-            del usage["last"]
-            summary = build_summary(answer, "".join(list_files(deps, now.mode, state)))
-            shorter = replace_by_summary(messages, summary, int(room * KEPT))
-            left = estimate_tokens(shorter)
-            if left > size * (1 - MUST_SAVE):
-                raise ProviderError("with the model's summary it would hardly be shorter")
+            if state.get("compact_from", 0) is None and not state.get("compact"):
+                # It was asked for in this turn, and the history is too long for the model.
+                shorter, what = (
+                    _shorten(messages, files, kept),
+                    "What the user said, and no summary,",
+                )
+            else:
+                answers = ask_for_summary(deps, now.mode, state, config, int(room * CUT_TO))
+                async for answer in answers:
+                    usage = add_usage(usage, count_answer(answer, bound.name, window))
+                summary, what = build_summary(answer, files), "A summary"
+                shorter = replace_by_summary(messages, summary, kept)
+                if estimate_tokens(shorter) > size * (1 - MUST_SAVE):
+                    raise ProviderError("with the model's summary it would hardly be shorter")
         except ProviderError as error:
             log.warning("a conversation could not be summarized: %s", error)
+            usage.pop("last", None)
             update |= {"usage": usage, "compact_from": None}
             notice = f"The conversation could not be summarized and stays as it is: {error}"
         else:
@@ -67,9 +75,16 @@ def compact_node(deps: AgentDeps) -> Node:
                 "compact_from": len(shorter) + MIN_NEW,
             }
             notice = (
-                f"A summary is in the place of the conversation's earlier messages: about {left:,} "
-                f"tokens instead of {size:,}. The messages stay in the thread's checkpoints."
+                f"{what} is in the place of the conversation's earlier messages: about "
+                f"{estimate_tokens(shorter):,} tokens instead of {size:,}. The messages stay in "
+                "the thread's checkpoints."
             )
         return update | {"notices": [*state.get("notices", []), notice]}
 
     return compact_history
+
+
+def _shorten(messages: list[AnyMessage], files: str, budget: int) -> list[AnyMessage]:
+    """The last messages within ``budget`` tokens, and of the others what the user said."""
+    kept = replace_by_summary(messages, AIMessage(""), budget)
+    return replace_by_summary(messages, build_note(messages, kept, files), budget)

@@ -1,8 +1,9 @@
 """The summary: asked of the model, and made a message."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from uuid import uuid4
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.constants import TAG_NOSTREAM
@@ -11,7 +12,7 @@ from graph.briefing.handover import describe_handover
 from graph.deps import AgentDeps
 from graph.messages.from_model import is_complete
 from graph.messages.instructions import keep_first, list_in_place
-from graph.messages.shortening import cut_for_summary
+from graph.messages.shortening import split_for_summary
 from graph.models.bound_model import call_model
 from graph.state import State, get_depth
 from modes.errors import ProviderError, TooLongError
@@ -22,31 +23,58 @@ HEADER = (
     "summarized too.]"
 )
 
+NO_SUMMARY = (
+    "[The conversation so far was too long, and could not be summarized. Of its earlier messages "
+    "these are the user's:]"
+)
+
 
 async def ask_for_summary(
     deps: AgentDeps, slug: str, state: State, config: RunnableConfig, budget: int
-) -> AIMessage:
-    """Asked as the next message of the conversation, all of which is in the provider's cache.
+) -> AsyncIterator[AIMessage]:
+    """The answers, the last of which is about all of the conversation.
 
-    If the whole is longer than the model reads, it gets what fits into ``budget`` tokens.
+    Asked as the next message of the conversation, all of which is in the provider's cache. If the
+    whole is longer than the model reads, it gets parts of ``budget`` tokens or less, each with the
+    summary of those before.
     """
-    messages = state.get("messages", [])
+    part, left = [*state.get("messages", [])], list[AnyMessage]()
     told = state.get("instructions", [])
-    first = keep_first(told)
-    if not any(isinstance(message, AIMessage) for message in messages):
+    if not any(isinstance(message, AIMessage) for message in part):
         raise ProviderError("there is nothing to summarize yet")
     bound = deps.bound_model(slug, state.get("limit"), get_depth(state))
     request = HumanMessage(render_summary_request())
     config = merge_configs(config, {"tags": [TAG_NOSTREAM]})
-    try:
-        known = [*first, *list_in_place(messages, told)]
-        return await call_model(bound, [*messages, request], config, known)
-    except TooLongError:
-        shorter = cut_for_summary(messages, budget)
-        if not shorter:
-            raise
-        left = [*first, *list_in_place(shorter, told)]
-        return await call_model(bound, [*shorter, request], config, left)
+    before: list[AnyMessage] = []
+    while part:
+        sent = [*before, *part]
+        known = [*keep_first(told), *list_in_place(sent, told)]
+        try:
+            answer = await call_model(bound, [*sent, request], config, known)
+        except TooLongError:
+            smaller, more = split_for_summary(part, budget)
+            if smaller == part:
+                raise
+            part, left, budget = smaller, [*more, *left], budget // 2
+            continue
+        yield answer
+        before = [build_summary(answer, "")]
+        part, left = split_for_summary(left, budget)
+
+
+def build_note(messages: Sequence[AnyMessage], kept: Sequence[AnyMessage], files: str) -> AIMessage:
+    """What says, in the place of messages that the model did not summarize, what they were.
+
+    That is the user's own, and what was in the place of still earlier ones.
+    """
+    ids = {message.id for message in kept}
+    texts = [
+        message.text
+        for message in messages
+        if message.id not in ids
+        and (isinstance(message, HumanMessage) or message.text.startswith((HEADER, NO_SUMMARY)))
+    ]
+    return AIMessage("\n\n".join([NO_SUMMARY, *texts]) + f"\n{files}".rstrip(), id=str(uuid4()))
 
 
 def build_summary(answer: AIMessage, files: str) -> AIMessage:

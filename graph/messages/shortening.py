@@ -36,9 +36,22 @@ def replace_by_summary(
     return drop_unbound_thinking([summary, *tail])[0]
 
 
-def cut_for_summary(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
-    """The last messages within ``budget`` tokens, without most of what tools returned."""
-    return drop_unbound_thinking(_take_last([*map(_cut, messages)], budget))[0]
+def split_for_summary(
+    messages: Sequence[AnyMessage], budget: int
+) -> tuple[list[AnyMessage], list[AnyMessage]]:
+    """The first messages within ``budget`` tokens, one at least, and the others.
+
+    The first are without most of what tools returned.
+    """
+    first = [_cut(message) for message in messages]
+    end = 0
+    for number, message in enumerate(first, 1):
+        budget -= estimate_tokens([message])
+        if budget < 0 and end:
+            break
+        if number == len(first) or not isinstance(first[number], ToolMessage):
+            end = number
+    return drop_unbound_thinking(first[:end])[0], [*messages[end:]]
 
 
 def _take_last(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:

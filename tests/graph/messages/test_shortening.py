@@ -8,9 +8,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from graph.messages.shortening import (
     MAX_RESULT,
-    cut_for_summary,
     estimate_tokens,
     replace_by_summary,
+    split_for_summary,
 )
 from graph.messages.thinking import drop_unbound_thinking, has_thinking, record_prefix
 from graph.messages.untrusted import mark_as_data, remove_marks
@@ -64,10 +64,19 @@ def test_behind_a_summary(history: list[list[Any]], budget: int) -> None:
 
 @given(HISTORY, BUDGET)
 def test_what_is_to_be_summarized(history: list[list[Any]], budget: int) -> None:
-    cut = cut_for_summary(build(history), budget)
-    assert problems([*cut]) == []
-    assert estimate_tokens(cut) <= budget
-    results = [one.text for one in cut if isinstance(one, ToolMessage)]
-    assert all(len(text) < MAX_RESULT + 50 for text in results)
-    assert not any("data-" in remove_marks(text) for text in results), "marks are closed"
-    assert drop_unbound_thinking(cut) == (cut, 0)
+    """In parts, none of which is left out, and none of which parts a call from its result."""
+    messages = left = build(history)
+    parts: list[list[AnyMessage]] = []
+    while left:
+        part, left = split_for_summary(left, budget)
+        parts.append(part)
+        assert problems([*part]) == []
+        calls = sum(len(one.tool_calls) for one in part if isinstance(one, AIMessage))
+        results = [one.text for one in part if isinstance(one, ToolMessage)]
+        assert len(results) == calls
+        is_step = sum(not isinstance(one, ToolMessage) for one in part) == 1
+        assert is_step or estimate_tokens(part) <= budget
+        assert all(len(text) < MAX_RESULT + 50 for text in results)
+        assert not any("data-" in remove_marks(text) for text in results), "marks are closed"
+        assert drop_unbound_thinking(part) == (part, 0)
+    assert [one.type for part in parts for one in part] == [one.type for one in messages]
