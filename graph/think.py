@@ -70,8 +70,8 @@ async def _ask_or_compact(
         known = [*keep_first(state.get("instructions", [])), *told, *news]
         message = await call_model(bound, state["messages"], config, known)
     except TooLongError:
-        is_tried = state.get("compact_from", 0) is None
-        if not is_tried and not may_compact(state):
+        # Once more if there was no summary: it is shortened without one then.
+        if state.get("compact_from", 0) is not None and not may_compact(state):
             raise
         return update | {"phase": deps.machine.send(now, Event.COMPACT).phase.value}, None
     update["usage"] = count_answer(message, bound.name, bound.window)

@@ -116,7 +116,8 @@ async def call_model(
     Raises:
         ProviderError: Without the client's own error behind it, which may hold a key.
     """
-    fields, unshown = bound.service.fields, frozenset[str]()
+    fields = wanted = bound.service.fields
+    unshown = frozenset[str]()
     tries = 1
     while True:
         listener = _Listener(bound.time_limit)
@@ -131,8 +132,7 @@ async def call_model(
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
             if refused := read_refused_call(error):
                 return check_answer(refused, (), messages)
-            less = _leave_out(error, fields, unshown, sent)
-            if less is not None and not listener.has_begun:
+            if not listener.has_begun and (less := _leave_out(error, fields, unshown, sent)):
                 fields, unshown = less
                 continue
             wait = bound.first_wait * tries if (said := read_retry_after(error)) is None else said
@@ -148,7 +148,7 @@ async def call_model(
                 raise ProviderError(
                     f"the model {bound.name!r} answered with a {answer.type} message"
                 )
-            bound.service.learn(fields, unshown)
+            bound.service.learn(wanted, fields, unshown)
             checked = check_answer(answer, listener.chunks, messages)
             return record_prefix(checked, prefix, messages)
 

@@ -119,22 +119,6 @@ class OptionalFields:
         """The fields without any that a service might not know."""
         return replace(self, way="rewrite", caches=False, drops=False)
 
-    def within(self, sent: "OptionalFields") -> "OptionalFields":
-        """The fields that were also ``sent``.
-
-        That no thinking was sent says nothing: it was about a history that somebody edited.
-        """
-        if sent.thinking == "none":
-            sent = replace(sent, drops=self.drops, thinking=self.thinking)
-        return replace(
-            self,
-            way=self.way if self.way == sent.way else "rewrite",
-            caches=self.caches and sent.caches,
-            drops=self.drops and sent.drops,
-            updates=self.updates and sent.updates,
-            thinking=self.thinking if sent.thinking == "all" else sent.thinking,
-        )
-
     def without(self, error: Exception) -> "OptionalFields | None":
         """The fields without what ``error`` refuses; None if it is about something else."""
         if not is_refused(error):
@@ -166,13 +150,16 @@ class Service:
         """The messages whose images are not sent: with them it refused a request."""
         self._name = name
 
-    def learn(self, sent: OptionalFields, unshown: frozenset[str]) -> None:
+    def learn(self, wanted: OptionalFields, sent: OptionalFields, unshown: frozenset[str]) -> None:
         """Send no more from now on than was ``sent`` in a request that was answered.
 
-        ``unshown``: the ids of messages whose images were left out of it.
+        ``wanted`` is what it was sent with at first. That no thinking was sent is for its history
+        alone, which was edited. ``unshown``: the ids of messages whose images were left out.
         """
-        before, self.fields = self.fields, self.fields.within(sent)
-        new = [what for name, what in _TOLD if getattr(before, name) != getattr(self.fields, name)]
+        new = []
+        if sent.thinking != "none" and sent != wanted:
+            self.fields = sent
+            new = [what for name, what in _TOLD if getattr(wanted, name) != getattr(sent, name)]
         if not unshown <= self.unshown:
             new.append("images")
             self.unshown |= unshown

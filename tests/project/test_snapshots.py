@@ -46,7 +46,7 @@ def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str
     openai, chat, anthropic = seen["openai"], seen["chat"], seen["anthropic"]
     prompts = {body["input"][0]["content"] for body in openai.values()}
     prompts |= {body["messages"][0]["content"] for body in chat.values()}
-    prompts |= {body["system"] for body in anthropic.values()}
+    prompts |= {block["text"] for body in anthropic.values() for block in body["system"]}
     (prompt,) = prompts  # all are told the same, in every mode
     yield "prompt.md", prompt
     tools_of_modes = {}
