@@ -21,7 +21,6 @@ from tests.harness.conversation import (
 )
 from tests.harness.modes import load_with
 from tests.harness.scripted import Call, ScriptedModel, calling
-from tools.calls.kilo_names import KILO_NAMES
 
 WRITE: Call = ("write_file", {"path": "made.txt", "content": "x"})
 EDIT: Call = ("edit_file", {"path": "there.txt", "edits": [{"old": "old", "new": "x"}]})
@@ -64,21 +63,6 @@ async def test_a_call_of_no_tool_is_an_error(workspace: Path, name: str, told: s
     talk = await run_script(workspace, [(name, {})], approvals=Approvals.AUTO, mode="code")
     result = (await talk.results())["call_0"]
     assert (result.status, result.name, f"'{told}'" in result.text) == ("error", told, True)
-
-
-async def test_a_call_by_kilo_s_name_is_told_ours(workspace: Path) -> None:
-    """Each name that the table gives is a tool's; nothing runs by another one."""
-    args = {"path": "a", "content": "x"}
-    talk = await run_script(
-        workspace, [(name, args) for name in KILO_NAMES], approvals=Approvals.AUTO, mode="code"
-    )
-    results = (await talk.results()).values()
-    for result, ours in zip(results, KILO_NAMES.values(), strict=True):
-        assert result.status == "error"
-        assert (
-            f"here it is {ours}, " in result.text if ours else "no other that does" in result.text
-        )
-    assert not list(workspace.iterdir())
 
 
 async def test_architect_writes_markdown_alone(workspace: Path, tmp_path: Path) -> None:

@@ -8,6 +8,5 @@ import it.
 
 __all__ = (  # the public modules
     "arguments",
-    "kilo_names",
     "toolbox",
 )

@@ -15,7 +15,6 @@ from modes.rules.urls import parse_url
 from modes.toolspec import ToolSpec
 from tools import TOOLS
 from tools.calls.arguments import BROKEN, find_unserializable
-from tools.calls.kilo_names import describe_missing
 from tools.processes.sandboxes import Commands, Sandbox
 from tools.tool import Tool, ToolDeps
 from tools.workspace.workspace import Workspace
@@ -43,7 +42,7 @@ class Toolbox:
     def __getitem__(self, name: str) -> Tool:
         """The tool of this name; raises ``InvalidCallError`` where there is none."""
         if name not in self._tools:
-            raise InvalidCallError(describe_missing(name, self._tools))
+            raise InvalidCallError(f"there is no tool {name!r}; use only the tools you are given")
         return self._tools[name]
 
     def with_tools(self, tools: Iterable[Tool]) -> "Toolbox":
