@@ -18,7 +18,6 @@ from graph.review import review_node
 from graph.routing import build_router
 from graph.state import Input, State
 from graph.subtasks.end import end_subtask_node
-from graph.subtasks.look_ahead import look_ahead_node
 from graph.switch import switch_node
 from graph.think import mode_node
 
@@ -46,7 +45,6 @@ def build_agent(
         destinations=("act", "switch_mode", "end_subtask", "intake", *modes, END),
     )
     graph.add_node("switch_mode", live.follow(switch_node))
-    graph.add_node("look_ahead", live.follow(look_ahead_node))
     graph.add_node("end_subtask", live.follow(end_subtask_node))
     graph.add_node("compact_history", live.follow(compact_node))
 
@@ -55,8 +53,7 @@ def build_agent(
     edges = {
         "intake": ["review", "act", "switch_mode", "end_subtask", "compact_history", *modes, END],
         "review": ["act", "switch_mode", *modes],
-        "switch_mode": ["look_ahead", "review", "act", "end_subtask", "compact_history", *modes],
-        "look_ahead": ["look_ahead", "switch_mode"],
+        "switch_mode": modes,
         "end_subtask": ["switch_mode", *modes, END],
         "compact_history": [*modes, END],
     }

@@ -75,8 +75,6 @@ def intake_node(deps: AgentDeps) -> Node:
             **forgotten,
             **changed,
         }
-        if state.get("ahead") and not state.get("parents"):
-            update["ahead"] = Overwrite([])
         return (
             {key: state.get(key) for key in dropped if key in state}
             | host_changes

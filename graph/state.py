@@ -10,7 +10,7 @@ from graph.messages.channels import Messages, append, build_growing_list
 from graph.messages.instructions import Instruction
 from graph.models.usage import Usage, add_usage
 from graph.records.approvals import Asked, Planned, Remembered
-from graph.records.subtasks import Ahead, EndedSubtask, Parent, Subtask
+from graph.records.subtasks import EndedSubtask, Parent, Subtask
 from graph.records.switches import ModeChange, Switch, Todo
 
 
@@ -80,7 +80,6 @@ class State(TypedDict, total=False):
     parents: Annotated[list[Parent], build_growing_list()]
     """The conversations that wait for the sub-task, the one that began it last."""
     subtasks: Annotated[list[EndedSubtask], build_growing_list()]
-    ahead: Annotated[list[Ahead], build_growing_list()]
     end_subtask: bool
     """As in ``Input``; False once it is done."""
 

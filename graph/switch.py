@@ -12,7 +12,7 @@ from graph.messages.repair import VOID, build_not_run_result
 from graph.records.switches import Switch, list_switches
 from graph.routing import Node, change_mode, reconcile_mode
 from graph.state import State
-from graph.subtasks.begin import begin_subtask, is_as_approved, may_look_ahead
+from graph.subtasks.begin import begin_subtask, is_as_approved
 from modes.chart import Configuration, Event
 from modes.errors import InvalidInputError
 
@@ -27,8 +27,6 @@ def switch_node(deps: AgentDeps) -> Node:
         before, changed = reconcile_mode(deps, state)
         if changed or not is_as_approved(deps, state, switch):
             return _drop_switch(deps, switch, before) | changed
-        if may_look_ahead(deps, state, switch):
-            return {"phase": deps.machine.send(before, Event.LOOK_AHEAD).phase.value}
         now = deps.machine.send(before, Event.SWITCH_MODE, switch["mode_slug"])
         if task := switch.get("task"):
             return begin_subtask(state, switch, task, before, now)

@@ -27,7 +27,6 @@ class Phase(StrEnum):
     SWITCHING = "switching"
     COMPACTING = "compacting"
     RETURNING = "returning"
-    LOOKING_AHEAD = "looking_ahead"
 
 
 class Event(StrEnum):
@@ -53,8 +52,6 @@ class Event(StrEnum):
     """It has been replaced by a summary, or cannot be; the turn goes on."""
     SWITCH = "switch"
     """Only a switch that a person approved is left to do."""
-    LOOK_AHEAD = "look_ahead"
-    """The approved sub-tasks only look, so they do that side by side before each has its turn."""
     SWITCH_MODE = "switch_mode"
     """The approved switch takes effect; needs the target's slug."""
     RETURN = "return"
@@ -89,8 +86,6 @@ PHASE_EDGES = (
     (Phase.ACTING, Event.SWITCH, Phase.SWITCHING),
     (Phase.ACTING, Event.COMPLETE, Phase.IDLE),
     (Phase.SWITCHING, Event.SWITCH_MODE, Phase.THINKING),
-    (Phase.SWITCHING, Event.LOOK_AHEAD, Phase.LOOKING_AHEAD),
-    (Phase.LOOKING_AHEAD, Event.SWITCH, Phase.SWITCHING),
     (Phase.IDLE, Event.COMPACT, Phase.COMPACTING),
     (Phase.THINKING, Event.COMPACT, Phase.COMPACTING),
     (Phase.COMPACTING, Event.COMPACTED, Phase.THINKING),

@@ -15,7 +15,6 @@ _NODES = {
     Phase.SWITCHING: "switch_mode",
     Phase.COMPACTING: "compact_history",
     Phase.RETURNING: "end_subtask",
-    Phase.LOOKING_AHEAD: "look_ahead",
 }
 MAX_SERVER_TOOLS = 100
 """Of all MCP servers together, in a mode: several providers take 128 tools in all."""

@@ -8,7 +8,7 @@ import { Question } from "/app/question.js";
 import { Thread, markOf } from "/app/thread.js";
 import { Threads } from "/app/threads.js";
 
-const PHASES = { thinking: "Thinking", reviewing: "Thinking", acting: "Runs tools", switching: "Switches the mode", compacting: "Summarizes", returning: "Ends the sub-task", looking_ahead: "Sub-tasks read" };
+const PHASES = { thinking: "Thinking", reviewing: "Thinking", acting: "Runs tools", switching: "Switches the mode", compacting: "Summarizes", returning: "Ends the sub-task" };
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
 const modes = new Map(listed.map((one) => [one.slug, one]));
 const first = listed.find((one) => one.is_default) ?? listed[0];

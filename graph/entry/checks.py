@@ -216,7 +216,7 @@ def overwrite_dropped(
     state: State, dropped: Collection[str], changed: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The update for the ``dropped`` keys whose channel would only add to what it has."""
-    growing = {"mode_changes", "instructions", "parents", "subtasks", "ahead"} & {*dropped}
+    growing = {"mode_changes", "instructions", "parents", "subtasks"} & {*dropped}
     kept = cast("dict[str, Any]", state)
     update = {key: Overwrite([*kept.get(key, []), *changed.get(key, [])]) for key in growing}
     return update | ({"usage": Overwrite(Usage())} if "usage" in dropped else {})

@@ -1,6 +1,6 @@
 """The sub-task that goes on, the conversations that wait for it, and those that have ended."""
 
-from typing import Any, Literal, NotRequired
+from typing import Literal, NotRequired
 
 from langchain_core.messages import AnyMessage, ToolCall
 from typing_extensions import TypedDict
@@ -47,13 +47,6 @@ class Parent(TypedDict):
     """How many changes of mode there were, that to the sub-task's among them."""
     host_revision: NotRequired[int]
     """Of the host's newest setting then."""
-
-
-class Ahead(TypedDict):
-    """A step of an approved sub-task before its turn; as an update of the state it will have."""
-
-    id: str
-    update: dict[str, Any]
 
 
 class EndedSubtask(TypedDict):

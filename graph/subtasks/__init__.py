@@ -4,12 +4,10 @@ The state's keys hold the conversation that goes on. That which began it is put 
 ``parents``, with its mode, approvals and all that was remembered, and comes back as it was with
 one result more. So everything else, questions and crashes among it, is as in any conversation.
 Imports ``graph.deps``, ``graph.messages``, ``graph.models``, ``graph.records``, ``graph.routing``
-and ``graph.state``, and for ``look_ahead`` ``graph.act`` and ``graph.think``; the nodes and the
-wiring import it.
+and ``graph.state``; the nodes and the wiring import it.
 """
 
 __all__ = (  # the public modules
     "begin",
     "end",
-    "look_ahead",
 )

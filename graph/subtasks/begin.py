@@ -1,6 +1,5 @@
 """What is put aside when a sub-task begins."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -11,12 +10,10 @@ from graph.messages.instructions import keep_first
 from graph.messages.normal_form import get_call_id
 from graph.models.usage import NO_FILL
 from graph.records.subtasks import Parent, Subtask
-from graph.records.switches import NewTask, Switch, list_switches
+from graph.records.switches import NewTask, Switch
 from graph.routing import change_mode
 from graph.state import State, get_depth
-from modes.chart import Configuration, Phase
-from modes.mode import Mode
-from modes.toolspec import ToolSpec
+from modes.chart import Configuration
 
 
 def begin_subtask(
@@ -38,49 +35,27 @@ def begin_subtask(
         changes=len(state.get("mode_changes", [])) + 1,
         host_revision=state.get("host_revision", 0),
     )
-    conversation = read_conversation(state, switch, task)
-    messages, instructions = conversation.pop("messages"), conversation.pop("instructions")
-    id = get_call_id(switch["call"])
+    id, approvals = get_call_id(switch["call"]), switch["approvals"] or state["approvals"]
     return {
         **change_mode(state, before.mode, now.mode, switch["reason"], "human"),
-        **conversation,
+        "phase": now.phase.value,
         "switch": None,
         "parents": [parent],
-        "messages": Overwrite(messages),
-        "instructions": Overwrite(instructions),
-        "ahead": Overwrite([one for one in state.get("ahead", []) if one["id"] != id]),
-    }
-
-
-def read_conversation(state: State, switch: Switch, task: NewTask) -> dict[str, Any]:
-    """The sub-task's conversation as it begins, or with what it has done ahead of its turn."""
-    id, approvals = get_call_id(switch["call"]), switch["approvals"] or state["approvals"]
-    found: dict[str, Any] = {
-        "phase": Phase.THINKING.value,
         "subtask": Subtask(
             id=id,
-            mode=switch["mode_slug"],
+            mode=now.mode,
             message=task["message"],
             depth=get_depth(state) + 1,
             approvals=approvals,
         ),
-        "messages": [HumanMessage(task["message"], id=f"{id} task")],
-        "instructions": keep_first(state.get("instructions", [])),
+        "messages": Overwrite([HumanMessage(task["message"], id=f"{id} task")]),
+        "instructions": Overwrite(keep_first(state.get("instructions", []))),
         "todos": task["todos"],
         "approvals": approvals,
         "remembered": [],
         "compact_from": 0,
-        "plan": [],
-        "asked": None,
         "usage": NO_FILL,
     }
-    for step in state.get("ahead", []):
-        if step["id"] == id:
-            new = {key: value for key, value in step["update"].items() if key in found}
-            found |= new | {
-                key: [*found[key], *new.get(key, [])] for key in ("messages", "instructions")
-            }
-    return found
 
 
 def is_as_approved(deps: AgentDeps, state: State, switch: Switch) -> bool:
@@ -93,33 +68,13 @@ def is_as_approved(deps: AgentDeps, state: State, switch: Switch) -> bool:
     )
 
 
-def may_look_ahead(deps: AgentDeps, state: State, switch: Switch) -> bool:
-    """Whether all sub-tasks of a message are in modes that can only look, and have not begun."""
-    tasks = list_switches(switch)
-    begun = {one["id"] for one in state.get("ahead", [])}
-    return len(tasks) > 1 and all(
-        is_as_approved(deps, state, one)
-        and get_call_id(one["call"]) not in begun
-        and not _changes_the_world(deps.catalog[one["mode_slug"]], deps.toolbox.specs)
-        for one in tasks
-    )
-
-
-def _changes_the_world(mode: Mode, tools: Iterable[ToolSpec]) -> bool:
-    return any(
-        tool.effect.changes_the_world and (tool.group is None or mode.grant(tool.group) is not None)
-        for tool in tools
-    )
-
-
 def list_other_calls(state: State) -> set[str]:
     """The ids of calls in the thread's other conversations: clients tell calls apart by them."""
-    steps = [one["update"] for one in state.get("ahead", [])]
-    others: list[Any] = [*state.get("parents", []), *state.get("subtasks", []), *steps]
+    others = [*state.get("parents", []), *state.get("subtasks", [])]
     return {
         get_call_id(call)
         for one in others
-        for message in one.get("messages", [])
+        for message in one["messages"]
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }

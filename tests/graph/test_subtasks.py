@@ -1,17 +1,13 @@
 """Sub-tasks: their rights, what comes back, and what becomes of one that is cut off."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
-from pydantic import Field
-from typing_extensions import override
 
 from graph.threads.mailbox import Mailbox
 from graph.threads.started_calls import StartedCalls
@@ -24,16 +20,15 @@ from tests.harness.conversation import (
     Step,
     edit,
     make_agent,
-    problems,
     restart,
     run_script,
     script,
 )
 from tests.harness.modes import load_catalog
-from tests.harness.scripted import Call, ScriptedModel, calling
+from tests.harness.scripted import Call
 
+READ: Call = ("read_file", {"path": "a.txt"})
 WRITE: Call = ("write_file", {"path": "a.py", "content": "x"})
-SAID = {"role": "user", "content": "Stop."}
 TO_CODE = {"mode_slug": "code", "reason": "x"}
 QUESTION = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
 PARTS = "task in ask: read a.txt\ntask in code: write b.txt: b | write c.txt: c\ntask in ask: list"
@@ -286,124 +281,16 @@ async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
     assert [message.text for message in talk.model.asked[3].messages[2:]] == []
 
 
-class Meeting(ScriptedModel):
-    """Answers in a sub-task by its message; no answer until as many are asked at once."""
-
-    together: int = 2
-    asked_now: int = 0
-    are_together: asyncio.Event = Field(default_factory=asyncio.Event)
-    by_task: dict[str, list[AIMessage]] = {}  # noqa: RUF012  # pydantic copies it
-
-    @override
-    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **more: Any) -> ChatResult:
-        told = next(m.text for m in messages if m.type == "human")
-        for task, answers in self.by_task.items():
-            if task in told:
-                self.asked_now += 1
-                if self.asked_now == self.together:
-                    self.are_together.set()
-                await asyncio.wait_for(self.are_together.wait(), 20)
-                self.asked_now -= 1
-                return ChatResult(generations=[ChatGeneration(message=answers.pop(0))])
-        return await super()._agenerate(messages, *args, **more)
-
-
-READ: Call = ("read_file", {"path": "a.txt"})
-SECRET: Call = ("read_file", {"path": ".env"})
-
-
-async def test_those_that_only_look_do_so_side_by_side(workspace: Path) -> None:
+async def test_those_that_only_read_are_done_one_after_the_other(workspace: Path) -> None:
     (workspace / "a.txt").write_text("text")
-    model = Meeting(
-        answers=[calling(READ, task("ask", "First."), task("ask", "Second."), prefix="p")],
-        by_task={
-            "First.": [calling(READ, WRITE), calling(SECRET), AIMessage("one")],
-            "Second.": [calling(READ), AIMessage("two")],
-        },
-    )
-    talk = Conversation(make_agent(workspace, model, approvals=Approvals.AUTO))
-    await talk.say("go")
+    steps: list[Step] = [[task("ask", "1"), task("ask", "2")], [READ], "one", [READ], "two", "end"]
+    talk = await run_script(workspace, *steps)
     await talk.decide(APPROVE, APPROVE)
-    (asked,) = await talk.waiting()
-    assert asked["description"].startswith("Ask mode (in the sub-task 'First.') wants to use read")
-    values = await talk.values()
-    assert values["phase"] == "reviewing"
-    assert model.by_task["Second."] == [], "done, and its turn is to come"
-    await talk.decide(REJECT)
-    values = await talk.values()
-    first, second = values["subtasks"]
-    assert (first["result"], second["result"]) == ("one", "two")
-    assert ".env" in first["rejected"][0]
-    assert (values["ahead"], values["mode"], values["parents"]) == ([], "ask", [])
-    assert values["usage"]["thread"][values["usage"]["last"]["model"]]["unknown"] == 7
-    assert not (workspace / "a.py").exists()
-    for one in (first, second):
-        assert problems(one["messages"]) == []
-    ids = [m.tool_call_id for one in (first, second) for m in one["messages"] if m.type == "tool"]
-    assert len(ids) == len({*ids, *await talk.results()}) - len(await talk.results())
-    results = await talk.results()
-    assert ["one" in results["p_1"].text, "two" in results["p_2"].text] == [True, True]
-
-
-def parallel(workspace: Path, *modes: str, **options: Any) -> tuple[Conversation, Meeting]:
-    """A thread with two sub-tasks in one message, of which each reads and ends."""
-    (workspace / "a.txt").write_text("text")
-    tasks = [task(mode, f"Part {number}.") for number, mode in enumerate(modes)]
-    model = Meeting(
-        answers=[calling(*tasks, prefix="p")],
-        together=1,
-        by_task={
-            f"Part {number}.": [calling(READ), AIMessage(f"end {number}")]
-            for number in range(len(modes))
-        },
-    )
-    return Conversation(make_agent(workspace, model, **options)), model
-
-
-@pytest.mark.parametrize("mode", ["architect", "code", "debug"])
-async def test_none_that_may_change_something_runs_beside_another(
-    workspace: Path, mode: str
-) -> None:
-    talk, _ = parallel(workspace, "ask", mode)
-    await talk.say("go")
-    await talk.decide(APPROVE, APPROVE)
-    assert "look_ahead" not in talk.nodes
-    assert [one["mode"] for one in (await talk.values())["subtasks"]] == ["ask", mode]
-
-
-async def test_a_crash_while_they_look_and_in_the_turn_of_one(workspace: Path) -> None:
-    talk, model = parallel(workspace, "ask", "ask")
-    await talk.say("go")
-    for node in ("look_ahead", "switch_mode", "end_subtask"):
-        approved = {"decisions": [APPROVE] * 2}
-        given: Any = Command(resume=approved) if node == "look_ahead" else None
-        await talk.send_until(node, given)
-        restart(talk, workspace, model=model)
-    await talk.send(None)
     ended = (await talk.values())["subtasks"]
-    assert [one["result"] for one in ended] == ["end 0", "end 1"]
-    assert len(model.asked) == 2, "nothing is asked twice"
+    assert [(one["message"], one["result"]) for one in ended] == [("1", "one"), ("2", "two")]
     assert [len(one["messages"]) for one in ended] == [4, 4]
-
-
-@pytest.mark.parametrize("given", [{"limit": "ask"}, {"mode": "ask"}, {"messages": [SAID]}])
-async def test_while_they_look_the_host_or_a_message_ends_them(
-    workspace: Path, tmp_path: Path, given: dict[str, Any]
-) -> None:
-    mailbox = Mailbox(tmp_path / "mail.sqlite")
-    talk, _ = parallel(workspace, "ask", "ask", started_calls=StartedCalls(mailbox))
-    await talk.say("go", mode="code")
-    await talk.send_until("look_ahead", Command(resume={"decisions": [APPROVE] * 2}))
-    assert (await talk.values())["ahead"]
-    if "messages" in given:
-        await talk.send(given)
-    else:
-        await mailbox.put(str(talk.config["configurable"]["thread_id"]), given)
-        await talk.send(None)
-    values = await talk.values()
-    assert (values["ahead"], values.get("subtasks", []), values["subtask"]) == ([], [], None)
-    assert {one.status for one in (await talk.results()).values()} == {"error"}
-    assert values["messages"][-1].text == "done"
+    nodes = ["switch_mode", "ask", "act", "ask", "end_subtask"] * 2
+    assert talk.nodes[-len(nodes) - 1 :] == [*nodes, "ask"]
 
 
 async def test_a_message_has_sub_tasks_or_a_switch(workspace: Path) -> None:

@@ -38,8 +38,6 @@ LEGAL = {
     (Phase.ACTING, Event.RETURN): Phase.RETURNING,
     (Phase.RETURNING, Event.RETURNED): Phase.THINKING,
     (Phase.RETURNING, Event.NEXT): Phase.SWITCHING,
-    (Phase.SWITCHING, Event.LOOK_AHEAD): Phase.LOOKING_AHEAD,
-    (Phase.LOOKING_AHEAD, Event.SWITCH): Phase.SWITCHING,
 }
 TO_MODE = (Event.SWITCH_MODE, Event.RETURNED, Event.NEXT)
 

@@ -174,7 +174,7 @@ async def test_a_sub_task_names_its_mode_and_its_card_stays_open(talk: Talk) -> 
     assert talk.shown == ("ask", "manual")
 
 
-async def test_two_sub_tasks_side_by_side_are_shown_one_after_the_other(talk: Talk) -> None:
+async def test_two_sub_tasks_of_a_message_are_shown_one_after_the_other(talk: Talk) -> None:
     (talk.cwd / "a.txt").write_text("a")
     talk.answer = choosing("manual")
     assert await talk.say("task in ask: read a.txt & task in ask: list") == "end_turn"
