@@ -43,7 +43,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
 
-    model: str = Field("offline", description="`provider:name`, `replay:cassette`, or `offline`")
+    model: str = Field("offline", description="`provider:name`, or `offline`")
     models: Listed = Field((), description="more models to choose from in an editor, with commas")
     context_window: int | None = Field(
         None, ge=1024, description="tokens that the models take; empty: what is known of each"
@@ -139,7 +139,7 @@ class Settings(BaseSettings):
             provider, _, name = model.partition(":")
             if model != "offline" and not (provider and name):
                 raise ValueError(
-                    f"{model!r} is neither 'offline' nor 'replay:cassette' nor 'provider:name', "
+                    f"{model!r} is neither 'offline' nor 'provider:name', "
                     "such as 'anthropic:claude-sonnet-5-5'"
                 )
         return given

@@ -170,7 +170,6 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
     return "\n".join(
         (
             f"model      {model}",
-            *_list_messages(settings.model),
             *own,
             f"modes      {', '.join(deps.catalog)}  (make modes says what they may do)",
             *(f"notice     {notice}" for notice in deps.notices),
@@ -189,18 +188,6 @@ def format_address(host: str, port: int) -> str:
     """Where this machine reaches a server that listens there."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # all addresses
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _list_messages(model: str) -> list[str]:
-    """What to say to a model that replays one conversation."""
-    kind, _, path = model.partition(":")
-    if kind != "replay":
-        return []
-    from graph.replay.dialogue import list_user_messages  # noqa: PLC0415
-    from graph.replay.player import load_calls  # noqa: PLC0415  # vcrpy is an extra
-
-    said = list_user_messages(call.body for call in load_calls(ROOT / path))
-    return [f"say        {text!r}" for text in said]
 
 
 def _describe_sandbox(deps: AgentDeps) -> str:

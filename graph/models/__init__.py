@@ -1,8 +1,7 @@
 """Chat models: loading them by name, binding them for a mode, asking them, explaining failures.
 
 Guarantees that a model is asked a bounded number of times, for a bounded time, and that no error
-holds a key. Imports ``graph.messages``, ``graph.replay`` and ``graph.settings``; most of ``graph``
-may import it, and ``doors``.
+holds a key. Imports ``graph.messages``; most of ``graph`` may import it, and ``doors``.
 """
 
 __all__ = (  # the public modules

@@ -14,7 +14,6 @@ from graph.models.parameters import check_parameters
 from graph.models.providers import PROVIDERS, get_limits
 from graph.models.service import CacheTTL, Service
 from graph.models.usage import find_window
-from graph.settings import ROOT
 from modes.errors import ConfigurationError, MissingKeyError
 from modes.mode import Level, Mode
 from modes.plain_text import to_one_line
@@ -95,7 +94,7 @@ def load_model(
     *,
     is_trusted: bool = True,
 ) -> BaseChatModel:
-    """The model called ``offline``, ``replay:cassette`` or ``provider:name``.
+    """The model called ``offline`` or ``provider:name``.
 
     ``of_mode`` are parameters that win over the others; ``is_trusted``: the user set them, and
     not the workspace. Raises ``ConfigurationError`` for any other name, for a provider that is
@@ -103,17 +102,15 @@ def load_model(
     """
     provider, _, model = name.partition(":")
     given = {**(parameters or {}), **(of_mode or {})}
-    if given and provider in ("offline", "replay"):
+    if given and provider == "offline":
         raise ConfigurationError(f"the model {name!r} takes no parameters (got {sorted(given)})")
     if name == "offline":
         return OfflineModel()
     if not provider or not model:
         raise ConfigurationError(
-            f"the model {name!r} is neither 'offline' nor 'replay:cassette' nor 'provider:name', "
+            f"the model {name!r} is neither 'offline' nor 'provider:name', "
             "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.6'"
         )
-    if provider == "replay":
-        return _load_replay(name, model)
     known = PROVIDERS.get(provider)
     if known is not None and (problems := known.list_problems()):
         raise MissingKeyError(f"the model {name!r} needs {'; and '.join(problems)}")
@@ -153,14 +150,3 @@ def _build(
     built = init_chat_model(model, model_provider=provider, **arguments)
     assert isinstance(built, BaseChatModel)
     return built
-
-
-def _load_replay(name: str, path: str) -> BaseChatModel:
-    try:
-        from graph.replay.player import load_replay  # noqa: PLC0415  # vcrpy is an extra
-    except ImportError as error:
-        raise ConfigurationError(
-            f"the model {name!r} needs the extra 'replay' of pyproject.toml, which is not "
-            "installed (remove .venv and start again, or: .venv/bin/uv pip install vcrpy)"
-        ) from error
-    return load_replay(ROOT / path)

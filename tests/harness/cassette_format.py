@@ -24,7 +24,7 @@ from vcr.serialize import serialize
 from vcr.serializers import yamlserializer
 
 from graph.models.secrets import MASK, find_secrets
-from graph.replay.cassette import CassetteError, Json, Response, decode_body, load_cassette
+from tests.harness.cassette import CassetteError, Json, Response, decode_body, load_cassette
 from tests.harness.scrubbing import Replaced, keep_headers, scrub, scrub_body
 
 MAX_LINES = 120

@@ -16,8 +16,8 @@ import pytest
 from vcr.cassette import Cassette
 
 from graph.models.secrets import find_secrets
-from graph.replay.cassette import Response, decode_body
 from graph.settings import ROOT
+from tests.harness.cassette import Response, decode_body
 from tests.harness.cassette_format import get_config
 from tests.harness.scrubbing import Replaced, join_stream, scrub
 from tests.harness.strict_replay import StrictReplay

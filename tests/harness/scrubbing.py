@@ -11,7 +11,7 @@ from typing import Any
 from kingfisher_sdk import Rules, Scanner
 
 from graph.models.secrets import MASK, MIN_LENGTH, mask_secrets
-from graph.replay.cassette import Json, decode_body
+from tests.harness.cassette import Json, decode_body
 
 KEPT_HEADERS = frozenset(
     {"content-type", "anthropic-version", "anthropic-beta", "retry-after", "server"}

@@ -1,13 +1,13 @@
 """``StrictReplay``: plays a cassette to exactly the requests that were recorded, in their order."""
 
+import json
 from typing import Any
 
 from vcr.cassette import Cassette
 from vcr.matchers import get_matchers_results
 from vcr.request import Request
 
-from graph.replay.cassette import Response
-from graph.replay.player import refuse
+from tests.harness.cassette import Response
 
 
 class StrictReplay:
@@ -57,3 +57,14 @@ class StrictReplay:
         for name, why in failed:
             lines.append(f"{name}: {why}")
         return "\n".join(lines) if failed else ""
+
+
+def refuse(text: str) -> Response:
+    """A response, as the service would send one, with ``text`` as its error.
+
+    The clients treat an exception as a failed connection, try again, and lose its text.
+    """
+    headers = {"content-type": ["application/json"], "x-should-retry": ["false"]}
+    body = json.dumps({"error": {"message": text}}, ensure_ascii=False).encode()
+    status = {"code": 422, "message": "Unprocessable Entity"}
+    return {"status": status, "headers": headers, "body": {"string": body}}

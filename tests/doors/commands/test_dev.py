@@ -19,8 +19,6 @@ from tests.harness.server import Server
     ("settings", "texts"),
     [
         ({"MODEL": "anthropic:claude-sonnet-5-5"}, ["ANTHROPIC_API_KEY", ".env"]),
-        ({"MODEL": "replay:cassettes/none.yaml"}, ["none.yaml' cannot be read: No such file"]),
-        ({"MODEL": "replay:README.md"}, ["README.md:3' is not a cassette: "]),
         ({"WORKSPACE": "/nowhere/at/all"}, ["'/nowhere/at/all'", "not a folder"]),
         ({"DEFAULT_MODE": "kode"}, ["'kode'", "the modes are: "]),
         ({"WORKSPACE": str(ROOT)}, ["RELOAD=1", "WORKSPACE"]),

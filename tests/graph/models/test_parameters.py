@@ -84,7 +84,6 @@ async def test_the_user_s_thinking_wins_over_ours(
         ("ollama:m", {"reasoning_effort": "low"}, "takes no parameter 'reasoning_effort'"),
         ("anthropic:m", {"cache": True}, "takes no parameter 'cache'"),
         ("offline", {"temperature": 0}, "'offline' takes no parameters (got ['temperature'])"),
-        ("replay:a.yaml", {"temperature": 0}, "takes no parameters"),
         ("openai:m", {"api_key": "sk-1"}, "'api_key': keys are set by a variable"),
         ("openai:m", {"base_url": ELSEWHERE}, "'base_url': the server is set by a variable"),
         ("ollama:m", {"client_kwargs": {}}, "'client_kwargs': the server is set"),

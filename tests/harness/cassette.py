@@ -1,4 +1,4 @@
-"""``load_cassette``: reads a cassette of vcrpy, YAML or JSON; see docs/cassettes.md."""
+"""``load_cassette``: reads a cassette, and says where it is broken."""
 
 import json
 from pathlib import Path
@@ -25,10 +25,10 @@ class CassetteError(ConfigurationError):
 def load_cassette(path: Path) -> tuple[list[Request], list[Response]]:
     """The requests and their responses, not compressed any more.
 
-    Raises ``CassetteError``, which names the file, and the line where its YAML or JSON is broken.
+    Raises ``CassetteError``, which names the file, and the line where its YAML is broken.
     """
     try:
-        requests, responses, *_ = deserialize(path.read_text(encoding="utf-8"), _Serializer)
+        requests, responses, *_ = deserialize(path.read_text(encoding="utf-8"), yamlserializer)
         # Refuses what is no text.
         json.dumps([(one.uri, len(one.body_bytes or b"")) for one in requests])
         return requests, [decode_response(one) for one in responses]
@@ -36,8 +36,6 @@ def load_cassette(path: Path) -> tuple[list[Request], list[Response]]:
         raise CassetteError(
             f"the cassette {str(path)!r} cannot be read: {error.strerror}"
         ) from error
-    except json.JSONDecodeError as error:
-        raise _refuse(f"{path}:{error.lineno}", error.msg) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
@@ -55,27 +53,6 @@ def decode_body(body: Any) -> Json:
         return json.loads(text)
     except ValueError:
         return text
-
-
-class _Serializer:
-    """What vcrpy asks for the data in a file's text."""
-
-    @staticmethod
-    def deserialize(text: str) -> Json:
-        is_json = text.lstrip().startswith("{")
-        data = json.loads(text) if is_json else yamlserializer.deserialize(text)
-        for one in data["interactions"]:
-            _take_parsed_body(one)
-        return data
-
-
-def _take_parsed_body(interaction: dict[str, Any]) -> None:
-    """Some projects write ``parsed_body``, decoded JSON, in the place of ``body``."""
-    request, response = interaction["request"], interaction["response"]
-    if "parsed_body" in request:
-        request["body"] = json.dumps(request.pop("parsed_body"))
-    if "parsed_body" in response:
-        response["body"] = {"string": json.dumps(response.pop("parsed_body"))}
 
 
 def _refuse(where: str, why: Exception | str) -> CassetteError:
