@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "usage": (
-        "print the tokens that threads have taken, and what they cost where prices.yaml says",
+        "print the tokens that threads have taken, and what they cost where that is known",
         {"thread=ID": "only this thread, and its last turn", "json": "as JSON"},
     ),
 }

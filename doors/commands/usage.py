@@ -1,4 +1,4 @@
-"""``make usage``: the tokens that threads have taken, and what they cost where prices are set."""
+"""``make usage``: the tokens that threads have taken, and what they cost where that is known."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from graph.configuration.environment import load_settings
-from graph.configuration.prices import Prices, load_prices
+from graph.configuration.prices import CURRENCY, Prices, load_prices
 from graph.models.usage import Fill, Tokens, Usage, add_tokens
 from modes.errors import ConfigurationError, InvalidInputError
 from modes.plain_text import to_one_line
@@ -55,8 +55,8 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
         total = add_tokens(total, one.taken)
     if json:
         threads = {"server": _as_data(server, prices), "editors": _as_data(editors, prices)}
-        all_ = {"taken": total, "cost": _as_text(prices.find_cost(total))}
-        yield dumps({"currency": prices.currency, **threads, "all": all_}, indent=2)
+        all_ = {"taken": total, "cost": _as_text(_find_total(server + editors, prices))}
+        yield dumps({"currency": CURRENCY, **threads, "all": all_}, indent=2)
         return
     if total:
         yield f"{'':38}" + "".join(f"{head:>12}" for head in _HEADS)
@@ -65,7 +65,8 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
     yield f"sessions of editors: {len(editors) or 'none'}  ({settings.sessions})"
     yield from (line for one in editors for line in _describe(one, prices, thread is not None))
     if total:
-        yield from ("all together", *_list_models(total), f"cost: {_explain_cost(total, prices)}")
+        cost = _explain_cost(server + editors, prices)
+        yield from ("all together", *_list_models(total), f"cost: {cost}")
 
 
 def read_threads(name: str, file: Path, id: str | None = None) -> list[Thread]:
@@ -99,7 +100,7 @@ def _as_text(cost: Decimal | None) -> str | None:
 
 def _describe(thread: Thread, prices: Prices, with_turn: bool) -> Iterator[str]:
     cost = prices.find_cost(thread.taken)
-    shown = "" if cost is None else f"  {cost:.4f} {prices.currency}"
+    shown = "" if cost is None else f"  {cost:.4f} {CURRENCY}"
     yield f"  {to_one_line(thread.id)}" + (shown if thread.taken else "  nothing was counted")
     yield from _list_models(thread.taken)
     if thread.last is not None and (used := thread.last["used"]) is not None:
@@ -118,9 +119,18 @@ def _list_models(taken: dict[str, Tokens]) -> Iterator[str]:
             yield f"      and {one['unknown']} without a count: what they took is not known"
 
 
-def _explain_cost(total: dict[str, Tokens], prices: Prices) -> str:
-    if (cost := prices.find_cost(total)) is not None:
-        return f"{cost:f} {prices.currency}, by the prices in {prices.file}"
-    if missing := sorted(total.keys() - prices.models):
-        return f"not known; {prices.file} has no price for {', '.join(missing)}"
-    return "not known, because some answers came without a count"
+def _find_total(threads: list[Thread], prices: Prices) -> Decimal | None:
+    """The sum: a price that depends on a request's length may be known for each thread alone."""
+    costs = [prices.find_cost(one.taken) for one in threads if one.taken]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal()).normalize() if known and len(known) == len(costs) else None
+
+
+def _explain_cost(threads: list[Thread], prices: Prices) -> str:
+    if (cost := _find_total(threads, prices)) is not None:
+        return f"{cost:f} {CURRENCY}"
+    models = [item for one in threads for item in one.taken.items()]
+    if any(taken["unknown"] for _, taken in models):
+        return "not known, because some answers came without a count"
+    missing = {name for name, taken in models if prices.find_cost({name: taken}) is None}
+    return f"not known; {prices.file} may give a price for {', '.join(sorted(missing))}"

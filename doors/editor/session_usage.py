@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, cast
 
 from acp.schema import Cost, UsageUpdate
 
 from doors.editor.display.updates import SessionUpdates
-from graph.configuration.prices import load_prices
+from graph.configuration.prices import CURRENCY, load_prices
 from graph.models.usage import Tokens, Usage, add_usage
 from graph.settings import Settings
 from modes.errors import UserError
@@ -43,10 +44,13 @@ class SessionUsage:
         self._shown = taken
         update = UsageUpdate(session_update="usage_update", used=last["used"], size=last["window"])
         try:
-            prices = await asyncio.to_thread(load_prices, self._settings)
+            cost = await asyncio.to_thread(self._find_cost, taken)
         except UserError as error:
             await self._updates.show_notice(str(error))
         else:
-            if (cost := prices.find_cost(taken)) is not None:
-                update.cost = Cost(amount=float(cost), currency=prices.currency)
+            if cost is not None:
+                update.cost = Cost(amount=float(cost), currency=CURRENCY)
         await self._updates.send(update)
+
+    def _find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
+        return load_prices(self._settings).find_cost(taken)

@@ -1,4 +1,4 @@
-"""``load_prices``: what models cost, from the table that a user may edit; no price is built in."""
+"""``load_prices``: what models cost, by the user's file, and else by a public list."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,20 +6,22 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from graph.configuration.user_files import read_user_file
+from graph.models.price_list import find_listed_cost
+from graph.models.service import CacheTTL
 from graph.models.usage import Tokens
-from graph.settings import ROOT, Settings
+from graph.settings import Settings
 from modes.errors import ConfigurationError
 from modes.files.bounded_yaml import parse_data
 from modes.plain_text import to_one_line
 
 PRICES = "prices.yaml"
+CURRENCY = "USD"
 _HOW = (
-    "give currency: USD, or another one, and under models: a line for each, such as "
-    "openai:gpt-5.6: {input: 1.00, output: 2.00, cache_read: 0.10, cache_write: 1.25}"
+    "give a line for each model, in US dollars per million tokens, such as "
+    "openai:qwen3: {input: 1.00, output: 2.00, cache_read: 0.10, cache_write: 1.25}"
 )
 Amount = Annotated[Decimal, Field(ge=0, max_digits=15)]
 
@@ -35,11 +37,7 @@ class Price(BaseModel):
     cache_write: Amount
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    currency: str = Field(min_length=1, max_length=20)
-    models: dict[str, Price] = {}
+_TABLE = TypeAdapter(dict[str, Price])
 
 
 @dataclass(frozen=True)
@@ -47,55 +45,41 @@ class Prices:
     """The prices of models, by the name that ``MODEL`` has for them."""
 
     file: Path
-    currency: str
-    models: Mapping[str, Price]
+    own: Mapping[str, Price]
+    """Those of the user's ``file``."""
+    cache_ttl: CacheTTL
 
     def find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
         """What the tokens cost, by model; None if one has no price, or took an unknown number."""
-        if not taken or any(one["unknown"] for one in taken.values()) or taken.keys() - self.models:
-            return None
-        costs = (_find_cost(one, self.models[name]) for name, one in taken.items())
-        return sum(costs, Decimal()).normalize()
+        total = Decimal()
+        for name, tokens in taken.items():
+            cost = None if tokens["unknown"] else self._find_cost(name, tokens)
+            if cost is None:
+                return None
+            total += cost
+        return total.normalize() if taken else None
 
-
-def _find_cost(taken: Tokens, price: Price) -> Decimal:
-    plain = max(taken["input"] - taken["cache_read"] - taken["cache_write"], 0)
-    cached = taken["cache_read"] * price.cache_read + taken["cache_write"] * price.cache_write
-    return (plain * price.input + cached + taken["output"] * price.output).scaleb(-6)
+    def _find_cost(self, name: str, taken: Tokens) -> Decimal | None:
+        if (price := self.own.get(name)) is None:
+            return find_listed_cost(name, taken, self.cache_ttl)
+        plain = max(taken["input"] - taken["cache_read"] - taken["cache_write"], 0)
+        cached = taken["cache_read"] * price.cache_read + taken["cache_write"] * price.cache_write
+        return (plain * price.input + cached + taken["output"] * price.output).scaleb(-6)
 
 
 def load_prices(settings: Settings) -> Prices:
-    """The user's table if there is one, else the clone's. Blocks; raises ``UserError``."""
-    for file in (settings.config_folder / PRICES, ROOT / PRICES):
-        if (text := read_user_file(file)) is not None:
-            return parse_prices(text, file)
-    return Prices(ROOT / PRICES, "", {})
+    """With those of the user's file, if there is one. Blocks; raises ``UserError``."""
+    file = settings.config_folder / PRICES
+    return Prices(file, parse_prices(read_user_file(file) or "", file), settings.cache_ttl)
 
 
-def parse_prices(text: str, file: Path) -> Prices:
-    """The table in ``text``; raises ``UserError`` with file, line and what to do."""
-    data = parse_data(text, str(file))
-    if isinstance(data, dict) and not data.get("models"):
-        data = {key: value for key, value in data.items() if key != "models"}
+def parse_prices(text: str, file: Path) -> dict[str, Price]:
+    """The table in ``text``; raises ``UserError`` with the file, the model and what to do."""
     try:
-        table = _Table.model_validate(data)
+        return _TABLE.validate_python(parse_data(text, str(file)) or {})
     except ValidationError as error:
         # A key that is misspelled is missing too.
         problem = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         given = f" {problem['input']!r}" if isinstance(problem["input"], str) else ""
-        why = problem["msg"].partition(" or instance of ")[0]
-        what = f"{'.'.join(map(str, problem['loc'])) or 'table'}{given}: {why}"
-        line = _find_line(text, problem["loc"])
-        raise ConfigurationError(f"{file}: line {line}: {to_one_line(what)}; {_HOW}") from error
-    return Prices(file, to_one_line(table.currency), table.models)
-
-
-def _find_line(text: str, place: tuple[int | str, ...]) -> int:
-    """The line of the value at ``place``, or of what would hold it."""
-    line, node = 0, yaml.compose(text.expandtabs(), Loader=yaml.BaseLoader)
-    for part in place:
-        items = node.value if isinstance(node, yaml.MappingNode) else ()
-        for key, value in items:
-            if key.value == part:
-                line, node = key.start_mark.line, value
-    return line + 1
+        what = f"{'.'.join(map(str, problem['loc'])) or 'table'}{given}: {problem['msg']}"
+        raise ConfigurationError(f"{file}: {to_one_line(what)}; {_HOW}") from error

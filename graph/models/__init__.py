@@ -9,6 +9,7 @@ __all__ = (  # the public modules
     "bound_modes",
     "loading",
     "offline",
+    "price_list",
     "provider_errors",
     "providers",
     "secrets",

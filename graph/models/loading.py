@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from graph.models.mode_changes import choose_way
 from graph.models.offline import OfflineModel
 from graph.models.parameters import check_parameters
+from graph.models.price_list import find_listed_window
 from graph.models.providers import PROVIDERS, get_limits
 from graph.models.service import CacheTTL, Service
 from graph.models.usage import find_window
@@ -66,7 +67,8 @@ class Models:
 
     def window(self, mode: Mode) -> int | None:
         """How many tokens the window of the mode's model holds; None if nobody says."""
-        return self._context_window or find_window(self[mode])
+        known = self._context_window or find_window(self[mode])
+        return known or find_listed_window(mode.model or self.default)
 
     def __getitem__(self, mode: Mode) -> BaseChatModel:
         """The mode's model with its parameters, before which the user's are set.

@@ -132,13 +132,13 @@ async def test_how_full_the_window_is_and_what_it_cost(
     assert (first.size, first.cost) == (1_000_000, None)
     assert first.used > 0
     one = "{input: 1000000, output: 1000000, cache_read: 1000000, cache_write: 1000000}"
-    prices.write_text(f"currency: EUR\nmodels:\n  {CLAUDE}: {one}\n")
+    prices.write_text(f"{CLAUDE}: {one}\n")
     await talk.say("hello")
     second = talk.of("usage_update")[-1]
-    assert second.cost == Cost(amount=first.used + second.used, currency="EUR")
-    prices.write_text("currency: EUR\nmodels:\n  a: b\n")
+    assert second.cost == Cost(amount=first.used + second.used, currency="USD")
+    prices.write_text("a: b\n")
     await talk.say("hello")
-    assert talk.said.count(f"> Notice: {prices}: line 3: models.a 'b': ") == 1
+    assert talk.said.count(f"> Notice: {prices}: a 'b': ") == 1
     prices.unlink()
     last = talk.of("usage_update")[-1]
     assert (last.cost, len(talk.of("usage_update"))) == (None, 3)

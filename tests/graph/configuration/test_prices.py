@@ -1,4 +1,4 @@
-"""The table of prices: exact sums, no price that nobody gave, and errors that name the line."""
+"""What models cost: exact sums, no price that nobody gave, and what is wrong with a user's file."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -6,82 +6,93 @@ from pathlib import Path
 import pytest
 
 from graph.configuration.prices import load_prices, parse_prices
+from graph.models.price_list import find_listed_window
 from graph.models.usage import Tokens
-from graph.settings import ROOT, Settings
+from graph.settings import Settings
 from modes.errors import UserError
 
 FILE = Path("/config/prices.yaml")
 TABLE = """
-currency: EUR
-models:
-  anthropic:a: {input: 3, output: 15, cache_read: 0.3, cache_write: 3.75}
-  openai:b: {input: 0.1, output: 0.2, cache_read: 0, cache_write: 0.1}
+x:a: {input: 3, output: 15, cache_read: 0.3, cache_write: 3.75}
+openai:gpt-4o: {input: 0.1, output: 0.2, cache_read: 0, cache_write: 0.1}
 """
 TAKEN = Tokens(answers=2, unknown=0, input=1000, output=10, cache_read=700, cache_write=200)
+CLAUDE = "anthropic:claude-sonnet-4-5"
 
 
-def test_the_cost_is_exact() -> None:
-    prices = parse_prices(TABLE, FILE)
-    assert prices.currency == "EUR"
-    assert prices.find_cost({"anthropic:a": TAKEN}) == Decimal("0.00141")
+def find_cost(taken: dict[str, Tokens], folder: Path, cache_ttl: str = "5m") -> Decimal | None:
+    settings = Settings.model_validate({"config_folder": folder, "cache_ttl": cache_ttl})
+    return load_prices(settings).find_cost(taken)
+
+
+def test_the_cost_is_exact(tmp_path: Path) -> None:
+    """By the list, and by the user's file, which counts before it."""
+    assert find_cost({CLAUDE: TAKEN}, tmp_path) == Decimal("0.00141")
+    assert find_cost({CLAUDE: TAKEN}, tmp_path, "1h") == Decimal("0.00186")
+    assert find_cost({"openai:gpt-4o": TAKEN}, tmp_path, "1h") == Decimal("0.001725")
+    (tmp_path / "prices.yaml").write_text(TABLE)
     plain = Tokens(answers=1, unknown=0, input=1000, output=10, cache_read=0, cache_write=0)
-    both = {"anthropic:a": TAKEN, "openai:b": plain}
-    assert prices.find_cost(both) == Decimal("0.00141") + Decimal("0.000102")
+    all_three = {CLAUDE: TAKEN, "x:a": TAKEN, "openai:gpt-4o": plain}
+    assert find_cost(all_three, tmp_path) == 2 * Decimal("0.00141") + Decimal("0.000102")
 
 
 @pytest.mark.parametrize(
     "taken",
     [
         {},
-        {"openai:other": TAKEN},
-        {"anthropic:a": TAKEN, "offline": TAKEN},
-        {"anthropic:a": {**TAKEN, "unknown": 1}},
+        {"openai:qwen3": TAKEN},
+        {"ollama:qwen3": TAKEN},
+        {CLAUDE: TAKEN, "offline": TAKEN},
+        {CLAUDE: {**TAKEN, "unknown": 1}},
+        {CLAUDE: {**TAKEN, "cache_read": 1001}},
+        {"openai:text-embedding-3-large": TAKEN},
     ],
-    ids=["nothing", "no price", "no price for one", "not all counted"],
+    ids=["nothing", "name", "own", "one of two", "not counted", "odd", "only input has a price"],
 )
-def test_what_is_not_known_has_no_cost(taken: dict[str, Tokens]) -> None:
-    assert parse_prices(TABLE, FILE).find_cost(taken) is None
+def test_what_is_not_known_has_no_cost(taken: dict[str, Tokens], tmp_path: Path) -> None:
+    assert find_cost(taken, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "is_known"),
+    [("openai:gpt-5.4", 272_000, True), ("openai:gpt-5.4", 272_001, False), (CLAUDE, 10**6, True)],
+    ids=["short", "long", "longer than its window, so that it was several"],
+)
+def test_a_price_that_depends_on_the_length_of_a_request(
+    name: str, tokens: int, tmp_path: Path, *, is_known: bool
+) -> None:
+    cost = find_cost({name: {**TAKEN, "input": tokens}}, tmp_path)
+    assert (cost is not None) is is_known
+
+
+def test_a_server_at_another_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It may call any model so."""
+    for address, name, is_known in (
+        ("http://127.0.0.1:8080/v1", "openai:gpt-4o", False),
+        ("https://models.example/v1", "openai:gpt-4o", False),
+        ("https://api.openai.com/v1", "openai:gpt-4o", True),
+        ("https://openrouter.ai/api/v1", "openai:openai/gpt-4o", True),
+    ):
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        assert (find_cost({name: TAKEN}, tmp_path) is not None) is is_known, address
+        assert (find_listed_window(name) is not None) is is_known, address
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("currency: U\nmodels:\n  m: {input: $3}", "line 3: models.m.input '$3': Input should be"),
-        ("currency: U\nmodels:\n  m: {input: -1}", "line 3: models.m.input '-1': Input should be"),
-        ("currency: U\nmodels:\n  m: {input: nan}", "line 3: models.m.input 'nan': Input should"),
-        ("currency: U\nmodels:\n  m: {input: {}}", "line 3: models.m.input: "),
-        ("currency: U\nmodels:\n  m: {inptu: 1}", "line 3: models.m.inptu '1': Extra inputs"),
-        ("currency: U\nmodels:\n\n  m:\n    input: 1", "line 4: models.m.output: Field required"),
-        ("currency: U\nmodels:\n  m:\n  m:", "the key 'm' is there twice, again in line 4"),
-        ("currency: U\nmodels: [m]", "line 2: models: Input should be a valid dictionary"),
-        ("currency: U\nmodels:\n  m: 3", "line 3: models.m '3': Input should be"),
-        ("currency: [U]", "line 1: currency: Input should be a valid string"),
-        (TABLE.replace("EUR", ""), "line 2: currency '': "),
-        (TABLE.replace("currency: EUR", ""), "line 1: currency: Field required"),
-        ("currency: U\nprices: {}", "line 2: prices: Extra inputs are not permitted"),
-        ('{\n\t"currency": "U",\n\t"models": {"m": 1}}', "line 3: models.m '1': "),
-        ("", "line 1: table: Input should be"),
-        ("just text", "line 1: table 'just text': Input should be"),
-        ("currency: [", "neither YAML nor JSON: while parsing "),
+        ("m: {input: $3}", "m.input '$3': Input should be"),
+        ("m: {input: -1}", "m.input '-1': Input should be"),
+        ("m: {input: nan}", "m.input 'nan': Input should"),
+        ("m: {inptu: 1}", "m.inptu '1': Extra inputs"),
+        ("m:\n    input: 1", "m.output: Field required"),
+        ("m:\nm:", "the key 'm' is there twice, again in line 2"),
+        ("currency: EUR\nmodels: {}", "currency 'EUR': Input should be"),
+        ("just text", "table 'just text': Input should be"),
+        ("m: [", "neither YAML nor JSON: while parsing "),
     ],
 )
 def test_a_bad_table(text: str, says: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_prices(text, FILE)
     assert str(caught.value).startswith(f"{FILE}: {says}")
-    if says.startswith("line"):
-        assert "; give currency: USD, or another one, and under models: a" in str(caught.value)
-
-
-def test_the_users_table_counts_instead_of_the_clones(tmp_path: Path) -> None:
-    settings = Settings(config_folder=tmp_path)
-    assert load_prices(settings).file == ROOT / "prices.yaml"
-    assert load_prices(settings).models == {}, "no price is known here"
-    (tmp_path / "prices.yaml").write_text(TABLE)
-    assert list(load_prices(settings).models) == ["anthropic:a", "openai:b"]
-
-
-def test_the_clones_example_is_a_table() -> None:
-    lines = (ROOT / "prices.yaml").read_text().splitlines()
-    example = [line.replace("  # ", "  ", 1) if line.startswith("  # ") else line for line in lines]
-    assert len(parse_prices("\n".join(example), FILE).models) == 1

@@ -1,4 +1,4 @@
-"""Prints what a process has of MCP servers that are configured, and that no mode has needed."""
+"""Prints what a process has of what nothing has needed: MCP servers, and a list of prices."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ async def main() -> None:
     has = {
         "agents": len({found.agent, *(one.agent for one in others)}),
         "servers": len(found.deps.servers),
-        "modules": [name for name in sys.modules if name.partition(".")[0] == "mcp"],
+        "modules": sorted({"mcp", "genai_prices"} & sys.modules.keys()),
         "threads": [one.name for one in threading.enumerate() if one.name == "mcp"],
         "processes": len(psutil.Process().children()),
     }
