@@ -83,11 +83,10 @@ _NEEDED: dict[str, str] = {
     Phase.THINKING: "messages",
     Phase.ACTING: "plan",
     Phase.SWITCHING: "switch",
-    Phase.LOOKING_AHEAD: "switch",
     Phase.RETURNING: "parents",
 }
 """What a thread must have in a phase, by the state's key."""
-_OF_TURN = {"phase", "plan", "asked", "switch", "subtask", "parents", "ahead"}
+_OF_TURN = {"phase", "plan", "asked", "switch", "subtask", "parents"}
 _check_change = _type_check("mode_changes", ModeChange)
 
 
