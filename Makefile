@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/pytest --numprocesses 3 --dist worksteal
+PYTEST := cd engine && ../$(BIN)/pytest --numprocesses 3 --dist worksteal
 
 # An option that a variable turns on, unless it is 0; one that takes the variable's value.
 flag = $(if $(filter-out 0,$($(2))),--$(1))
@@ -18,56 +18,57 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1 VERBOSE=1
-	@exec $(BIN)/python -m doors.commands dev $(call option,port,PORT) $(if $(filter 1,$(BROWSER)),--browser) \
+	@exec $(BIN)/python -m modeshift dev $(call option,port,PORT) $(if $(filter 1,$(BROWSER)),--browser) \
 	  $(call flag,reload,RELOAD) $(call flag,verbose,VERBOSE)
 
 chat: $(READY) ## talk to the agent in this terminal, on the server if one runs; THREAD=id MODE=slug WORKSPACE=path
-	@exec $(BIN)/python -m doors.commands chat $(call option,thread,THREAD) $(call option,mode,MODE)
+	@exec $(BIN)/python -m modeshift chat $(call option,thread,THREAD) $(call option,mode,MODE)
 
 acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
-	@if [ -d doors/editor ]; then $(BIN)/python -m doors.editor.print_settings; \
+	@if [ -d doors/editor ]; then $(BIN)/python -m modeshift.editor.print_settings; \
 	  else echo "The agent for editors has been removed: there is no doors/editor" >&2; exit 1; fi
 
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
-	@$(BIN)/python -m doors.commands doctor
+	@$(BIN)/python -m modeshift doctor
 
 modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why; MODE=slug PROMPT=1 START=1
-	@$(BIN)/python -m doors.commands modes $(call option,mode,MODE) $(call flag,prompt,PROMPT) $(call flag,start,START)
+	@$(BIN)/python -m modeshift modes $(call option,mode,MODE) $(call flag,prompt,PROMPT) $(call flag,start,START)
 
 trust: $(READY) ## show and trust a workspace's own modes, rules and MCP servers; WORKSPACE=path SHOW=1 REVOKE=1
-	@$(BIN)/python -m doors.commands trust $(call flag,show,SHOW) $(call flag,revoke,REVOKE)
+	@$(BIN)/python -m modeshift trust $(call flag,show,SHOW) $(call flag,revoke,REVOKE)
 
 usage: $(READY) ## print the tokens that threads have taken, and their cost; THREAD=id JSON=1
-	@$(BIN)/python -m doors.commands usage $(call option,thread,THREAD) $(call flag,json,JSON)
+	@$(BIN)/python -m modeshift usage $(call option,thread,THREAD) $(call flag,json,JSON)
 
 clean-data: $(READY) ## remove the threads of the dev server and the sessions of editors
-	@$(BIN)/python -m doors.commands clean-data
+	@$(BIN)/python -m modeshift clean-data
 
 diagram: $(READY) ## print the state diagram of the modes as they are; OUT=file
-	@$(BIN)/python -m doors.commands diagram $(call option,out,OUT)
+	@$(BIN)/python -m modeshift diagram $(call option,out,OUT)
 
 test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all
-	@$(if $(T),$(BIN)/python -m tests.harness.selection "$$T",\
+	@$(if $(T),cd engine && ../$(BIN)/python -m tests.harness.selection "$$T",\
 	  echo "This takes about a minute and a half on two cores; make test T=pattern runs some of the tests"; \
 	  $(PYTEST) -m "not slow")
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
-	@$(BIN)/python -m tests.harness.record
+	@cd engine && ../$(BIN)/python -m tests.harness.record
 
 snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/project/snapshots
-	@$(BIN)/pytest -q tests/project/test_snapshots.py --update-snapshots
+	@cd engine && ../$(BIN)/pytest -q tests/project/test_snapshots.py --update-snapshots
 
 screenshots: $(READY) ## write the pictures of the page anew, docs/pictures; needs Chromium
-	@$(BIN)/python -m tests.doors.page.screenshots
+	@cd engine && ../$(BIN)/python -m tests.doors.page.screenshots
 
 renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings
-	@$(BIN)/python -m tests.harness.renew
+	@cd engine && ../$(BIN)/python -m tests.harness.renew
 
 check: $(READY) ## all that CI checks: lint, types, import rules, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	cd engine && ../$(BIN)/mypy
+	cd engine && ../$(BIN)/lint-imports
 	$(PYTEST)
 
 format: $(READY) ## mend layout and imports
@@ -75,20 +76,20 @@ format: $(READY) ## mend layout and imports
 	$(BIN)/ruff format .
 
 bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's, the page
-	@$(BIN)/python -m benchmarks.steps
-	@$(BIN)/python -m benchmarks.many_modes
-	@$(BIN)/python -m benchmarks.tools
-	@$(BIN)/python -m benchmarks.cache
-	@$(BIN)/python -m benchmarks.page
+	@cd engine && ../$(BIN)/python -m benchmarks.steps
+	@cd engine && ../$(BIN)/python -m benchmarks.many_modes
+	@cd engine && ../$(BIN)/python -m benchmarks.tools
+	@cd engine && ../$(BIN)/python -m benchmarks.cache
+	@cd engine && ../$(BIN)/python -m benchmarks.page
 
 stats: $(READY) ## print how large the project is, and how its modules import each other; IN=folder
-	@$(BIN)/python -m benchmarks.stats
+	@cd engine && ../$(BIN)/python -m benchmarks.stats
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-emit-index-url --no-header --all-extras \
-	  --group server --group test --group check --group install \
-	  pyproject.toml --output-file requirements.lock
+	  --group test --group check --group install \
+	  pyproject.toml --no-emit-package modeshift --output-file requirements.lock
 
 clean: ## remove what can be made again
 	rm -rf .venv .langgraph_api .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -1,27 +1,30 @@
 """The wiring: nodes, edges, compile."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
-from graph.act import act_node
-from graph.compaction.node import compact_node
-from graph.deps import AgentDeps
-from graph.entry.checks import build_input_check, build_update_check
-from graph.entry.compiled import Agent
-from graph.entry.live_deps import LiveDeps
-from graph.intake import intake_node
-from graph.messages.channels import CheckedInput, use_last
-from graph.review import review_node
-from graph.routing import build_router
-from graph.state import Input, State
-from graph.subtasks.end import end_subtask_node
-from graph.switch import switch_node
-from graph.think import mode_node
+import modeshift
+from modeshift.graph.act import act_node
+from modeshift.graph.compaction.node import compact_node
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.entry.checks import build_input_check, build_update_check
+from modeshift.graph.entry.compiled import Agent
+from modeshift.graph.entry.live_deps import LiveDeps
+from modeshift.graph.intake import intake_node
+from modeshift.graph.messages.channels import CheckedInput, use_last
+from modeshift.graph.review import review_node
+from modeshift.graph.routing import build_router
+from modeshift.graph.state import Input, State
+from modeshift.graph.subtasks.end import end_subtask_node
+from modeshift.graph.switch import switch_node
+from modeshift.graph.think import mode_node
+from tools import TOOLS
 
-__all__ = ["Agent", "build_agent"]
+__all__ = ["Agent", "agent", "build_agent"]
 
 
 def build_agent(
@@ -67,3 +70,6 @@ def build_agent(
     compiled.channels[START] = CheckedInput(Input, build_input_check(deps.catalog, specs))
     agent = Agent.of(compiled, build_update_check(deps.catalog, specs), live)
     return agent.with_config(recursion_limit=max_steps)
+
+
+agent = modeshift.serve(build_agent, root=Path(__file__).parent.parent, tools=TOOLS)

@@ -16,4 +16,4 @@ TOOLS = (
 """Tool groups, and the functions that make their tools; imported when an agent is built."""
 
 GROUPS = tuple(dict.fromkeys([*(group for group, _ in TOOLS if group is not None), "mcp"]))
-"""The groups that a mode can name; in ``mcp`` are the tools of MCP servers, see ``tools.mcp``."""
+"""The groups that a mode can name; in ``mcp`` are the tools of MCP servers."""

@@ -6,16 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from modes.errors import ToolFailedError
-from tools.processes.background import TurnCommands, shorten
-from tools.processes.calling import Calling, calling
-from tools.processes.environment import build_environment
-from tools.processes.process import Program, run
-from tools.processes.sandboxes import Command, Sandbox
-from tools.tool import Tool, ToolDeps
+from modeshift.modes.errors import ToolFailedError
+from modeshift.tools.processes.background import TurnCommands, shorten
+from modeshift.tools.processes.calling import Calling, calling
+from modeshift.tools.processes.environment import build_environment
+from modeshift.tools.processes.process import MAX_SECONDS, Program, run
+from modeshift.tools.processes.sandboxes import Command, Sandbox
+from modeshift.tools.tool import Tool, ToolDeps
 
 DEFAULT_SECONDS = 120
-MAX_SECONDS = 600
 MAX_LINES = 2000
 
 Wait = Annotated[int, Field(ge=0, le=MAX_SECONDS)]

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from modes.errors import UnknownModeError
-from tools.tool import Tool, ToolDeps
+from modeshift.modes.errors import UnknownModeError
+from modeshift.tools.tool import Tool, ToolDeps
 
 
 class _Arguments(BaseModel):

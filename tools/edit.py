@@ -5,11 +5,11 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from modes.rules.protected_paths import is_secret
-from tools.tool import Tool, ToolDeps
-from tools.workspace.encoding import is_utf8
-from tools.workspace.replacement import Replacement, find_places, replace
-from tools.workspace.workspace import Written
+from modeshift.modes.rules.protected_paths import is_secret
+from modeshift.tools.tool import Tool, ToolDeps
+from modeshift.tools.workspace.encoding import is_utf8
+from modeshift.tools.workspace.replacement import Replacement, find_places, replace
+from modeshift.tools.workspace.workspace import Written
 
 MAX_KEPT = 200_000
 """Characters of replaced text: they stay in the thread for good."""

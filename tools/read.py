@@ -5,15 +5,22 @@ from typing import Annotated
 
 from pydantic import Field
 
-from modes.errors import ToolFailedError
-from modes.rules.protected_paths import is_secret
-from tools.tool import Tool, ToolDeps
-from tools.workspace.encoding import show_name
-from tools.workspace.glob import EVERY_FILE, Glob
-from tools.workspace.line_range import LineRange
-from tools.workspace.paths import list_above
-from tools.workspace.search import Found, Line, Query, find_files, search_file, search_folder
-from tools.workspace.workspace import Workspace
+from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.rules.protected_paths import is_secret
+from modeshift.tools.tool import Tool, ToolDeps
+from modeshift.tools.workspace.encoding import show_name
+from modeshift.tools.workspace.glob import EVERY_FILE, Glob
+from modeshift.tools.workspace.line_range import LineRange
+from modeshift.tools.workspace.paths import list_above
+from modeshift.tools.workspace.search import (
+    Found,
+    Line,
+    Query,
+    find_files,
+    search_file,
+    search_folder,
+)
+from modeshift.tools.workspace.workspace import Workspace
 
 MAX_LINES = 2000
 MAX_ENTRIES = 1000

@@ -1,1 +1,0 @@
-"""How people and programs reach the agent: the server, editors, commands. Nothing imports it."""

@@ -1,0 +1,98 @@
+"""``python -m modeshift.commands COMMAND``: what ``make`` runs."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from modeshift.commands.question import Question
+from modeshift.modes.errors import UserError
+from modeshift.modes.plain_text import make_readable
+
+COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
+    "chat": (
+        "talk to the agent in this terminal",
+        {"thread=ID": "go on with this thread", "mode=SLUG": "the mode to go on in"},
+    ),
+    "clean-data": ("remove the threads of the dev server and the sessions of editors", {}),
+    "dev": (
+        "check the settings, start `langgraph dev`, and say where it is when it answers",
+        {
+            "port=N": "the port to listen on, 2024 unless given",
+            "browser": "open the page in the browser",
+            "reload": "start again when a .py file of the clone changes",
+            "verbose": "show everything that the server logs, not only its warnings",
+        },
+    ),
+    "diagram": (
+        "print the state machine of the modes as Mermaid",
+        {"out=FILE": "write it there instead of printing it"},
+    ),
+    "doctor": ("print what is enforced on this machine, what is not, and how to get the rest", {}),
+    "modes": (
+        "print what each mode may do with each tool, and who says so",
+        {
+            "mode=SLUG": "only this mode",
+            "prompt": "also the system prompt and each mode's words",
+            "start": "start the MCP servers that may be started, to list their tools",
+        },
+    ),
+    "trust": (
+        "show the modes, rules and MCP servers that a workspace brings, and trust them",
+        {
+            "show": "show the files in full, and trust nothing",
+            "revoke": "stop trusting them",
+        },
+    ),
+    "usage": (
+        "print the tokens that threads have taken, and what they cost where that is known",
+        {"thread=ID": "only this thread, and its last turn", "json": "as JSON"},
+    ),
+}
+"""What each command does, and its options with their help; the Makefile passes them on."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command: print its lines, all up to a question, or the message of a ``UserError``."""
+    options = vars(_build_parser().parse_args(arguments))
+    name = options.pop("command")
+    try:
+        module = import_module(f"modeshift.commands.{name.replace('-', '_')}")
+        lines: list[str] = []
+        for line in module.main(**options):
+            if isinstance(line, Question):
+                _print(lines)
+                lines = []
+                line.ask()
+            else:
+                lines.append(line)
+    except UserError as error:
+        sys.exit(make_readable(f"modeshift: {error}"))
+    _print(lines)
+
+
+def _print(lines: list[str]) -> None:
+    try:
+        # A workspace's rules and names are in them; none may act on the terminal.
+        print(make_readable("\n".join(lines)), flush=True)
+    except BrokenPipeError:  # `make modes | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m modeshift.commands")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (summary, options) in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary)
+        for option, text in options.items():
+            flag, _, value = option.partition("=")
+            if value:
+                command.add_argument(f"--{flag}", metavar=value, help=text)
+            else:
+                command.add_argument(f"--{flag}", action="store_true", help=text)
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""``make chat``: the conversation in this terminal."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from modeshift.commands.dev import DEFAULTS, find_server
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.own_files import get_history_file
+from modeshift.graph.settings import Settings
+from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.terminal.connection import Connection
+from modeshift.terminal.conversation import Conversation
+from modeshift.terminal.keyboard import Keyboard
+from modeshift.terminal.screen import FAINT, Screen
+
+
+def main(
+    *, thread: str | None = None, mode: str | None = None, env_file: Path | None = None
+) -> Iterator[str]:
+    """Talk until the person leaves; how to go on with the thread. Raises ``UserError``."""
+    settings = load_settings(env_file)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigurationError(
+            "make chat needs a terminal; from a program use langgraph_sdk, see docs/approvals.md"
+        )
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    logging.basicConfig(level=logging.ERROR)
+    id = _check_thread(thread) if thread else str(uuid4())
+    if asyncio.run(_talk(settings, id, mode, is_new=thread is None)):
+        yield f"To go on with it: make chat THREAD={id}"
+
+
+async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) -> bool:
+    """Whether there is such a thread afterwards."""
+    address = find_server(settings)
+    async with Connection.open(settings, id, address) as connection:
+        if not is_new and await connection.read() is None:
+            raise InvalidInputError(f"there is no thread {id!r}; leave THREAD out for a new one")
+        screen = Screen()
+        deps = await connection.load()
+        model = deps.models.default
+        if model == "offline":
+            model += " (no language model; see .env.example)"
+        screen.words(f"model {model}; workspace {settings.workspace}", FAINT, "")
+        screen.words(f"{connection.where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
+        keyboard = Keyboard(get_history_file(settings.checkpoints))
+        await Conversation(connection, screen, keyboard).run(mode)
+        return await connection.read() is not None
+
+
+def _check_thread(given: str) -> str:
+    try:
+        return str(UUID(given))
+    except ValueError:
+        raise InvalidInputError(f"THREAD={given!r} is no thread's id; /status shows one") from None

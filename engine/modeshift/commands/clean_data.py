@@ -1,0 +1,49 @@
+"""``make clean-data``: remove the server's threads and the sessions of editors."""
+
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.own_files import list_database_files
+from modeshift.modes.errors import ConfigurationError
+
+SIGNATURE = b"SQLite format 3\0"
+
+
+def main() -> Iterator[str]:
+    """Which files were removed; raises ``UserError`` for a file that is not a database."""
+    settings = load_settings()
+    files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
+    for name, file in files.items():
+        _check(name, file)
+    if _is_in_use(settings.sessions):
+        raise ConfigurationError(f"an editor is at work with {settings.sessions}; close it first")
+    for file in files.values():
+        parts = [part for part in list_database_files(file) if part.exists()]
+        if not file.exists():
+            yield f"{file} is not there; nothing to remove"
+        for part in parts:
+            part.unlink()
+            yield f"{part}: removed"
+
+
+def _is_in_use(file: Path) -> bool:
+    """Whether an editor's agent is running: it holds a lock on the file beside the database."""
+    try:
+        with Path(f"{file}.lock").open("r+b") as locks:
+            fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _check(name: str, file: Path) -> None:
+    if not file.exists():
+        return
+    with file.open("rb") as stream:
+        start = stream.read(len(SIGNATURE))
+    if start not in (b"", SIGNATURE):
+        raise ConfigurationError(f"{name}={str(file)!r} is not an SQLite database; left alone")

@@ -1,0 +1,202 @@
+"""``make dev``: check the settings, start ``langgraph dev``, say where it is once it answers."""
+
+import fcntl
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import httpx
+
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.configuration.user_files import make_private
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.settings import Settings
+from modeshift.modes.errors import ConfigurationError
+from modeshift.project import find_root
+
+# No network call that nobody asked for: the CLI's analytics, the API's look for a newer
+# version, LangSmith tracing. What the user has set wins. The last one tells clients that there
+# is no second protocol: doors/server/gate.py does not let it in.
+DEFAULTS = {
+    "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+    "LANGGRAPH_NO_VERSION_CHECK": "true",
+    "LANGSMITH_TRACING": "false",
+    "FF_V2_EVENT_STREAMING": "false",
+}
+
+
+def main(
+    *,
+    port: str | None = None,
+    browser: bool = False,
+    reload: bool = False,
+    verbose: bool = False,
+    env_file: Path | None = None,
+) -> Iterator[str]:
+    """Serve until the process is ended; raises ``UserError`` where it cannot start."""
+    settings = load_settings(env_file)
+    deps = AgentLoader(settings).deps()
+    if reload and settings.workspace.resolve().is_relative_to(find_root()):
+        raise ConfigurationError(
+            f"RELOAD=1 with the workspace {str(settings.workspace)!r} inside the clone: the server "
+            "would start again whenever the agent writes a .py file; set WORKSPACE to a "
+            "folder elsewhere"
+        )
+    make_private(settings.checkpoints)
+    data = Path(f"{settings.checkpoints}.lock")
+    here = f"process {os.getpid()}, clone {find_root()}, workspace {settings.workspace}"
+    with (
+        take_lock(get_lock_file(), "this clone", "stop that one first") as clone_lock,
+        take_lock(data, settings.checkpoints, "stop it, or set CHECKPOINTS here") as data_lock,
+    ):
+        number = check_port(settings.listen, port or "2024")
+        address = format_address(settings.listen, number)
+        for lock in (clone_lock, data_lock):
+            lock.truncate(0)
+            lock.write(f"{address}, {here}")
+            lock.flush()
+        text = banner(settings, deps, address)
+        # Made here: the server changes the ssl module while it starts.
+        client = httpx.Client(base_url=address, headers={"Host": "localhost"}, trust_env=False)
+        given = {"browser": browser}
+        threading.Thread(
+            target=print_when_up, args=(client, text), kwargs=given, daemon=True
+        ).start()
+        print("Starting the server ...", flush=True)
+        serve(settings.listen, number, reload=reload, verbose=verbose)
+    return iter(())
+
+
+def get_lock_file() -> Path:
+    """Held by the clone's server while it runs."""
+    return find_root() / ".langgraph_api" / "server.lock"
+
+
+def take_lock(file: Path, place: object, advice: str) -> TextIO:
+    """The lock of the server that has ``place``, held until it is closed.
+
+    Raises ``ConfigurationError`` where another server has it, and where it cannot be written.
+    """
+    make_private(file)
+    lock = file.open("r+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigurationError(
+            f"{place} has a server already: {lock.read()}; {advice}: two would overwrite each "
+            "other's threads"
+        ) from None
+    return lock
+
+
+def find_server(settings: Settings) -> str | None:
+    """The address of this clone's server, if one runs and works in the same workspace."""
+    try:
+        with get_lock_file().open("r") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                address, _, rest = lock.read().partition(", process ")
+                return address if rest.endswith(f", workspace {settings.workspace}") else None
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def check_port(host: str, given: str) -> int:
+    """The port as a number; raises where it is taken: the server would silently use another one."""
+    try:
+        port = int(given)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except (ValueError, OverflowError):
+        raise ConfigurationError(f"PORT={given!r} is no port; give a number up to 65535") from None
+    except OSError as error:
+        raise ConfigurationError(
+            f"PORT={given!r} cannot be used: {error.strerror}; set PORT to another one"
+        ) from error
+    return port
+
+
+def serve(host: str, port: int, *, reload: bool, verbose: bool) -> None:
+    """Run ``langgraph dev`` in this process, which has its imports already."""
+    level, color = "INFO" if verbose else "WARNING", str(sys.stdout.isatty())
+    defaults = {**DEFAULTS, "LOG_LEVEL": level, "LOG_COLOR": color}
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+    logging.basicConfig(level=os.environ["LOG_LEVEL"].upper())
+    os.chdir(find_root())
+    from langgraph_cli.cli import cli  # noqa: PLC0415  # it reads the environment
+
+    command = ["dev", "--host", host, "--port", str(port)]
+    # No limit to speak of: a run that waits for a command would hold up other threads.
+    command += ["--n-jobs-per-worker", "1000", "--no-browser"]
+    if not reload:
+        command.append("--no-reload")
+    cli(command)
+
+
+def print_when_up(client: httpx.Client, text: str, *, browser: bool) -> None:
+    """Print the text as soon as the server answers, below what it has logged, and open the page."""
+    with client:
+        while True:
+            try:
+                client.get("/ok")
+                break
+            except httpx.TransportError:
+                time.sleep(0.1)
+    print(f"\n{text}\n", flush=True)
+    if browser:
+        if os.environ.get("BROWSER") == "1":  # of make, where webbrowser expects a program
+            del os.environ["BROWSER"]
+        webbrowser.open(str(client.base_url).removesuffix("/"))
+
+
+def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
+    """What is served, and where."""
+    model = settings.model
+    if model == "offline":
+        model += "  (no language model; set MODEL in .env, see .env.example)"
+    own = [
+        f"           {mode.model}  (mode {slug})"
+        for slug in deps.catalog
+        if (mode := deps.catalog[slug]).model is not None
+    ]
+    return "\n".join(
+        (
+            f"model      {model}",
+            *own,
+            f"modes      {', '.join(deps.catalog)}  (make modes says what they may do)",
+            *(f"notice     {notice}" for notice in deps.notices),
+            f"workspace  {settings.workspace}",
+            f"approvals  {settings.approvals}",
+            f"commands   {_describe_sandbox(deps)}  (make doctor says what is enforced)",
+            f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
+            f"threads    {settings.checkpoints}",
+            f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
+            f"address    {address}  (open it in a browser; Ctrl-C stops the server)",
+        )
+    )
+
+
+def format_address(host: str, port: int) -> str:
+    """Where this machine reaches a server that listens there."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # all addresses
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _describe_sandbox(deps: AgentDeps) -> str:
+    sandbox = deps.toolbox.sandbox
+    if sandbox is None:
+        return "not sandboxed; every one asks"
+    return "in a sandbox, " + ("with the network" if sandbox.has_network else "no network")

@@ -1,0 +1,113 @@
+"""``make doctor``: what is enforced on this machine, what is not, and how to get the rest."""
+
+import os
+from collections.abc import Iterator
+from shutil import which
+
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.loading import AgentLoader, choose_sandbox
+from modeshift.graph.configuration.user_files import make_private
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.settings import Settings
+from modeshift.modes.errors import ConfigurationError
+from modeshift.project import find_root
+from modeshift.tools.processes.process import MAX_SECONDS
+from modeshift.tools.processes.sandboxes import NoSandbox
+from modeshift.tools.workspace.ripgrep import can_confine, find_version
+
+_OPEN = "they can read the agent's own environment with its keys, in /proc"
+YES, NO, PART = "yes", "no", "partly"
+
+
+def main() -> Iterator[str]:
+    """The report; raises ``UserError``."""
+    settings = load_settings()
+    deps = AgentLoader(settings).deps()
+    yield f"workspace  {settings.workspace}"
+    yield f"approvals  {settings.approvals}"
+    yield ""
+    yield from _check_files()
+    yield from _check_writing(settings)
+    yield from _check_commands(settings)
+    yield from _check_modes(deps)
+    yield from _check_server(settings)
+    yield from _check_browser()
+
+
+def _say(kind: str, what: str, *more: str) -> str:
+    return "\n".join([f"{kind:<7} {what}", *(f"        {line}" for line in more)])
+
+
+def _check_files() -> Iterator[str]:
+    yield _say(YES, "files are opened below the workspace, no link followed")
+    found = find_version()
+    if found:
+        yield _say(YES, f"searches take linear time: {found}")
+        if can_confine():
+            yield _say(YES, "  the kernel confines rg to the folder it searches (Landlock)")
+        else:
+            yield _say(PART, "  slowly: there is no Landlock here, so every file is opened for rg")
+    else:
+        yield _say(
+            NO, "search_files: the rg program is missing; run `make clean`, then `make test`"
+        )
+
+
+def _check_writing(settings: Settings) -> Iterator[str]:
+    for what, folder in (
+        ("the workspace: the agent can only read", settings.workspace),
+        ("the clone: make dev does not start", find_root()),
+    ):
+        if not os.access(folder, os.W_OK):
+            yield _say(NO, f"{what}, since {str(folder)!r} cannot be written")
+    for setting in ("checkpoints", "sessions"):
+        try:
+            make_private(getattr(settings, setting))
+        except ConfigurationError as error:
+            yield _say(NO, f"{setting.upper()}: {error}")
+
+
+def _check_commands(settings: Settings) -> Iterator[str]:
+    limits = f"{settings.command_memory} MiB, {settings.command_processes} processes"
+    yield _say(YES, f"commands are limited: {limits}, {MAX_SECONDS} s")
+    sandbox = choose_sandbox(settings)
+    if isinstance(sandbox, NoSandbox):
+        text = f"commands run without a sandbox, and every one asks: {sandbox.problem}"
+        yield _say(NO, text, *sandbox.remedies, _OPEN)
+        return
+    for check in sandbox.check(settings.workspace.resolve()):
+        yield _say(check.status, check.text, *check.details)
+
+
+def _check_modes(deps: AgentDeps) -> Iterator[str]:
+    """Whether commands can change the workspace in modes that may not edit every file."""
+    for slug in deps.catalog:
+        restriction = deps.edit_restriction(slug)
+        if restriction is None or deps.catalog[slug].grant("command") is None:
+            continue
+        if deps.toolbox.sandbox is None:
+            text = f"commands in {slug} mode can change the workspace, if you approve them"
+            yield _say(NO, text, f"although {restriction}")
+        else:
+            text = f"commands in {slug} mode cannot change the workspace"
+            yield _say(YES, text, restriction)
+
+
+def _check_server(settings: Settings) -> Iterator[str]:
+    yield _say(YES, "other web pages cannot use the dev server: Host, Origin and body are checked")
+    if settings.tokens:
+        yield _say(YES, f"the server on {settings.listen} asks for a token")
+    else:
+        yield _say(
+            PART,
+            "any program of this machine can use the dev server, other machines cannot",
+            "set AUTH_TOKEN to ask for a token",
+        )
+
+
+def _check_browser() -> Iterator[str]:
+    if which("chromium") or which("chromium-browser"):
+        yield _say(YES, "the tests of the page run in a real browser: Chromium")
+    else:
+        remedy = "on Debian and Ubuntu: apt install chromium"
+        yield _say(NO, "the tests of the page are skipped: there is no Chromium here", remedy)

@@ -1,0 +1,100 @@
+"""``make modes``: what each mode may do with each tool, and who says so."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+from modeshift.commands.list_servers import list_servers, with_server_tools
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.deps import AgentDeps
+from modeshift.modes.mode import Mode
+from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.policy import Approvals, verdict
+from modeshift.modes.rights import list_free_commands
+from modeshift.modes.rules.permissions import Kind
+from modeshift.modes.toolspec import ToolSpec
+
+
+def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) -> Iterator[str]:
+    """The report on one mode or on all; raises ``UserError``."""
+    settings = load_settings()
+    loader = AgentLoader(settings)
+    deps = with_server_tools(loader.deps(), start=start)
+    notices = [f"notice     {notice}" for notice in deps.notices]
+    if mode and mode not in deps.catalog:
+        print("\n".join(notices), file=sys.stderr)  # they say why a mode may be missing
+    chosen = [deps.catalog[mode]] if mode else [deps.catalog[slug] for slug in deps.catalog]
+    yield from (f"workspace  {settings.workspace}", f"approvals  {settings.approvals}", *notices)
+    if loader.loaded is not None and loader.loaded.servers:
+        yield from ("", "MCP servers", *list_servers(loader.loaded.servers, deps))
+    if prompt:
+        yield from ("", "the system prompt, in every mode", *_indent(deps.system_prompt))
+    for one in chosen:
+        yield ""
+        yield from _describe_mode(deps, one, settings.approvals)
+        if prompt:
+            yield from _indent(deps.mode_words(one.slug))
+
+
+def _indent(text: str) -> Iterator[str]:
+    yield from (f"  | {line}" for line in text.splitlines())
+
+
+def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
+    default = ", the default" if mode.slug == deps.catalog.default else ""
+    yield f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
+    parameters = f" with {dict(mode.model_parameters)}" if mode.model_parameters else ""
+    yield f"  model {mode.model or deps.models.default}{parameters}"
+    yield f"  a change of mode: {deps.models.service(mode).fields.way}"
+    if rules := deps.prompt_rules(None) + deps.prompt_rules(mode.slug):
+        yield f"  rules: {len(rules)} characters"
+    width = max(len(tool.name) for tool in deps.toolbox.specs)
+    for tool in deps.toolbox.specs:
+        found = verdict(mode, tool, None, approvals)
+        why = _explain(mode, tool, found.reason) + _explain_reach(deps, mode, tool, found.kind)
+        kind = "deny" if list_free_commands(mode, tool) else found.kind
+        yield f"  {tool.name:<{width}} {kind:<6} {why}"
+        if found.kind != "deny":
+            yield from _list_rules(mode, tool.name)
+
+
+def _explain(mode: Mode, tool: ToolSpec, reason: str) -> str:
+    grant = mode.grant(tool.group) if tool.group is not None else None
+    if tool.group is not None and grant is None:
+        alone = ", but for what is listed" if list_free_commands(mode, tool) else ""
+        return f"no group {tool.group!r}{alone}"
+    limit = f"; only on files that match '{grant.file_regex}'" if grant and grant.file_regex else ""
+    return f"{reason.removesuffix(f', so {tool.name} did not run.')}{limit}"
+
+
+def _explain_reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
+    """Whether a command is held to what the mode may edit."""
+    restriction = deps.edit_restriction(mode.slug)
+    if not tool.effect.runs_programs or kind == "deny" or restriction is None:
+        return ""
+    changes = "cannot change the workspace" if tool.sandboxed else "may change files anyway"
+    return f"; it {changes}: {restriction}"
+
+
+def _list_rules(mode: Mode, tool: str) -> Iterator[str]:
+    """The rules for single calls; later ones win, and the user's denials over all others."""
+    denied = [(rules.source, _select(rules.rules.get(tool, {}), "deny")) for rules in mode.denials]
+    always = {pattern for _, patterns in denied for pattern in patterns}
+    for rules in mode.defaults:
+        yield from _list_patterns(_select(rules.rules.get(tool, {}), "allow", "ask"), rules.source)
+    own = mode.permissions.get(tool, {}).items()
+    others = {pattern: kind for pattern, kind in own if kind != "deny" or pattern not in always}
+    yield from _list_patterns(others, mode.file)
+    for source, patterns in denied:
+        yield from _list_patterns(patterns, f"{source}, always")
+
+
+def _select(rules: Mapping[str, Kind], *kinds: Kind) -> dict[str, Kind]:
+    return {pattern: kind for pattern, kind in rules.items() if kind in kinds}
+
+
+def _list_patterns(rules: Mapping[str, Kind], source: str) -> Iterator[str]:
+    for kind, group in groupby(rules.items(), key=lambda item: item[1]):
+        patterns = ", ".join(to_one_line(repr(pattern)) for pattern, _ in group)
+        yield f"    {kind:<5} {patterns}  ({source})"

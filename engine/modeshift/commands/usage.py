@@ -1,0 +1,136 @@
+"""``make usage``: the tokens that threads have taken, and what they cost where that is known."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from decimal import Decimal
+from json import dumps
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.prices import CURRENCY, Prices, load_prices
+from modeshift.graph.models.usage import Fill, Tokens, Usage, add_tokens
+from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.modes.plain_text import to_one_line
+
+_TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'checkpoints'"
+# A checkpoint holds what its thread took up to then. Where somebody went back and on from there,
+# a thread has several ends; what they have in common counts once.
+_QUERY = """
+    SELECT thread_id, type, checkpoint, 1 - coalesce(n, 0) AS times
+    FROM checkpoints LEFT JOIN (
+        SELECT thread_id AS thread, parent_checkpoint_id AS parent, count(*) AS n FROM checkpoints
+        WHERE checkpoint_ns = '' GROUP BY thread, parent
+    ) ON thread = thread_id AND parent = checkpoint_id
+    WHERE checkpoint_ns = '' AND times != 0 AND thread_id = coalesce(?, thread_id)
+    ORDER BY thread_id, checkpoint_id
+"""
+_HEADS = ("answers", "input", "cached", "written", "output")
+
+
+class Thread(NamedTuple):
+    """What one thread has taken; by model, and empty for one of a version that did not count."""
+
+    id: str
+    taken: dict[str, Tokens]
+    turn: dict[str, Tokens]
+    """Of it, in the last turn."""
+    last: Fill | None
+
+
+def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
+    """The report, of one thread or of all; raises ``UserError``."""
+    settings = load_settings()
+    prices = load_prices(settings)
+    files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
+    server, editors = (read_threads(name, file, thread) for name, file in files.items())
+    if thread and not server + editors:
+        where = " or ".join(map(str, files.values()))
+        raise InvalidInputError(f"there is no thread {thread!r} in {where}")
+    total: dict[str, Tokens] = {}
+    for one in server + editors:
+        total = add_tokens(total, one.taken)
+    if json:
+        threads = {"server": _as_data(server, prices), "editors": _as_data(editors, prices)}
+        all_ = {"taken": total, "cost": _as_text(_find_total(server + editors, prices))}
+        yield dumps({"currency": CURRENCY, **threads, "all": all_}, indent=2)
+        return
+    if total:
+        yield f"{'':38}" + "".join(f"{head:>12}" for head in _HEADS)
+    yield f"threads of the dev server: {len(server) or 'none'}  ({settings.checkpoints})"
+    yield from (line for one in server for line in _describe(one, prices, thread is not None))
+    yield f"sessions of editors: {len(editors) or 'none'}  ({settings.sessions})"
+    yield from (line for one in editors for line in _describe(one, prices, thread is not None))
+    if total:
+        cost = _explain_cost(server + editors, prices)
+        yield from ("all together", *_list_models(total), f"cost: {cost}")
+
+
+def read_threads(name: str, file: Path, id: str | None = None) -> list[Thread]:
+    """The threads in the SQLite file that the setting ``name`` names; all, or that with ``id``."""
+    if not file.exists():
+        return []
+    threads: dict[str, Thread] = {}
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
+            if not database.execute(_TABLE).fetchone():
+                return []
+            for thread, kind, data, times in database.execute(_QUERY, (id,)):
+                values = JsonPlusSerializer().loads_typed((kind, data))["channel_values"]
+                usage = cast("Usage", values.get("usage", {}))
+                before = threads[thread].taken if thread in threads else {}
+                taken = add_tokens(before, usage.get("thread", {}), times)
+                turn = usage.get("turn") or {}
+                threads[thread] = Thread(thread, taken, turn, usage.get("last"))
+    except sqlite3.Error as error:
+        raise ConfigurationError(f"{name}={str(file)!r} cannot be read: {error}") from error
+    return list(threads.values())
+
+
+def _as_data(threads: list[Thread], prices: Prices) -> list[dict[str, Any]]:
+    return [{**one._asdict(), "cost": _as_text(prices.find_cost(one.taken))} for one in threads]
+
+
+def _as_text(cost: Decimal | None) -> str | None:
+    return None if cost is None else f"{cost:f}"
+
+
+def _describe(thread: Thread, prices: Prices, with_turn: bool) -> Iterator[str]:
+    cost = prices.find_cost(thread.taken)
+    shown = "" if cost is None else f"  {cost:.4f} {CURRENCY}"
+    yield f"  {to_one_line(thread.id)}" + (shown if thread.taken else "  nothing was counted")
+    yield from _list_models(thread.taken)
+    if thread.last is not None and (used := thread.last["used"]) is not None:
+        size = thread.last["window"]
+        of = f"{size:,} ({used / size:.0%})" if size else "a size not known; set CONTEXT_WINDOW"
+        yield f"    in the window: {used:,} of {of}"
+    if with_turn and thread.turn:
+        yield from ("    of that in the last turn:", *_list_models(thread.turn))
+
+
+def _list_models(taken: dict[str, Tokens]) -> Iterator[str]:
+    for model, one in sorted(taken.items()):
+        parts = (one["answers"], one["input"], one["cache_read"], one["cache_write"], one["output"])
+        yield f"    {model:34}" + "".join(f"{part:>12,}" for part in parts)
+        if one["unknown"]:
+            yield f"      and {one['unknown']} without a count: what they took is not known"
+
+
+def _find_total(threads: list[Thread], prices: Prices) -> Decimal | None:
+    """The sum: a price that depends on a request's length may be known for each thread alone."""
+    costs = [prices.find_cost(one.taken) for one in threads if one.taken]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal()).normalize() if known and len(known) == len(costs) else None
+
+
+def _explain_cost(threads: list[Thread], prices: Prices) -> str:
+    if (cost := _find_total(threads, prices)) is not None:
+        return f"{cost:f} {CURRENCY}"
+    models = [item for one in threads for item in one.taken.items()]
+    if any(taken["unknown"] for _, taken in models):
+        return "not known, because some answers came without a count"
+    missing = {name for name, taken in models if prices.find_cost({name: taken}) is None}
+    return f"not known; {prices.file} may give a price for {', '.join(sorted(missing))}"

@@ -1,0 +1,219 @@
+"""``SessionUpdates``: shows an editor what the graph does, or what it has done."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from acp import update_user_message
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    HumanMessage,
+    ToolCall,
+    ToolMessage,
+)
+from langgraph.types import Overwrite
+
+from modeshift.editor.display.content import as_text, content_blocks
+from modeshift.editor.display.live_output import LiveOutput
+from modeshift.editor.display.sender import Sender
+from modeshift.editor.display.tool_calls import ToolCallView
+from modeshift.editor.files import Folder
+from modeshift.editor.transport import Editor
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.messages.from_model import CUT_OFF
+from modeshift.graph.messages.normal_form import get_call_id, is_sound_id
+from modeshift.graph.messages.repair import find_open_calls
+from modeshift.graph.messages.untrusted import show_result
+from modeshift.graph.records.approvals import Planned
+from modeshift.graph.records.subtasks import Subtask
+from modeshift.modes.plain_text import to_one_line
+
+COMPACTING = "compact_history"
+REPAIRING = ("intake", "review", "end_subtask", COMPACTING)
+"""Nodes that rewrite the history, whose answers have been shown before."""
+STOPPED = "Stopped."
+STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or in part."
+
+
+class SessionUpdates(Sender):
+    """The updates of one session; mutable."""
+
+    def __init__(self, editor: Editor, session_id: str, folder: Folder) -> None:
+        super().__init__(editor, session_id)
+        self.folder = folder
+        self.streamed = ""
+        """The text so far of the answer that is coming in."""
+        self.was_cut_off = False
+        """Whether the last answer reached the model's limit of tokens."""
+        self.subtask: Subtask | None = None
+        """The sub-task whose calls are shown."""
+        self.cut_off = frozenset[str]()
+        """The ids of calls that may have begun when a run was cut off."""
+        self._has_streamed = False
+        self._open: dict[str, ToolCallView] = {}
+        """The calls that have not ended, by id."""
+        self._results: dict[str, ToolMessage] = {}
+        """Results of calls that ended in this turn; the stored history may not have them yet."""
+        self._known = set[str]()
+        """The ids of all calls so far."""
+        self._output = LiveOutput(editor.offered)
+
+    # While the graph runs.
+
+    async def show_chunk(self, deps: AgentDeps, message: AnyMessage) -> None:
+        """Show a piece of the model's answer, from the stream ``messages``."""
+        if not isinstance(message, AIMessageChunk):
+            return  # a whole answer comes with the node's update
+        self.streamed += message.text
+        self._has_streamed = True
+        await self.show_text(message)
+        for call in message.tool_call_chunks:
+            id, name = call["id"], call["name"]
+            # A known or unsound id will be replaced before the message is stored.
+            if id and name and id not in self._known and is_sound_id(id):
+                view = self._view(deps, ToolCall(name=name, args={}, id=id))
+                view = replace(view, title=to_one_line(name))  # its arguments are still coming in
+                self.track(view)
+                await self.send(view.start())
+
+    async def show_update(self, deps: AgentDeps, node: str, update: Mapping[str, Any]) -> None:
+        """Show what a node has changed, from the stream ``updates``."""
+        messages = update.get("messages") or []
+        messages = messages.value if isinstance(messages, Overwrite) else messages
+        if "subtask" in update:
+            self.subtask = update["subtask"]
+        if node == COMPACTING:
+            self.forget_notice(update["notices"][-1])  # it may fail twice for one reason
+            if messages:
+                await self.say(f"{messages[0].text}\n\n")
+        for message in messages:
+            if isinstance(message, AIMessage) and node not in REPAIRING:
+                await self._show_answer(deps, message)
+            await self._end_calls([message])
+        if (todos := update.get("todos")) is not None:
+            await self.show_todos(todos)
+
+    async def _show_answer(self, deps: AgentDeps, message: AIMessage) -> None:
+        """Show what of an answer has not been streamed, and its calls."""
+        if not self._has_streamed:
+            await self.show_text(message)
+        elif message.text != self.streamed:  # such as why it was cut off
+            await self.say(message.text.removeprefix(self.streamed))
+        self.streamed, self._has_streamed = "", False
+        self.was_cut_off = message.text.endswith(CUT_OFF)
+        ids = {get_call_id(call) for call in message.tool_calls}
+        ids |= {id for id, view in self._open.items() if view.effect.starts_subtask and view.given}
+        for id in [id for id in self._open if id not in ids]:
+            await self.send(self._open.pop(id).failed("The model did not finish this call."))
+        for call in message.tool_calls:
+            view = self._view(deps, call)
+            is_new = view.id not in self._open
+            self.track(view)
+            await self.send(view.start() if is_new else view.progress())
+
+    def track(self, view: ToolCallView) -> None:
+        """Remember a call as one that the editor knows and that has not ended."""
+        self._open[view.id] = view
+        self._known.add(view.id)
+
+    async def begin_call(self, deps: AgentDeps, planned: Planned) -> None:
+        """Show that a call begins to run, from the stream ``tasks``."""
+        call, approved = planned["call"], planned["approved"]
+        if approved is not None:
+            call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
+        view = replace(self._view(deps, call), is_running=True)
+        self.track(view)
+        runs = view.effect.runs_programs
+        if runs and (more := self._output.begin(view.id, str(self.folder.named))):
+            await self.send(view.start().model_copy(update=more))  # Zed looks at no other update
+        else:
+            await self.send(view.progress())
+
+    async def show_output(self, id: str, text: str) -> None:
+        """Show what a call prints, from the stream ``custom``."""
+        if id in self._open and (update := self._output.add(id, text)):
+            await self.send(update)
+
+    async def _end_calls(self, messages: Sequence[AnyMessage]) -> None:
+        for message in messages:
+            if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
+                view = self._open.pop(message.tool_call_id)
+                self._results[view.id] = message
+                ended = show_result(message).rpartition("\n")[2]
+                await self.send(self._output.end(view.ended(message), ended))
+
+    async def end_open_calls(self, why: str = STOPPED) -> None:
+        """Show all calls that have not ended as failed: nothing runs or waits any more."""
+        while self._open:
+            _, view = self._open.popitem()
+            has_effect = view.is_running and view.effect.changes_the_world
+            reason = STOPPED_RUNNING if has_effect else why
+            await self.send(self._output.end(view.failed(reason), reason, keeps_text=True))
+        self.streamed, self._has_streamed, self.was_cut_off = "", False, False
+
+    def _view(self, deps: AgentDeps, call: ToolCall) -> ToolCallView:
+        return ToolCallView.of(deps, self.folder, call).of_subtask(deps, self.subtask)
+
+    # Between two turns, and when a session is opened.
+
+    async def catch_up(
+        self, deps: AgentDeps, values: Mapping[str, Any], *, is_waiting: bool
+    ) -> None:
+        """End the calls that have results by now; remember those that wait."""
+        messages = values.get("messages", [])
+        for parent in values.get("parents", []):
+            self.subtask = parent["subtask"]
+            for one in [parent, *parent.get("then", ())]:
+                self.track(replace(self._view(deps, one["call"]), is_running=one is parent))
+        self.subtask = values.get("subtask")
+        await self._end_calls(messages)
+        self._results.clear()
+        for message in messages:
+            if isinstance(message, AIMessage):
+                self._known |= {get_call_id(call) for call in message.tool_calls}
+        for call in find_open_calls(messages) if is_waiting else ():
+            self.track(self._view(deps, call))
+
+    async def replay(self, deps: AgentDeps, parts: list[tuple[Any, list[AnyMessage]]]) -> None:
+        """Show the whole history; its last calls may be running or waiting for a person."""
+        messages = [message for _, messages in parts for message in messages]
+        results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
+        not_stored = set(self._open)
+        for self.subtask, messages in parts:
+            for before, message in pairwise([None, *messages]):
+                if isinstance(message, HumanMessage):
+                    for block in content_blocks(message):
+                        await self.send(update_user_message(block))
+                elif isinstance(message, AIMessage):
+                    if isinstance(before, AIMessage):  # it is a summary of what stands before
+                        await self.say("\n\n")
+                    await self.show_text(message)
+                    for call in message.tool_calls:
+                        not_stored.discard(get_call_id(call))
+                        await self._replay_call(deps, call, results.get(get_call_id(call)))
+        if self.streamed:  # an answer that is coming in; neither it nor its calls are stored
+            await self.say(self.streamed)
+        for id in not_stored & self._open.keys():
+            await self.send(self._open[id].start())
+
+    async def _replay_call(
+        self, deps: AgentDeps, call: ToolCall, result: ToolMessage | None
+    ) -> None:
+        result = result or self._results.get(get_call_id(call))
+        match result and result.artifact:
+            case {"changed_to": dict(args)}:  # a person's: what has run
+                call = ToolCall(name=call["name"], args=args, id=call["id"])
+        view = self._view(deps, call)
+        if result is not None:
+            await self.send(view.replayed(result))
+        elif view.id in self._open:
+            self._open[view.id] = replace(view, is_running=self._open[view.id].is_running)
+            await self.send(self._open[view.id].start())
+        else:
+            may_have_run = view.id in self.cut_off and view.effect.changes_the_world
+            why = STOPPED_RUNNING if may_have_run else STOPPED
+            failed = {"status": "failed", "content": [as_text(why)]}
+            await self.send(view.start().model_copy(update=failed))

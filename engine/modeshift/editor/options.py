@@ -1,0 +1,141 @@
+"""``Options``: what an editor's user can choose in a session: mode, model, approvals."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from acp import schema
+
+from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.mode import Mode
+from modeshift.modes.policy import Approvals
+
+APPROVALS = {
+    Approvals.MANUAL: ("Ask first", "Every call that is not read-only asks."),
+    Approvals.AUTO: ("Auto-accept", "Edits, and commands in the sandbox, run unasked."),
+}
+
+COMPACT = "compact"
+"""The slash command that asks for a summary; a mode of this name comes first."""
+COMMANDS = {
+    COMPACT: (
+        "Replace the earlier messages of the conversation by a summary",
+        "what to go on with (or nothing)",
+    ),
+    "approvals": ("Set, or show, what runs without asking", "manual, or auto"),
+    "model": ("Set, or show, the model", "its name (or nothing, to see them)"),
+    "status": ("Show the mode, the approvals and the model", ""),
+}
+"""The slash commands beside those of the modes, each with what it takes."""
+_COMMAND = re.compile(r"\s*/(\S+)[^\S\n]*\n?")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The modes and models there are, and what is chosen."""
+
+    modes: Mapping[str, Mode]
+    models: tuple[str, ...]
+    mode: str
+    model: str
+    approvals: str
+
+    def check(self, option: str, value: object) -> str:
+        """The value, if it is one of the option's; raises ``InvalidInputError`` naming those."""
+        known = {
+            "mode": list(self.modes),
+            "model": list(self.models),
+            "approvals": [value.value for value in APPROVALS],
+        }
+        if option not in known:
+            raise InvalidInputError(
+                f"there is no option {option[:100]!r}; the options are: {', '.join(known)}"
+            )
+        if not isinstance(value, str) or value not in known[option]:
+            raise InvalidInputError(
+                f"{option} {str(value)[:100]!r} is unknown; there are: {', '.join(known[option])}"
+            )
+        return value
+
+    def mode_state(self) -> schema.SessionModeState:
+        """The modes for editors that do not know config options yet."""
+        return schema.SessionModeState(
+            current_mode_id=self.mode,
+            available_modes=[
+                schema.SessionMode(id=slug, name=mode.name, description=_describe(mode))
+                for slug, mode in self.modes.items()
+            ],
+        )
+
+    def config_options(self) -> list[schema.SessionConfigOptionSelect]:
+        """The complete list, which every response and update has to carry."""
+        modes = [(slug, mode.name, _describe(mode)) for slug, mode in self.modes.items()]
+        models = [(name, name, "") for name in self.models]
+        approvals = [(value.value, *words) for value, words in APPROVALS.items()]
+        return [
+            _select("mode", "What the agent may do, and how it works", self.mode, modes),
+            _select("model", "For modes that name none of their own", self.model, models),
+            _select("approvals", "What runs without asking", self.approvals, approvals),
+        ]
+
+    def commands(self) -> list[schema.AvailableCommand]:
+        """The slash commands: one for each mode, and ``COMMANDS``."""
+        hint = schema.UnstructuredCommandInput(hint="what to do there (or nothing, to switch only)")
+        commands = [
+            schema.AvailableCommand(
+                name=slug,
+                description=f"Switch to {mode.name} mode. {_describe(mode)}".strip(),
+                input=schema.AvailableCommandInput(hint),
+            )
+            for slug, mode in self.modes.items()
+        ]
+        for name, (words, takes) in COMMANDS.items():
+            if not self.has_mode(name):
+                command = schema.AvailableCommand(name=name, description=words)
+                if takes:
+                    hint = schema.UnstructuredCommandInput(hint=takes)
+                    command.input = schema.AvailableCommandInput(hint)
+                commands.append(command)
+        return commands
+
+    def describe(self, option: str) -> str:
+        """What is chosen of the option, or of all for any other word, in Markdown."""
+        approvals = APPROVALS[Approvals(self.approvals)]
+        said = {
+            "mode": f"{self.modes[self.mode].name} mode.",
+            "approvals": f"Approvals: {self.approvals} ({approvals[0]}). {approvals[1]}",
+            "model": f"Model: {self.model}. There are: {', '.join(self.models)}.",
+        }
+        return said.get(option) or "\n\n".join(said.values())
+
+    def has_mode(self, slug: str) -> bool:
+        """Whether there is a mode of this name."""
+        return slug in self.modes
+
+    def parse_command(self, text: str) -> tuple[str, str] | None:
+        """The name of a slash command and the text behind it; None for any other text."""
+        found = _COMMAND.match(text)
+        if found is None or not (found[1] in COMMANDS or self.has_mode(found[1])):
+            return None
+        return found[1], text[found.end() :]
+
+
+def _describe(mode: Mode) -> str:
+    return " ".join((mode.description or mode.when_to_use).split())
+
+
+def _select(
+    id: str, description: str, current: str, values: Iterable[tuple[str, str, str]]
+) -> schema.SessionConfigOptionSelect:
+    return schema.SessionConfigOptionSelect(
+        type="select",
+        id=id,
+        name=id.capitalize(),
+        description=description,
+        category=id if id in ("mode", "model") else None,
+        current_value=current,
+        options=[
+            schema.SessionConfigSelectOption(value=value, name=name, description=text or None)
+            for value, name, text in values
+        ],
+    )

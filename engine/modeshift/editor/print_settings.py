@@ -1,0 +1,44 @@
+"""``make acp``: prints what to put into an editor's settings."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.models.loading import load_model
+from modeshift.graph.settings import Settings
+from modeshift.modes.errors import ConfigurationError, UserError
+
+
+def main() -> None:
+    """Print them, or exit with what keeps the agent from starting."""
+    try:
+        print("\n".join(_describe_settings(load_settings())))
+    except UserError as error:
+        sys.exit(f"modeshift-acp: {error}")
+
+
+def _describe_settings(settings: Settings) -> Iterator[str]:
+    for model in settings.choices:
+        load_model(model)
+    command = Path(sys.executable).with_name("modeshift-acp")
+    if not command.exists():
+        raise ConfigurationError(f"{command} does not exist; run `make clean`, then `make acp`")
+    server = {"command": str(command), "args": [], "env": {}}
+    yield f"command    {command}"
+    yield f'model      {settings.model}  (MODEL in .env, or in the editor\'s "env")'
+    yield f"sessions   {settings.sessions}"
+    yield "\nZed, in settings.json:"
+    yield json.dumps({"agent_servers": {"Modeshift": {"type": "custom", **server}}}, indent=2)
+    yield "\nJetBrains, in ~/.jetbrains/acp.json:"
+    # Off by default there: the IDE's own MCP server, and those that its user has configured.
+    mcp = {"use_idea_mcp": True, "use_custom_mcp": True}
+    jetbrains = {"default_mcp_settings": mcp, "agent_servers": {"Modeshift": server}}
+    yield json.dumps(jetbrains, indent=2)
+    yield f"\nToad:  toad acp {command}"
+    yield f"acpx:  acpx --agent {command}"
+
+
+if __name__ == "__main__":
+    main()

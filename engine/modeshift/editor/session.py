@@ -1,0 +1,209 @@
+"""``Session``: a thread that is open in an editor; its turns are taken one at a time."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from acp.schema import StopReason
+from langchain_core.messages import AIMessage, AnyMessage
+
+from modeshift.editor.asking import EditorGone, TurnDismissed
+from modeshift.editor.display.updates import COMPACTING, SessionUpdates
+from modeshift.editor.files import EditorFiles, Folder
+from modeshift.editor.mcp_servers import EditorServers
+from modeshift.editor.options import Options
+from modeshift.editor.session_config import SessionConfig
+from modeshift.editor.store import Record, Sessions
+from modeshift.editor.transport import Editor
+from modeshift.editor.turn import Turn
+from modeshift.editor.user_prompt import Prompt, PromptBlock, parse_choice
+from modeshift.graph.configuration.cache import AgentCache
+from modeshift.graph.messages.normal_form import get_call_id
+from modeshift.graph.records.subtasks import Subtask
+from modeshift.graph.routing import is_cut_off
+from modeshift.modes.policy import Approvals
+
+Conversation = tuple[Subtask | None, list[AnyMessage]]
+CUT_OFF = "The last turn has not come to its end; a message, such as 'go on', goes on with it.\n\n"
+CLEANUP_SECONDS = 2
+"""How long a cancelled turn may take to clean up before its end is reported all the same."""
+
+
+class Session:
+    """One per id in a process; it can be closed and opened again."""
+
+    def __init__(self, editor: Editor, record: Record, agents: AgentCache, store: Sessions) -> None:
+        self.id = record.id
+        self.cwd = Path(record.cwd)
+        self.is_open = False
+        self._editor = editor
+        self._store = store
+        self._updates = SessionUpdates(editor, record.id, Folder(self.cwd, self.cwd))
+        self._config = SessionConfig(record, agents, store, self._updates)
+        self._lock = asyncio.Lock()
+        self._turns: dict[asyncio.Task[StopReason], Turn] = {}
+        """The turns that are running or waiting."""
+        self._follow_up: asyncio.Task[None] | None = None
+        self._holds_question = False
+        """Whether a question waits that this editor has not been asked since it opened it."""
+        self._untold: list[str] = []
+        """Notices for the next turn."""
+
+    async def open(self, folder: Path, servers: EditorServers) -> None:
+        """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``."""
+        self._updates.folder = Folder(self.cwd, folder)
+        self._config.servers, refused = servers
+        if refused:
+            self._untold = [f"MCP servers of the editor that are left out: {'; '.join(refused)}"]
+        await self._config.refresh()
+        if not self._config.record.updated:
+            await self._config.change()  # a new one is stored
+        has_question = await self._config.open_question() is not None
+        self._holds_question = has_question and not self._turns
+        self.is_open = True
+
+    def describe(self, *, is_replayed: bool = False) -> dict[str, Any]:
+        """The options for the response to new, load and resume.
+
+        What follows it is sent later: until then the client does not know the session.
+        """
+        described = self._config.describe()
+        self._follow_up = asyncio.create_task(self._begin(is_replayed=is_replayed))
+        return described
+
+    async def _begin(self, *, is_replayed: bool) -> None:
+        await self._config.show()
+        if not is_replayed:
+            await self._show_question()
+
+    async def _show_question(self) -> None:
+        state = await self._config.read_state()
+        if is_cut_off(state.values, state.next, state.interrupts) and not self._turns:
+            await self._updates.say(CUT_OFF)
+        question = await self._config.open_question()
+        if self._holds_question and question is not None:  # who opens a session may not look
+            said = [one["description"] for one in question.value["action_requests"]]
+            await self._updates.show_waiting(said)
+
+    async def replay(self) -> None:
+        """Send the whole history."""
+        loaded = self._config.loaded
+        values = (await self._config.read_state()).values
+        parts = await self._read_conversations(values)
+        begun = (values.get("plan") or [[]])[0]
+        self._updates.cut_off = frozenset(get_call_id(planned["call"]) for planned in begun)
+        await self._updates.replay(loaded.deps, parts)
+        if todos := values.get("todos"):
+            await self._updates.show_todos(todos)
+        await self._show_question()
+
+    async def _read_conversations(self, values: dict[str, Any]) -> list[Conversation]:
+        """Each with what summaries have replaced, which the checkpoints before them have."""
+        config, states, now = self._config, [values], _list_conversations(values)
+        if any(isinstance(one, AIMessage) for _, messages in now for one in messages[:1]):
+            history = config.loaded.agent.aget_state_history(config.run_config)
+            states += [one.values async for one in history if one.next == (COMPACTING,)]
+        whole = defaultdict[Any, dict[str | None, AnyMessage]](dict)
+        for subtask, messages in chain(*map(_list_conversations, reversed(states))):
+            known = whole[subtask and subtask["id"]]
+            known.update({one.id: one for one in messages if one.id not in known})
+        return [(subtask, [*whole[subtask and subtask["id"]].values()]) for subtask, _ in now]
+
+    async def choose(self, option: str, value: object) -> Options:
+        """Take a choice, from the next step on; raises ``UserError`` for one that is refused."""
+        with self._store.claim(self.id):
+            if await self._is_default(option, value):
+                typed = value if option == "mode" else f"{option} {value}"
+                words = f"Not set to {value} while the question waits; type /{typed} if you want it"
+                self._untold.append(words)
+            else:
+                await self._config.choose(option, value)
+        return self._config.options
+
+    async def _is_default(self, option: str, value: object) -> bool:
+        """Whether an editor may have set it of its own accord: Zed does in each session it opens.
+
+        That must not withdraw the question, nor let run unasked what the person was to see first.
+        """
+        is_risky = option == "mode" or (option, value) == ("approvals", Approvals.AUTO)
+        is_held = self._holds_question and await self._config.open_question() is not None
+        return is_held and is_risky
+
+    async def prompt(self, blocks: Sequence[PromptBlock]) -> StopReason:
+        """Take a turn on a message, after those before it.
+
+        Raises ``UserError`` for a message that is refused.
+        """
+        for notice in self._untold:
+            await self._updates.show_notice(notice)
+        self._untold = []
+        options = self._config.options
+        if (said := parse_choice(blocks, options)) is not None:
+            await self._obey(*said)
+            return "end_turn"
+        prompt = Prompt.parse(blocks, options, self._updates.folder)
+        task = self._start(prompt)
+        await self._turns[task].is_over.wait()
+        # A turn that was cancelled before it began has no result.
+        return task.result() if task.done() and not task.cancelled() else "cancelled"
+
+    async def _obey(self, option: str, value: str) -> None:
+        """Take a choice that was typed; without a value, show what is chosen."""
+        if value:
+            with self._store.claim(self.id):
+                await self._config.choose(option, value)
+        await self._updates.say(self._config.options.describe(option))
+
+    def cancel(self) -> None:
+        """Cancel the turn that goes on, and those behind it."""
+        for task, turn in self._turns.items():
+            task.cancel()
+            asyncio.get_running_loop().call_later(CLEANUP_SECONDS, turn.is_over.set)
+
+    async def close(self) -> None:
+        """Cancel all turns, and wait until they have ended."""
+        self.is_open = False
+        if self._follow_up is not None:
+            self._follow_up.cancel()
+        tasks = list(self._turns)
+        self.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLEANUP_SECONDS)
+
+    async def leave(self) -> None:
+        """Close because the editor is gone: an open question stays open."""
+        for turn in self._turns.values():
+            turn.keeps_question = True
+        await self.close()
+
+    def _start(self, prompt: Prompt) -> asyncio.Task[StopReason]:
+        files = EditorFiles(self._editor, self.id, self._updates.folder)
+        turn = Turn(prompt, self._config, self._updates, files)
+        turn.asks_first, self._holds_question = self._holds_question, False
+        task = asyncio.create_task(self._run_turn(turn))
+        self._turns[task] = turn
+
+        def end(_: asyncio.Task[StopReason]) -> None:
+            del self._turns[task]
+            turn.is_over.set()
+
+        task.add_done_callback(end)
+        return task
+
+    async def _run_turn(self, turn: Turn) -> StopReason:
+        """Run the turn after those before it; refused while another process has the session."""
+        try:
+            async with self._lock:
+                with self._store.claim(self.id):
+                    return await turn.run()
+        except (asyncio.CancelledError, TurnDismissed, EditorGone):
+            return "cancelled"
+
+
+def _list_conversations(values: dict[str, Any]) -> list[Conversation]:
+    """Those that wait for a sub-task, and the one that goes on."""
+    waiting = [(one["subtask"], one["messages"]) for one in values.get("parents", [])]
+    return [*waiting, (values.get("subtask"), values.get("messages", []))]

@@ -1,0 +1,242 @@
+"""``SessionConfig``: the mode, the model and the approvals of a session.
+
+What a user chooses is stored at once: a model in the session's record, a mode or approvals in the
+mailbox, from which a run takes them in between two of its steps.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from acp.helpers import update_available_commands, update_current_mode
+from acp.schema import ConfigOptionUpdate
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
+from langgraph.types import Interrupt, StateSnapshot
+
+from modeshift.editor.display.updates import SessionUpdates
+from modeshift.editor.options import Options
+from modeshift.editor.session_usage import SessionUsage
+from modeshift.editor.store import Record, Sessions
+from modeshift.graph.configuration.cache import AgentCache, CachedAgent
+from modeshift.graph.threads.mailbox import REVISION, Mailbox
+from modeshift.mcp.server import Server
+from modeshift.modes.chart import Phase
+from modeshift.modes.errors import InvalidInputError
+from modeshift.tools.workspace.client_files import buffers
+
+WITHDRAWN = "Withdrawn: you have chosen another mode."
+
+
+class SessionConfig:
+    """The options of one session; mutable."""
+
+    loaded: CachedAgent
+    """The agent for the folder and the chosen model."""
+
+    def __init__(
+        self, record: Record, agents: AgentCache, store: Sessions, updates: SessionUpdates
+    ) -> None:
+        self.record = record
+        self.mode_is_pending = asyncio.Event()
+        self._is_running = False
+        """Whether a turn goes on; its run knows more than the stored thread."""
+        self._cwd = Path(record.cwd)
+        self.servers: tuple[Server, ...] = ()
+        """The MCP servers that the editor has for this session."""
+        self._agents = agents
+        self._store = store
+        self._updates = updates
+        self._lock = asyncio.Lock()
+        self._mode = self._approvals = ""
+        """Both as they are in the thread's state."""
+        self._news: dict[str, Any] = {}
+        """What the mailbox has that the thread does not have yet."""
+        self._shown: dict[str, Any] = {}
+        """What of the options the editor was sent."""
+        self._usage = SessionUsage(agents.settings, updates)
+
+    @property
+    def run_config(self) -> RunnableConfig:
+        """The LangGraph config for a run in the session's thread."""
+        return {"configurable": {"thread_id": self.record.id}}
+
+    async def read_state(self) -> StateSnapshot:
+        """The state of the session's thread."""
+        return await self.loaded.agent.aget_state(self.run_config)
+
+    async def write_state(self, values: dict[str, Any]) -> None:
+        """Write between two steps; the state machine then decides anew what comes next."""
+        await self.loaded.agent.aupdate_state(self.run_config, values, as_node="intake")
+
+    async def drop_open_question(self) -> None:
+        """Drop an open question; keep what a run had finished when it was cut off.
+
+        LangGraph stores the results of finished tasks beside the checkpoint, where the next run's
+        input would drop them.
+        """
+        state = await self.read_state()
+        if state.interrupts:
+            await self.write_state({"phase": Phase.IDLE.value})
+        elif state.tasks:
+            await self.loaded.agent.aupdate_state(self.run_config, None, as_node=END)
+
+    @property
+    def options(self) -> Options:
+        """What can be chosen and what is chosen, pending or not."""
+        catalog = self.loaded.deps.catalog
+        return Options(
+            {slug: catalog[slug] for slug in catalog},
+            self._agents.settings.choices,
+            self._news.get("mode", self._mode),
+            self._model,
+            self._news.get("approvals", self._approvals),
+        )
+
+    @property
+    def _model(self) -> str:
+        models, chosen = self._agents.settings.choices, self.record.model
+        return chosen if chosen is not None and chosen in models else models[0]
+
+    @property
+    def _mailbox(self) -> Mailbox:
+        return self.loaded.deps.started_calls.mailbox
+
+    @property
+    def model_is_pending(self) -> bool:
+        """Whether the user has chosen a model that the run does not use yet."""
+        return self._model != self.loaded.deps.models.default
+
+    async def load_model(self) -> None:
+        """Load the agent with the chosen model."""
+        async with self._lock:
+            self.loaded = await self._load_agent(self._model)
+
+    async def _load_agent(self, model: str) -> CachedAgent:
+        """The agent for the folder as its files are now; raises ``UserError``."""
+
+        def load() -> CachedAgent:
+            buffers.set(None)  # what a person trusts is on disk, not what an editor has open
+            return self._agents.get(self._cwd, model, self.servers)
+
+        return await asyncio.to_thread(load)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """To wrap around a turn: meanwhile ``refresh`` does not read the thread."""
+        self._is_running = True
+        try:
+            yield
+        finally:
+            self._is_running = False
+
+    async def refresh(self) -> None:
+        """Read what may have changed; raises ``UserError``. In a turn nothing is read."""
+        async with self._lock:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        if not await asyncio.to_thread(os.path.isdir, self._cwd):
+            raise InvalidInputError(f"{self.record.cwd[:300]!r} is not an existing folder")
+        if self._is_running:
+            return
+        self.record = await self._store.find(self.record.id) or self.record
+        self.loaded = await self._load_agent(self._model)
+        deps = self.loaded.deps
+        state = await self.read_state()
+        mode = str(state.values.get("mode"))
+        self._mode = mode if mode in deps.catalog else deps.catalog.default
+        self._approvals = state.values.get("approvals") or deps.approvals.value
+        self._usage.read(state.values)
+        await self._read_news(state.values.get(REVISION, 0))
+        is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
+        await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
+
+    async def open_question(self) -> Interrupt | None:
+        """The question that waits for a person; choosing a mode withdraws it."""
+        if self.mode_is_pending.is_set():
+            return None
+        return next(iter((await self.read_state()).interrupts), None)
+
+    async def choose(self, option: str, value: object) -> None:
+        """Take a choice, also of what is shown; raises ``UserError`` for what cannot be chosen."""
+        async with self._lock:
+            await self._refresh()
+            chosen = self.options.check(option, value)
+            if option == "model":
+                await self._load_agent(chosen)  # its key may be missing
+                await self._change(model=chosen)
+            else:
+                if option == "mode":
+                    await self._check_model_of(chosen)
+                await self._mailbox.put(self.record.id, {option: chosen})
+                self._news[option] = chosen
+                self._note_pending_mode()
+            if self.mode_is_pending.is_set() and not self._is_running:
+                await self._updates.end_open_calls(WITHDRAWN)
+            await self.show()
+
+    async def change(self, **changes: Any) -> None:
+        """Change and store the record."""
+        async with self._lock:
+            await self._change(**changes)
+
+    async def _change(self, **changes: Any) -> None:
+        self.record = await self._store.store(replace(self.record, **changes))
+
+    async def _read_news(self, taken: int) -> None:
+        self._news = await self._mailbox.find_news(self.record.id, taken)
+        if self._news.get("mode", self._mode) not in self.loaded.deps.catalog:
+            del self._news["mode"]
+        self._note_pending_mode()
+
+    def _note_pending_mode(self) -> None:
+        if self._news.get("mode", self._mode) == self._mode:
+            self.mode_is_pending.clear()
+        else:
+            self.mode_is_pending.set()
+
+    async def _check_model_of(self, mode: str) -> None:
+        deps = self.loaded.deps
+        if problem := await asyncio.to_thread(deps.models.problem, deps.catalog[mode]):
+            raise InvalidInputError(problem)
+
+    async def follow(self, update: dict[str, Any]) -> None:
+        """Take in what a node has written into the thread, and show it."""
+        async with self._lock:
+            await self._take_in(update)
+        await self.show()
+
+    async def _take_in(self, update: dict[str, Any]) -> None:
+        self._mode = update.get("mode", self._mode)
+        self._approvals = update.get("approvals", self._approvals)
+        self._usage.add(update)
+        if REVISION in update:
+            await self._read_news(update[REVISION])
+
+    def describe(self) -> dict[str, Any]:
+        """The options as the response to new, load and resume carries them."""
+        now = self.options
+        self._shown = {"mode": now.mode, "options": now}
+        self._usage.forget_shown()
+        return {"modes": now.mode_state(), "config_options": now.config_options()}
+
+    async def show(self) -> None:
+        """Send the editor what has changed, whoever changed it."""
+        now = self.options
+        options = ConfigOptionUpdate(
+            session_update="config_option_update", config_options=now.config_options()
+        )
+        for name, value, update in (
+            ("mode", now.mode, update_current_mode(now.mode)),
+            ("options", now, options),
+            ("commands", now.modes, update_available_commands(now.commands())),
+        ):
+            if self._shown.get(name) != value:
+                self._shown[name] = value
+                await self._updates.send(update)
+        await self._usage.show()

@@ -1,0 +1,110 @@
+"""The sessions of all editors, in the SQLite file that also holds their threads."""
+
+import fcntl
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+from uuid import UUID
+
+import aiosqlite
+
+from modeshift.modes.errors import InvalidInputError
+
+T = TypeVar("T")
+IN_USE = 1 << 62
+"""The byte that every process with the file open has locked; ``make clean-data`` looks for it."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is stored of a session beside its thread, which has the same id."""
+
+    id: str
+    cwd: str
+    title: str | None = None
+    updated: str = ""
+    """ISO 8601, in UTC."""
+    model: str | None = None
+    """Chosen by the user; None for the one in the settings."""
+
+
+_NAMES = [field.name for field in fields(Record)]
+_COLUMNS = ", ".join(_NAMES)  # an older table has more
+_TABLE = f"""CREATE TABLE IF NOT EXISTS sessions (
+    {" TEXT, ".join(_NAMES)} TEXT, PRIMARY KEY (id))"""
+_PLACEHOLDERS = ", ".join(f":{name}" for name in _NAMES)
+
+
+class Sessions:
+    """The table of sessions, and the locks of those that this process works on."""
+
+    def __init__(self, database: aiosqlite.Connection, locks: BinaryIO) -> None:
+        self._database = database
+        self._locks = locks
+        self._claims = Counter[str]()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, file: Path) -> AsyncIterator["Sessions"]:
+        """Those in the file, which is made if it does not exist."""
+        with Path(f"{file}.lock").open("a+b") as locks:  # noqa: ASYNC230  # once, at the start
+            fcntl.lockf(locks, fcntl.LOCK_SH, 1, IN_USE)
+            # Each statement is a transaction: a cancelled one leaves none open.
+            async with aiosqlite.connect(file, isolation_level=None) as database:
+                await database.execute(_TABLE)
+                yield cls(database, locks)
+
+    async def store(self, record: Record) -> Record:
+        """Insert or replace a record; returns it with the time."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        record = replace(record, updated=now)
+        await self._database.execute(
+            f"INSERT OR REPLACE INTO sessions ({_COLUMNS}) VALUES ({_PLACEHOLDERS})",  # noqa: S608  # our names
+            asdict(record),
+        )
+        return record
+
+    async def delete(self, id: str) -> None:
+        """Forget a session; its thread is deleted before."""
+        await self._database.execute("DELETE FROM sessions WHERE id = ?", (id,))
+
+    async def find(self, id: str) -> Record | None:
+        """The session with this id."""
+        query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  # our names
+        found = await self._database.execute_fetchall(query, (id,))
+        return next((Record(*row) for row in found), None)
+
+    async def list_all(self, cwd: str | None) -> list[Record]:
+        """The sessions of a folder, or of all, latest first."""
+        query = f"SELECT {_COLUMNS} FROM sessions WHERE :cwd IS NULL OR cwd = :cwd"  # noqa: S608  # as above
+        found = await self._database.execute_fetchall(
+            f"{query} ORDER BY updated DESC, id", {"cwd": cwd}
+        )
+        return [Record(*row) for row in found]
+
+    @contextmanager
+    def claim(self, id: str) -> Iterator[None]:
+        """Keep other processes off the session; claims of this process may overlap.
+
+        Raises ``InvalidInputError`` while another process has a claim.
+        """
+        byte = UUID(id).int >> 66  # far beyond the end of the file: nothing is written
+        if not self._claims[id]:
+            try:
+                fcntl.lockf(self._locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            except OSError as error:
+                raise InvalidInputError(
+                    "another process is working on this session; close it there, or wait"
+                ) from error
+        self._claims[id] += 1
+        try:
+            yield
+        finally:
+            self._claims[id] -= 1
+            if not self._claims[id]:
+                del self._claims[id]
+                fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, byte)

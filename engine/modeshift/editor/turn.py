@@ -1,0 +1,235 @@
+"""``Turn``: one message of the user's, from the checks before it to the cleanup after it."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Coroutine, Sequence
+from contextlib import aclosing, suppress
+from typing import Any
+
+from acp.schema import SessionInfoUpdate, StopReason
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphRecursionError
+from langgraph.types import Command, Durability, Interrupt, StreamMode
+
+from modeshift.editor.asking import EditorGone, TurnDismissed, ask_person, resume_with
+from modeshift.editor.display.updates import SessionUpdates
+from modeshift.editor.files import EditorFiles
+from modeshift.editor.session_config import SessionConfig
+from modeshift.editor.user_prompt import Content, Prompt
+from modeshift.graph.approvals.requests import Request
+from modeshift.graph.messages.repair import VOID
+from modeshift.graph.state import Input
+from modeshift.modes.chart import Phase
+from modeshift.modes.errors import UserError
+from modeshift.tools.workspace.client_files import buffers
+
+STOPPED_HERE = "[The user stopped this answer here.]"
+STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
+DURABILITY: Durability = "sync"
+"""An approval is stored before the call begins."""
+MAX_CONCURRENCY = 8
+"""Calls of one message that run at once: each that waits for the editor blocks a thread."""
+Given = Input | dict[str, Any] | Command[Any] | None
+"""What the graph is run with; None to continue."""
+
+log = logging.getLogger("modeshift")
+
+
+class _Paused(Exception):  # noqa: N818  # not an error
+    """The run stands between two steps, because the user has chosen another model."""
+
+
+class Turn:
+    """A turn on one message."""
+
+    def __init__(
+        self, prompt: Prompt, config: SessionConfig, updates: SessionUpdates, files: EditorFiles
+    ) -> None:
+        self.asks_first = False
+        """Whether the question that is open is asked before the message is taken."""
+        self.keeps_question = False
+        """Whether an open question stays open when the turn is cancelled."""
+        self.is_over = asyncio.Event()
+        """Whether its end may be reported."""
+        self._prompt = prompt
+        self._config = config
+        self._updates = updates
+        self._files = files
+
+    async def run(self) -> StopReason:
+        """Run the turn.
+
+        Raises ``UserError``, ``TurnDismissed``, ``EditorGone``, ``RequestError`` if the editor
+        cannot ask, and whatever the graph raises.
+        """
+        config = self._config
+        await config.refresh()
+        await config.show()
+        await self._prepare(self._prompt)
+        buffers.set(self._files)
+        try:
+            with config.turn():
+                return await self._answer()
+        except EditorGone:
+            raise
+        except (asyncio.CancelledError, TurnDismissed):
+            self._files.close()  # requests without an answer block threads
+            await _finish(self._clean_up())
+            raise
+        except Exception as error:
+            await self._updates.end_open_calls()
+            if isinstance(error, GraphRecursionError):
+                return "max_turn_requests"
+            raise
+        finally:
+            self._files.close()
+            # Also where a question stays open: for the editor the turn is over.
+            await config.loaded.agent.started_calls.background.end(config.record.id)
+
+    async def _prepare(self, prompt: Prompt) -> None:
+        """Apply a slash command and the title."""
+        config = self._config
+        if prompt.mode is not None:
+            await config.choose("mode", prompt.mode)
+        if prompt.content:
+            await config.change(title=config.record.title or prompt.title)
+        await self._updates.send(
+            SessionInfoUpdate(
+                session_update="session_info_update",
+                title=config.record.title,
+                updated_at=config.record.updated,
+            )
+        )
+
+    async def _answer(self) -> StopReason:
+        config, prompt = self._config, self._prompt
+        question = await config.open_question()
+        answer = question and _answer_in_chat(question, prompt.content)
+        if self.asks_first and question is not None and answer is None:
+            stop = await self._run_graph(None, question)
+            question = await config.open_question()
+            if stop != "end_turn" or question is not None:
+                return stop
+        given: dict[str, Any] = {}
+        if prompt.compacts:
+            given["compact"] = True
+        elif question is not None and (answer := _answer_in_chat(question, prompt.content)):
+            return await self._run_graph(answer)
+        if prompt.content:
+            given["messages"] = [HumanMessage(prompt.content)]
+        if prompt.content or question is None:  # else it is asked again
+            await config.drop_open_question()
+        return await self._run_graph(given)
+
+    async def _run_graph(self, given: Given, interrupt: Interrupt | None = None) -> StopReason:
+        """Run to the end, from an input or from an open question."""
+        config, updates = self._config, self._updates
+        while True:
+            try:
+                interrupt = interrupt or await self._stream(given)
+            except _Paused:
+                given = None
+                await config.load_model()
+                continue
+            if interrupt is None:
+                return "max_tokens" if updates.was_cut_off else "end_turn"
+            given, interrupt = await ask_person(config, updates, interrupt), None
+            if given is None and not config.mode_is_pending.is_set():
+                return "end_turn"
+
+    async def _stream(self, given: Given) -> Interrupt | None:
+        """Run until the end, or until a person has to decide.
+
+        Raises ``_Paused`` once the user has chosen another model. The first step is always done:
+        it takes in what the run is given.
+        """
+        config, interrupt = self._config, None
+        can_pause = given is None
+        options = RunnableConfig(**config.run_config, max_concurrency=MAX_CONCURRENCY)
+        stream = config.loaded.agent.astream(
+            given, options, stream_mode=STREAMS, durability=DURABILITY
+        )
+        part: Any
+        async with aclosing(stream) as parts:  # type: ignore[type-var]  # it is a generator
+            async for kind, part in parts:
+                if kind == "updates" and "__interrupt__" in part:
+                    (interrupt,) = part["__interrupt__"]
+                else:
+                    await self._show(kind, part)
+                can_pause = can_pause or kind == "updates"
+                is_announced = kind == "tasks" and "input" in part  # and has not begun
+                if is_announced and can_pause and config.model_is_pending:
+                    raise _Paused
+        return interrupt
+
+    async def _show(self, stream: str, part: Any) -> None:
+        deps, updates = self._config.loaded.deps, self._updates
+        match stream, part:
+            case "messages", (message, _):
+                await updates.show_chunk(deps, message)
+            case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
+                await updates.show_output(id, text)
+            case "tasks", {"name": "act", "input": {"planned": planned}}:
+                if planned["denied"] is None:
+                    await updates.begin_call(deps, planned)
+            case "tasks", {"name": "compact_history", "input": _}:
+                await updates.say("> The conversation is being summarized.\n\n")
+            case "updates", dict():
+                for node, update in part.items():
+                    await updates.show_update(deps, node, update or {})
+                    for notice in (update or {}).get("notices", ()):
+                        if notice != VOID:  # the tool calls say so themselves
+                            await updates.show_notice(notice)
+                    await self._config.follow(update or {})
+
+    async def _clean_up(self) -> None:
+        """After a cancelled turn: drop the open question, and store the text that was streamed."""
+        if self.keeps_question:
+            return
+        config, words = self._config, self._updates.streamed
+        try:
+            await config.drop_open_question()
+            await config.refresh()
+            state = await config.read_state()
+            if words.strip() and not _is_stored(words, state.values.get("messages", [])):
+                message = AIMessage(f"{words}\n\n{STOPPED_HERE}")
+                update = {"messages": [message], "phase": Phase.IDLE.value}
+                await config.write_state(update)
+            while (await config.read_state()).values.get("subtask"):
+                # It stops where the conversation that began the sub-task would go on.
+                await config.loaded.agent.ainvoke(
+                    {"end_subtask": True},
+                    config.run_config,
+                    interrupt_after=["end_subtask"],
+                    durability=DURABILITY,
+                )
+                await config.refresh()
+            await config.show()
+        except (UserError, sqlite3.Error) as error:  # the turn ends all the same
+            log.warning("after a cancel: %s", error)
+        finally:
+            await self._updates.end_open_calls()
+
+
+def _answer_in_chat(question: Interrupt, content: Content) -> Command[Any] | None:
+    """The user's words as the answer, if the question is one that words can answer."""
+    request: Request = question.value
+    allowed = [config["allowed_decisions"] for config in request["review_configs"]]
+    if not isinstance(content, str) or len(allowed) != 1 or "respond" not in allowed[0]:
+        return None
+    return resume_with(question, [{"type": "respond", "message": content}])
+
+
+def _is_stored(words: str, messages: Sequence[AnyMessage]) -> bool:
+    last = messages[-1] if messages else None
+    return isinstance(last, AIMessage) and last.text.startswith(words)
+
+
+async def _finish(doing: Coroutine[Any, Any, None]) -> None:
+    """Await it to its end, even if the turn is cancelled again: the next turn waits for it."""
+    task = asyncio.ensure_future(doing)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)

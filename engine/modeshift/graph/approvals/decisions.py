@@ -1,0 +1,183 @@
+"""What a person may decide, and the check of a decision before it counts.
+
+The shape is that of LangChain's human-in-the-loop middleware and of Agent Chat UI.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired
+
+from langgraph.types import interrupt
+from pydantic import AfterValidator, Discriminator, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from modeshift.graph.approvals.judged import Judged
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.messages.normal_form import get_call_id
+from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
+from modeshift.modes.rules.matching import check_pattern
+from modeshift.tools.calls.toolbox import Toolbox
+
+
+class _Decided(TypedDict):
+    id: NotRequired[str]
+    """Of the action request; with it decisions may come in any order."""
+
+
+@with_config(extra="forbid")
+class Approve(_Decided):
+    """Let the call run as it is."""
+
+    type: Literal["approve"]
+    approvals: NotRequired[Literal["manual", "auto"]]
+    """With a switch: the policy to set along with it."""
+    remember: NotRequired[bool | str]
+    """Stop asking in this thread and mode: for this very command or file (true), or for all that
+    match a pattern."""
+
+
+@with_config(extra="forbid")
+class Reject(_Decided):
+    """Do not let it run."""
+
+    type: Literal["reject"]
+    message: NotRequired[str]
+
+
+@with_config(extra="forbid")
+class EditedAction(TypedDict):
+    """The same tool with other arguments."""
+
+    name: str
+    args: dict[str, Any]
+
+
+@with_config(extra="forbid")
+class Edit(_Decided):
+    """Let the call run with other arguments, which are judged again."""
+
+    type: Literal["edit"]
+    edited_action: EditedAction
+
+
+@with_config(extra="forbid")
+class Respond(_Decided):
+    """Answer the question."""
+
+    type: Literal["respond"]
+    message: str
+
+
+EXAMPLE = '{"decisions": [{"type": "approve"}]}, with one decision for each action request'
+Decision = Annotated[Approve | Reject | Edit | Respond, Discriminator("type")]
+
+
+@with_config(extra="forbid")
+class Decisions(TypedDict):
+    """One decision for each action request, in order or by ``id``."""
+
+    decisions: list[Decision]
+    question: NotRequired[str]
+    """The question's id: an answer to another one is refused."""
+
+
+def ask_person(
+    deps: AgentDeps, asking: Sequence[Judged], request: Mapping[str, object]
+) -> list[Decision]:
+    """Interrupt the run until a person has decided on each call.
+
+    Raises ``InvalidInputError`` for an answer that does not fit, and the interrupt stays open.
+    """
+
+    # LangGraph runs the check before it takes the answer as given; after that is too late.
+    def check(answer: Decisions) -> Decisions:
+        _check_question(
+            str(request["question"]), answer.get("question"), is_required=deps.bound_answers
+        )
+        decisions = answer["decisions"]
+        if len(decisions) != len(asking):
+            raise InvalidInputError(
+                f"{len(decisions)} decisions for {len(asking)} action requests; "
+                "give one for each, in their order"
+            )
+        decisions = _put_in_order(decisions, asking)
+        for decision, one in zip(decisions, asking, strict=True):
+            _check_decision(deps.toolbox, decision, one)
+        return {**answer, "decisions": decisions}
+
+    schema: Any = Annotated[Decisions, AfterValidator(check)]
+    try:
+        answer: Decisions = interrupt(request, response_schema=schema)
+    except ValidationError as error:
+        text = describe_misfit(error)
+        if error.errors()[0]["type"] != "value_error":  # pydantic's words, not those of check
+            text = f"the answer does not fit: {text}; give {EXAMPLE}"
+        raise InvalidInputError(text) from None
+    return answer["decisions"]
+
+
+def _check_question(question: str, given: str | None, *, is_required: bool) -> None:
+    if given is None and is_required:
+        raise InvalidInputError(f'the answer must name its question: "question": {question!r}')
+    if given not in (None, question):
+        raise InvalidInputError(
+            f"this answers question {given!r}, but the question is now {question!r}"
+        )
+
+
+def _put_in_order(decisions: list[Decision], asking: Sequence[Judged]) -> list[Decision]:
+    ids = [get_call_id(one.call) for one in asking]
+    given = [one["id"] for one in decisions if "id" in one]
+    if not given:
+        return decisions
+    if sorted(given) != sorted(ids):
+        raise InvalidInputError(
+            f"the decisions are for the ids {given!r}; give one for each of: {', '.join(ids)}"
+        )
+    return sorted(decisions, key=lambda one: ids.index(one["id"]))
+
+
+def _check_decision(toolbox: Toolbox, decision: Decision, one: Judged) -> None:
+    name, allowed = one.call["name"], one.allowed_decisions
+    if decision["type"] not in allowed:
+        raise InvalidInputError(
+            f"decision {decision['type']!r} on {name}; allowed are: {', '.join(allowed)}"
+        )
+    if decision["type"] == "approve":
+        if "approvals" in decision and not one.effect.switches_mode:
+            raise InvalidInputError(
+                f"'approvals' goes with the approval of a switch, not of {name}"
+            )
+        _check_remember(decision.get("remember", False), one)
+    if decision["type"] == "edit":
+        edited = decision["edited_action"]
+        if edited["name"] != name:
+            raise InvalidInputError(
+                f"an edit changes the arguments of {name}, not the tool (got {edited['name']!r})"
+            )
+        try:
+            toolbox.validate(toolbox[name], edited["args"])
+        except InvalidCallError as error:
+            raise InvalidInputError(str(error)) from error
+
+
+def _check_remember(pattern: bool | str, one: Judged) -> None:
+    if pattern is False:
+        return
+    name = one.call["name"]
+    if not one.can_be_remembered:
+        raise InvalidInputError(f"'remember' on {name}: a person decides on this every time")
+    if pattern is True:
+        if one.subject.exact is None:
+            raise InvalidInputError(
+                f"'remember' on {name} needs a pattern: this is not one plain command or file"
+            )
+        return
+    assert one.tool is not None
+    try:
+        check_pattern(one.tool.spec, pattern)
+    except ValueError as error:
+        raise InvalidInputError(f"cannot remember: {error}") from error
+    if not one.subject.certainly_matches(pattern):
+        raise InvalidInputError(
+            f"the pattern {pattern!r} to remember does not match this call of {name}"
+        )

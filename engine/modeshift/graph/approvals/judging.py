@@ -1,0 +1,216 @@
+"""``judge``: from a tool call as the model wrote it to a verdict on it."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, NamedTuple, Self
+
+from langchain_core.messages import ToolCall
+
+from modeshift.graph.approvals.judged import Judged
+from modeshift.graph.approvals.suggestions import find_answer_problem, list_switch_targets
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.messages.repair import find_last_answer, find_open_calls
+from modeshift.graph.records.approvals import Asked, Remembered
+from modeshift.graph.state import ActTask, State, get_depth
+from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.limit import cut_verdict
+from modeshift.modes.mode import Mode
+from modeshift.modes.policy import Approvals, Verdict, verdict
+from modeshift.modes.rules.server_tools import get_server_part
+from modeshift.tools.tool import Tool
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """Where and when a call is judged."""
+
+    mode: Mode
+    approvals: Approvals
+    limit: Mode | None = None
+    """The host's; see ``modeshift.modes.limit``."""
+    is_only_call: bool = True
+    """Whether the call is the only one of its message."""
+    refused: Collection[str] = ()
+    """Modes to which a person refused to switch, in this turn."""
+    remembered: Sequence[Remembered] = ()
+    """The approvals that a person wants to be remembered."""
+    depth: int = 0
+    """How many sub-tasks deep it is."""
+    task: str = ""
+    """What the sub-task is told to do; empty in none."""
+
+    @property
+    def limit_slug(self) -> str | None:
+        """Of the limit's mode."""
+        return None if self.limit is None else self.limit.slug
+
+    @classmethod
+    def of(
+        cls,
+        deps: AgentDeps,
+        state: State | ActTask,
+        is_only_call: bool = True,
+        refused: Collection[str] = (),
+    ) -> Self:
+        """The context that the thread's current state gives."""
+        subtask = state.get("subtask")
+        return cls(
+            deps.catalog[state["mode"]],
+            Approvals(state["approvals"]),
+            deps.limit_mode(state.get("limit")),
+            is_only_call,
+            refused,
+            state.get("remembered", ()),
+            get_depth(state),
+            "" if subtask is None else subtask["message"],
+        )
+
+
+async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged:
+    """Judge one call: when the model has made it, and in ``act`` just before it runs."""
+    try:
+        tool = deps.toolbox[call["name"]]
+        args = deps.toolbox.check_at_once(tool, call["args"])
+        if args is None:  # it takes a closer look at the file system, which blocks
+            args = await asyncio.to_thread(deps.toolbox.check, tool, call["args"])
+    except InvalidCallError as error:
+        return _deny(call, str(error))
+    return _judge(deps, context, call, tool, args)
+
+
+async def judge_all(
+    deps: AgentDeps, context: CallContext, calls: Sequence[ToolCall]
+) -> list[Judged]:
+    """Judge the calls of one message, all in the context in which they were written.
+
+    One message switches the mode once, or begins sub-tasks: another such call is denied, and so is
+    one behind a sub-task that would change something before it.
+    """
+    judged: list[Judged] = []
+    first: Judged | None = None
+    for call in calls:
+        one = await judge(deps, context, call)
+        if one.effect.switches_mode and one.verdict.kind == "ask":
+            first = first or one
+            are_tasks = first.effect.starts_subtask and one.effect.starts_subtask
+            if one is not first and not are_tasks:
+                one = _deny(call, "Call switch_mode once in a message, and not beside new_task.")
+        elif first is not None and first.effect.starts_subtask and one.effect.changes_the_world:
+            one = _deny(call, "Call it when the sub-task has ended, not behind new_task.")
+        judged.append(one)
+    return judged
+
+
+def _judge(
+    deps: AgentDeps, context: CallContext, call: ToolCall, tool: Tool, args: dict[str, Any]
+) -> Judged:
+    if tool.spec.effect.ends_turn and not context.is_only_call:
+        return _deny(call, f"Call {tool.spec.name} alone.")
+    if withheld := deps.why_withheld(tool.spec, context.limit, context.depth):
+        return _deny(call, withheld)
+    targets = list_switch_targets(tool.spec.effect, args)
+    for target in targets:
+        if problem := _find_switch_problem(deps, context, tool, target):
+            return _deny(call, problem)
+    found = _find_verdict(deps, context, context.mode, tool, args)
+    limit = context.limit
+    if limit is not None and limit.slug != context.mode.slug:
+        # A switch has passed the limit above, and may well be to the limit's own mode.
+        given = None if tool.spec.effect.switches_mode else args
+        found = cut_verdict(found, limit, _find_verdict(deps, context, limit, tool, given))
+    if found.is_missing:
+        found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
+    here = deps.environment_digest(context.mode.slug, context.limit_slug)
+    digests = [deps.catalog[slug].digest for slug in targets]
+    if tool.spec.served is not None:
+        digests.append(tool.spec.served.digest)
+    return Judged(call, found, tool, args, "".join([here, *digests]))
+
+
+def _find_verdict(
+    deps: AgentDeps, context: CallContext, mode: Mode, tool: Tool, args: dict[str, Any] | None
+) -> Verdict:
+    """What the mode, or the limit's, says; each with what is remembered for it."""
+    remembered = [
+        (one["pattern"], one["exact"])
+        for one in context.remembered
+        if _is_for(one["tool"], tool)
+        and mode.slug in deps.catalog
+        and one["digest"] == deps.environment_digest(mode.slug)
+    ]
+    return verdict(mode, tool.spec, args, context.approvals, remembered)
+
+
+def _is_for(remembered: str, tool: Tool) -> bool:
+    """Whether what is remembered for a tool may hold for this one: of an MCP server, for all."""
+    if tool.spec.served is None:
+        return remembered == tool.spec.name
+    return get_server_part(remembered) == get_server_part(tool.spec.name)
+
+
+def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:
+    """The modes that do not deny the call, as the end of a refusal."""
+    if context.depth:
+        return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."
+    slugs = [
+        slug
+        for slug in deps.catalog
+        if slug not in context.refused
+        and deps.find_limit_problem(context.limit, slug) is None
+        and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
+    ]
+    if not slugs:
+        return " Go on without it: there is no mode to ask for that allows this call."
+    return f" Ask for one of these with switch_mode: {', '.join(slugs)}."
+
+
+def _find_switch_problem(
+    deps: AgentDeps, context: CallContext, tool: Tool, target: str
+) -> str | None:
+    """Why a switch to the mode is denied without asking a person; None if it is not."""
+    if target == context.mode.slug and not tool.spec.effect.starts_subtask:
+        return None
+    if problem := deps.find_limit_problem(context.limit, target):
+        return problem
+    if target in context.refused:
+        return f"The user has refused a switch to {target!r} in this turn; go on without it."
+    if problem := deps.models.problem(deps.catalog[target]):
+        return f"No switch to {target!r} is possible: {problem}"
+    if tool.spec.effect.takes_answer:
+        return find_answer_problem(deps.toolbox.specs, context.mode, target, context.depth)
+    return None
+
+
+def _deny(call: ToolCall, reason: str) -> Judged:
+    return Judged(call, Verdict("deny", reason, InvalidCallError))
+
+
+class Question(NamedTuple):
+    """The open question, judged anew."""
+
+    message: str
+    """The id of the message with the calls."""
+    asked: Asked
+    context: CallContext
+    judged: list[Judged]
+
+
+async def judge_question(deps: AgentDeps, state: State) -> Question | None:
+    """The question that is open; None if there is none, or it would be another one now."""
+    message, calls = find_last_answer(state["messages"]), find_open_calls(state["messages"])
+    asked = state.get("asked")
+    if not calls or message is None or asked is None:
+        return None
+    context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
+    context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
+    judged = await judge_all(deps, context, calls)
+    if asked["digest"] != digest_question(judged):
+        return None
+    return Question(str(message.id), asked, context, judged)
+
+
+def digest_question(judged: Sequence[Judged]) -> str:
+    """A digest of the calls and the kinds of their verdicts: the same question, the same digest."""
+    return sha256("".join(one.verdict.kind + one.digest() for one in judged).encode()).hexdigest()

@@ -1,0 +1,183 @@
+"""``Outcome``: collects what follows from a person's decisions into one state update."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, assert_never
+
+from langchain_core.messages import ToolCall, ToolMessage
+
+from modeshift.graph.approvals.always_allow import remember
+from modeshift.graph.approvals.contents import digest_contents
+from modeshift.graph.approvals.decisions import Approve, Decision, Edit, Respond
+from modeshift.graph.approvals.judged import Judged, plan_batches
+from modeshift.graph.approvals.judging import Question, judge
+from modeshift.graph.approvals.suggestions import list_suggestions
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.messages.normal_form import get_call_id
+from modeshift.graph.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
+from modeshift.graph.records.approvals import Approved
+from modeshift.graph.records.switches import NewTask, Switch, Todo, list_switches
+from modeshift.modes.chart import Configuration, Event
+from modeshift.modes.effects import Effect
+from modeshift.modes.plain_text import to_one_line
+
+MAX_REASON = 200
+
+
+class Outcome:
+    """The decisions on the calls of one message; mutable."""
+
+    def __init__(self, deps: AgentDeps, question: Question, thread: str) -> None:
+        """``thread`` is an id."""
+        self._deps = deps
+        self._question = question
+        self._context = question.context
+        self._thread = thread
+        self._approved: dict[str, Approved] = {}
+        self._results: list[ToolMessage] = []
+        self._switch: Switch | None = None
+        self._refused = list(question.context.refused)
+        self._remembered = {one["id"]: one for one in question.context.remembered}
+
+    async def settle(self, decisions: Mapping[str, Decision]) -> None:
+        """Take the calls in their order; ``decisions`` are by id, of those that were asked about.
+
+        What a rejection voids is answered, whether somebody was asked about it or not.
+        """
+        rejected: list[Effect] = []
+        for one in self._question.judged:
+            decision = decisions.get(get_call_id(one.call))
+            if decision is not None and decision["type"] == "reject":
+                self._reject(one, decision.get("message", ""))
+                rejected.append(one.effect)
+            elif any(voids(effect, one.effect) for effect in rejected):
+                self._results.append(build_not_run_result(one.call, BEHIND))
+            elif decision is not None:
+                await self._apply(one, decision)
+
+    async def _apply(self, one: Judged, decision: Approve | Edit | Respond) -> None:
+        match decision["type"]:
+            case "approve":
+                remember = decision.get("remember", False)
+                await self._approve(one, decision.get("approvals"), remember)
+            case "edit":
+                await self._edit(one, decision["edited_action"]["args"])
+            case "respond":
+                self._respond(one, decision["message"])
+            case _:
+                assert_never(decision["type"])
+
+    async def _approve(self, one: Judged, approvals: str | None, pattern: str | bool) -> None:
+        """``pattern`` is what to remember: True for this very call, False for nothing."""
+        if one.effect.switches_mode:
+            self._choose(one, one.call["args"], "The user approved.", approvals)
+            return
+        before = self._question.asked["contents"]
+        contents = await digest_contents(self._deps, one.edited_paths)
+        if any(before.get(path) != digest for path, digest in contents.items()):
+            self._results.append(build_not_run_result(one.call, VOID))
+            return
+        self._allow(one, contents, edited=False)
+        if pattern is not False:
+            what = one.subject.exact if pattern is True else str(pattern)
+            assert what is not None
+            slug, tool = self._context.mode.slug, one.call["name"]
+            kept = remember(self._deps, slug, tool, what, exact=pattern is True)
+            self._remembered[kept["id"]] = kept
+
+    async def _edit(self, one: Judged, args: dict[str, Any]) -> None:
+        """Approve the call with these arguments, unless they are denied."""
+        call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
+        # Earlier refusals do not count: the person has just asked for this.
+        edited = await judge(self._deps, replace(self._context, refused=()), call)
+        if edited.verdict.kind == "deny":
+            text = f"The user changed the arguments to {args!r}, which did not run either: "
+            self._results.append(build_not_run_result(one.call, text + edited.verdict.refusal))
+        elif edited.effect.switches_mode:
+            self._choose(edited, args, "The user approved.")
+        else:
+            contents = await digest_contents(self._deps, edited.edited_paths)
+            self._allow(edited, contents, edited=True)
+
+    def _reject(self, one: Judged, message: str) -> None:
+        """Refuse the call; a rejected switch is not asked for again in this turn."""
+        if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
+            self._refused.append(one.args["mode_slug"])
+        self._results.append(build_rejection(one.call, message))
+
+    def _respond(self, one: Judged, message: str) -> None:
+        """Answer a question; the label of a suggestion to switch approves that switch."""
+        mode_slug = list_suggestions(one.args or {}).get(message.strip())
+        if mode_slug is not None and mode_slug != self._context.mode.slug and self._switch is None:
+            self._choose(one, {"mode_slug": mode_slug, "reason": message}, message)
+        else:
+            self._results.append(_success(one.call, message))
+
+    def _allow(self, one: Judged, contents: dict[str, str], *, edited: bool) -> None:
+        digest = one.digest(self._thread, self._question.message)
+        self._approved[get_call_id(one.call)] = Approved(
+            args=one.call["args"], edited=edited, digest=digest, contents=contents
+        )
+
+    def _choose(
+        self, one: Judged, target: Mapping[str, Any], reply: str, approvals: str | None = None
+    ) -> None:
+        """Record an approved switch.
+
+        It replaces an earlier one, whose call then gets a result; sub-tasks follow each other.
+        """
+        task = None
+        if one.effect.starts_subtask:
+            todos = [
+                Todo(content=todo["content"], status=todo.get("status", "pending"))
+                for todo in target.get("todos") or ()
+            ]
+            task = NewTask(message=target["message"], todos=todos)
+        switch = Switch(
+            mode_slug=target["mode_slug"],
+            reason=target["reason"] if task is None else to_one_line(task["message"], MAX_REASON),
+            task=task,
+            call=one.call,
+            reply=reply,
+            approvals=approvals,
+            digest=self._deps.catalog[target["mode_slug"]].digest,
+        )
+        before = self._switch
+        if before is not None and before.get("task") and task:
+            self._switch = {**before, "then": [*before.get("then", ()), switch]}
+            return
+        if before is not None:
+            self._results.append(_success(before["call"], before["reply"]))
+        self._switch = switch
+
+    def update(self, now: Configuration) -> dict[str, Any]:
+        """The state update, with the phase that the state machine goes to from ``now``."""
+        settled = {result.tool_call_id for result in self._results}
+        settled |= {get_call_id(one["call"]) for one in list_switches(self._switch)}
+        left = [one for one in self._question.judged if get_call_id(one.call) not in settled]
+        plan = plan_batches(
+            self._deps.started_calls.process_id, self._question.message, left, self._approved
+        )
+        event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
+        return {
+            "messages": self._results,
+            "switch": self._switch,
+            "refused": self._refused,
+            "remembered": list(self._remembered.values()),
+            "plan": plan,
+            "phase": self._deps.machine.send(now, event).phase.value,
+        }
+
+
+def voids(rejected: Effect, behind: Effect) -> bool:
+    """Whether rejecting a call voids one behind it: one that changes something.
+
+    Behind a switch every call, as it was written for another mode; an answer is never lost.
+    """
+    if behind.takes_answer:
+        return False
+    return rejected.switches_mode or behind.changes_the_world or behind.switches_mode
+
+
+def _success(call: ToolCall, text: str) -> ToolMessage:
+    return ToolMessage(text, tool_call_id=get_call_id(call), name=call["name"])

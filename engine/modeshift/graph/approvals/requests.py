@@ -1,0 +1,194 @@
+"""The question that a person is asked, and what they read before deciding."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from modeshift.graph.approvals.judged import Judged
+from modeshift.graph.approvals.judging import CallContext
+from modeshift.graph.approvals.suggestions import list_suggestions
+from modeshift.graph.deps import AgentDeps
+from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.mode import Mode
+from modeshift.modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
+from modeshift.modes.rights import describe_edit_limit
+from modeshift.modes.toolspec import ToolSpec
+
+MAX_REASON = 1000
+MAX_PLACES = 10
+MAX_TASK = 60
+MAX_TITLE = 200
+
+
+class ActionRequest(TypedDict):
+    """A call that waits for a decision."""
+
+    name: str
+    args: dict[str, Any]
+    description: str
+    id: str
+    remember: NotRequired[str]
+    """What ``"remember": true`` would remember, where that is possible."""
+
+
+class ReviewConfig(TypedDict):
+    """Which decisions an action takes."""
+
+    action_name: str
+    allowed_decisions: list[str]
+
+
+class Request(TypedDict):
+    """The value of the interrupt."""
+
+    action_requests: list[ActionRequest]
+    review_configs: list[ReviewConfig]
+    question: str
+    """The question's id; an answer may say which it is for."""
+
+
+def build_request(
+    deps: AgentDeps, context: CallContext, asking: Sequence[Judged], unique: str
+) -> Request:
+    """The question to put to the person; ``unique`` differs from one question to another."""
+    return Request(
+        question=sha256(unique.encode()).hexdigest()[:16],
+        action_requests=[_action_request(deps, context, one) for one in asking],
+        review_configs=[
+            ReviewConfig(
+                action_name=one.call["name"], allowed_decisions=list(one.allowed_decisions)
+            )
+            for one in asking
+        ],
+    )
+
+
+def _action_request(deps: AgentDeps, context: CallContext, one: Judged) -> ActionRequest:
+    request = ActionRequest(
+        name=one.call["name"],
+        args=one.call["args"],
+        description=_describe(deps, context, one),
+        id=str(one.call["id"]),
+    )
+    if one.can_be_remembered and one.subject.exact is not None:
+        request["remember"] = escape_invisible(one.subject.exact)
+    return request
+
+
+def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
+    assert one.args is not None
+    mode, task = context.mode, to_one_line(context.task, MAX_TASK)
+    place = f" (in the sub-task {task!r})" if context.depth else ""
+    if one.effect.switches_mode:
+        target = deps.catalog[one.args["mode_slug"]]
+        if one.effect.starts_subtask:
+            todos = [
+                f"- {todo['content']} ({todo.get('status', 'pending')})"
+                for todo in one.args["todos"] or ()
+            ]
+            told = make_readable("\n".join([one.args["message"], *todos]))
+            return (
+                f"Start a sub-task in {target.name} mode{place}? "
+                f"{describe_switch(deps, mode, target)} It is told:\n{told}{_describe_unseen(one)}"
+            )
+        return (
+            f"Switch from {mode.name} to {target.name} mode? "
+            f"Reason: {to_one_line(one.args['reason'], MAX_REASON)}\n"
+            f"{describe_switch(deps, mode, target)}"
+        )
+    if one.effect.takes_answer:
+        labels = [f"- {label}" for label in list_suggestions(one.args)]
+        who = [f"{mode.name} mode{place} asks:"] if place else []
+        return "\n".join([*who, make_readable(one.args["question"]), *labels])
+    wish, reason = f"{mode.name} mode{place} wants to use {one.call['name']}", one.verdict.reason
+    if one.effect.runs_programs:
+        rights = _describe_rights(deps, context, reason)
+        return f"{wish}: {reason}. {rights}{_describe_unseen(one)}"
+    return f"{wish}{_describe_resolved(one)}: {reason}.{_describe_unseen(one)}"
+
+
+def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
+    """What a switch changes: the tools, the files that may be edited, the model."""
+    gained, lost = deps.machine.compare_tools(source.slug, target.slug)
+    text = f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
+    if source.grant("edit") and target.grant("edit"):
+        before, after = (describe_edit_limit(mode) or "every file" for mode in (source, target))
+        if before != after:
+            text += f" Files to edit: {after} instead of {before}."
+    before, after = (mode.model or deps.models.default for mode in (source, target))
+    return text if before == after else f"{text} Model: {after} instead of {before}."
+
+
+def _describe_rights(deps: AgentDeps, context: CallContext, reason: str) -> str:
+    """What a command can do to the workspace, and whether it has the network."""
+    sandbox = deps.toolbox.sandbox
+    restriction = deps.edit_restriction(context.mode.slug, context.limit_slug)
+    if sandbox is None:
+        said = "" if "not sandboxed" in reason else "It is not sandboxed. "
+        more = f", and may change files although {restriction}" if restriction else ""
+        return f"{said}It has all your rights{more}."
+    change = "cannot" if restriction else "can"
+    network = "has the network" if sandbox.has_network else "has no network"
+    return f"It {change} change the workspace, and {network}."
+
+
+def _describe_resolved(one: Judged) -> str:
+    """The files or the address meant, where the call names them in another way: by a link, say."""
+    given = one.call["args"]
+    real = [value for name, value in one.resolved.items() if value != given.get(name)]
+    return f" on {', '.join(map(repr, real))}" if real else ""
+
+
+def _describe_unseen(one: Judged) -> str:
+    """Those characters of the arguments that a client would not show, written out."""
+    places = [place for text in _list_texts(one.call["args"]) for place in find_invisible(text)]
+    if not places:
+        return ""
+    named = [f"...{to_one_line(place)}..." for place in places[:MAX_PLACES]]
+    if (more := len(places) - MAX_PLACES) > 0:
+        named.append(f"and {more} more places")
+    return f"\nIt contains invisible characters, here escaped: {', '.join(named)}"
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, inner in value.items():
+                yield from (name, *_list_texts(inner))
+        case list():
+            for inner in value:
+                yield from _list_texts(inner)
+
+
+def build_title(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str:
+    """What a call does, on one line that is partly the model's; the name, of no tool there is."""
+    try:
+        title = _build_title(deps, deps.toolbox[name].spec, args)
+    except InvalidCallError:
+        title = ""
+    return to_one_line(title, MAX_TITLE) or to_one_line(name, MAX_TITLE)
+
+
+def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> str:
+    if spec.effect.title:
+        return spec.effect.title
+    if spec.effect.switches_mode:
+        slug = args.get("mode_slug")
+        name = deps.catalog[slug].name if slug in deps.catalog else slug
+        return (
+            f"Sub-task in {name} mode" if spec.effect.starts_subtask else f"Switch to {name} mode"
+        )
+    if spec.effect.takes_answer:
+        return str(args.get("question"))
+    if spec.command is not None:
+        return " ⏎ ".join(str(args.get(spec.command)).splitlines())
+    if spec.effect.changes_files:
+        values = [args.get(name) for name in spec.paths]
+    else:
+        values = list(args.values())
+    words = [value for value in values if isinstance(value, str) and value != "."]
+    return " ".join([spec.name.replace("_", " ").capitalize(), *words])

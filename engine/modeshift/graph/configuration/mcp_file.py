@@ -1,0 +1,216 @@
+"""``parse_servers``: the MCP servers of a file, as Claude Code, Kilo Code and Roo Code write it.
+
+The text may be hostile: it is bounded, and what a server cannot have costs that server alone.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.alias_generators import to_camel
+
+from modeshift.mcp.server import DEFAULT_SECONDS, Server
+from modeshift.modes.errors import ModeFileError, describe_misfit
+from modeshift.modes.files.bounded_yaml import parse_data
+from modeshift.modes.plain_text import find_invisible, is_plain, to_one_line
+
+MAX_SERVERS = 100
+MAX_NAME = 100
+MAX_WARNINGS = 20
+MAX_SECONDS = 3600
+_STDIO = "stdio"
+_TRANSPORTS = {_STDIO: _STDIO, "http": "http", "streamablehttp": "http"}
+"""By spelling, without dashes and capitals."""
+_DROPPED = {"alwaysAllow", "autoApprove"}
+_REFERENCE = re.compile(r"\$\{([^}]*)\}?")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>.*))?", re.S)
+_FOLDER = "workspaceFolder"
+"""Roo's word for the workspace; every other name is one of the environment's variables."""
+Text = Annotated[str, Field(min_length=1)]
+
+
+class ServerEntry(BaseModel):
+    """A server as its file has it: nothing is resolved."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True
+    )
+
+    type: Literal["stdio", "http"]
+    command: Text | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[Annotated[str, Field(pattern=r"^[^=]+$")], str] = {}
+    cwd: Text | None = None
+    url: Text | None = None
+    headers: Mapping[Text, str] = {}
+    network: bool = True
+    """Ours: false keeps a process in the sandbox off the network."""
+    writes: bool = False
+    """Ours: true lets a process in the sandbox change the workspace."""
+    disabled: bool = False
+    disabled_tools: tuple[str, ...] = ()
+    timeout: float = Field(DEFAULT_SECONDS, gt=0)
+
+    @field_validator("timeout")
+    @classmethod
+    def _take_seconds(cls, given: float) -> float:
+        # Seconds to Kilo and Roo, up to an hour; milliseconds to Claude Code.
+        return given if given <= MAX_SECONDS else min(max(given / 1000, 1), MAX_SECONDS)
+
+    @model_validator(mode="after")
+    def _check_transport(self) -> Self:
+        given = (self.command is not None, self.url is not None)
+        if given != (self.type == _STDIO, self.type != _STDIO):
+            raise ValueError("give a command, or a url (with type: http)")
+        if hidden := find_invisible("\n".join(self.texts)):
+            raise ValueError(f"has characters that are not shown: {hidden[0]!r}")
+        return self
+
+    @property
+    def texts(self) -> list[str]:
+        """All that may hold a ``${VAR}``."""
+        one = [text for text in (self.command, self.cwd, self.url) if text is not None]
+        return [*one, *self.args, *self.env, *self.env.values(), *self.headers.values()]
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the environment's variables whose values the server would get."""
+        names = [
+            variable[1]
+            for text in self.texts
+            for found in _REFERENCE.finditer(text)
+            if (variable := _VARIABLE.fullmatch(found[1])) and variable[1] != _FOLDER
+        ]
+        return tuple(dict.fromkeys(names))
+
+    def as_written(self) -> dict[str, Any]:
+        """What it says beyond the defaults, as JSON: what a person trusts."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+    def resolve(
+        self,
+        name: str,
+        origin: Literal["user", "workspace"],
+        workspace: Path,
+        environment: Mapping[str, str],
+    ) -> Server:
+        """The server that can be started; raises ``ValueError`` with why it cannot."""
+
+        def get(variable: str) -> str | None:
+            return str(workspace) if variable == _FOLDER else environment.get(variable)
+
+        def fill(text: str) -> str:
+            return _REFERENCE.sub(lambda found: _look_up(found, get), text)
+
+        url = None if self.url is None else _check_url(fill(self.url))
+        return Server(
+            name=name,
+            origin=origin,
+            command=None if self.command is None else fill(self.command),
+            args=tuple(map(fill, self.args)),
+            env={key: fill(value) for key, value in self.env.items()},
+            cwd=None if self.cwd is None else str(workspace / fill(self.cwd)),
+            url=url,
+            headers={key: fill(value) for key, value in self.headers.items()},
+            disabled_tools=self.disabled_tools,
+            timeout=self.timeout,
+            network=self.network,
+            writes=self.writes,
+        )
+
+
+_KEYS = frozenset(map(to_camel, ServerEntry.model_fields))
+
+
+def _look_up(found: re.Match[str], get: Callable[[str], str | None]) -> str:
+    variable = _VARIABLE.fullmatch(found[1])
+    if variable is None or not found[0].endswith("}") or "${" in (variable["default"] or ""):
+        raise ValueError(f"{to_one_line(found[0], 100)!r} is no ${{VAR}}")
+    default = variable["default"]
+    value = get(variable[1])
+    if value is None and default is None:
+        raise ValueError(f"the variable {variable[1]} is not set")
+    return value or default or ""
+
+
+def _check_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("its url is no http:// or https:// address")
+    return url
+
+
+@dataclass(frozen=True)
+class ServersFile:
+    """The servers in a file by name, and what was dropped from it."""
+
+    servers: Mapping[str, ServerEntry] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def parse_servers(text: str, name: str) -> ServersFile:
+    """The servers under ``mcpServers``; raises ``ModeFileError`` where there is no such thing."""
+    data = parse_data(text, name)
+    found = data.get("mcpServers") if isinstance(data, dict) else None
+    if not isinstance(found, dict):
+        raise ModeFileError(f'{name}: is not {{"mcpServers": {{...}}}}')
+    if len(found) > MAX_SERVERS:
+        raise ModeFileError(f"{name}: more than {MAX_SERVERS} servers")
+    warnings = [f"{name}: unknown key {_show(key)}" for key in data if key != "mcpServers"]
+    servers: dict[str, ServerEntry] = {}
+    for key, value in found.items():
+        server = key.strip()
+        try:
+            if server in servers or not (server and is_plain(server) and len(server) <= MAX_NAME):
+                raise ValueError("its name is not one line of printable characters, once")
+            servers[server] = _parse_entry(value)
+        except ValueError as error:
+            why = str(error)
+            if isinstance(error, ValidationError):
+                why = to_one_line(describe_misfit(error))
+            warnings.append(f"{name}: MCP server {_show(key)} is left out: {why}")
+        else:
+            warnings += [f"{name}: {one}" for one in _list_dropped(server, value)]
+    if len(warnings) > MAX_WARNINGS:
+        more = f"{name}: and {len(warnings) - MAX_WARNINGS} more of this kind"
+        warnings = [*warnings[:MAX_WARNINGS], more]
+    return ServersFile(servers, tuple(warnings))
+
+
+def _show(text: object) -> str:
+    return f"'{to_one_line(str(text), MAX_NAME)}'"
+
+
+def _parse_entry(value: Any) -> ServerEntry:
+    if not isinstance(value, dict):
+        raise ValueError("is not a mapping of keys")
+    known = {**value, "type": _find_transport(value)}
+    return ServerEntry.model_validate(
+        {key: one for key, one in known.items() if key in _KEYS and one is not None}
+    )
+
+
+def _find_transport(value: Mapping[str, Any]) -> str:
+    given = value.get("type") or value.get("transport") or ("http" if value.get("url") else _STDIO)
+    spelled = re.sub("[-_ ]", "", str(given)).lower()
+    if spelled == "sse":
+        raise ValueError("the transport 'sse' is not supported; its successor is type: http")
+    if spelled not in _TRANSPORTS:
+        raise ValueError(f"type {_show(given)} is neither stdio nor http")
+    return _TRANSPORTS[spelled]
+
+
+def _list_dropped(server: str, value: Mapping[str, Any]) -> Iterator[str]:
+    for key in value:
+        if key in _DROPPED:
+            yield (
+                f"{key} of MCP server {_show(server)} is dropped: what runs unasked is yours to "
+                f"say, in permissions.yaml, where its tools are called mcp__{server}__..."
+            )
+        elif key not in _KEYS and key != "transport":
+            yield f"MCP server {_show(server)}: unknown key {_show(key)} is ignored"

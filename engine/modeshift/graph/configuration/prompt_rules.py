@@ -1,0 +1,141 @@
+"""``PromptRules``: what the user and the project want the model to be told, in order."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from modeshift.graph.configuration.user_files import LastLoaded, read_user_file
+
+MAX_CHARACTERS = 50_000
+"""Of all rules for one mode, of those for every mode, and of those for a folder."""
+AGENTS = "AGENTS.md"
+EDITORS = (".kilocode", ".roo")
+STAND_INS = (".roorules", ".clinerules", ".kilocoderules")
+"""Files or folders, also with ``-{slug}``: the first of them, where the editors have no rules."""
+_SLUG = r"(?:-([A-Za-z0-9-]+))?"
+# Of a hidden folder the name, and nothing below it.
+_NAMES = r"(?:[^./][^/]*/)*(?:\.[^/]+/|[^/]*)"
+IN_EDITORS = re.compile(rf"({'|'.join(map(re.escape, EDITORS))})/rules{_SLUG}(?:/{_NAMES})?")
+STANDING_IN = re.compile(rf"({'|'.join(map(re.escape, STAND_INS))}){_SLUG}(?:/{_NAMES})?")
+NO_RULES = (
+    *(".DS_Store", ".bak", ".cache", ".crdownload", ".db", ".dmp", ".dump", ".eslintcache"),
+    *(".lock", ".log", ".old", ".part", ".partial", ".pyc", ".pyo", ".stackdump", ".swo", ".swp"),
+    *(".temp", ".tmp"),
+)
+"""How the names of files end that programs leave beside the rules."""
+_FOLDER = re.compile(r"rules(?:-.*)?", re.DOTALL)
+
+
+class Rule(NamedTuple):
+    """A text, and where it is from."""
+
+    name: str
+    text: str
+    slug: str | None = None
+    """The mode that it is for; None for every mode."""
+
+    def render(self) -> str:
+        """As Markdown."""
+        return f"## {self.name}\n\n{self.text.strip()}"
+
+
+class PromptRules:
+    """Immutable."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self._rules = tuple(rules)
+
+    def render(self, slug: str | None) -> str:
+        """Those for one mode, or those for every mode, as Markdown; cut at ``MAX_CHARACTERS``."""
+        return cut(self._join(slug))
+
+    def find_problems(self, modes: Collection[str]) -> Iterator[str]:
+        """A notice for rules that do not fit, and for those of a mode that is not among these."""
+        for slug in sorted({rule.slug for rule in self._rules if rule.slug is not None}):
+            if slug not in modes:
+                yield f"rules or skills for mode {slug!r}, but there is no such mode"
+        for mode in (None, *modes):
+            if names := self._list_cut(mode):
+                yield (
+                    f"there are more than {MAX_CHARACTERS} characters of rules for "
+                    f"{mode or 'every mode'}; cut or left out: {', '.join(names)}"
+                )
+
+    def _list_cut(self, slug: str | None) -> list[str]:
+        rules = [rule for rule in self._rules if rule.slug == slug]
+        ends = (end - 2 for end in accumulate(len(rule.render()) + 2 for rule in rules))
+        return [rule.name for rule, end in zip(rules, ends, strict=True) if end > MAX_CHARACTERS]
+
+    def _join(self, slug: str | None) -> str:
+        return "\n\n".join(rule.render() for rule in self._rules if rule.slug == slug)
+
+
+def cut(text: str) -> str:
+    """The text, or as much of it as the model is told."""
+    left_out = len(text) - MAX_CHARACTERS
+    return (
+        text if left_out <= 0 else f"{text[:MAX_CHARACTERS]}\n[{left_out} more characters left out]"
+    )
+
+
+def read_user_rules(folders: Iterable[Path], last: LastLoaded) -> list[Rule]:
+    """The user's own rules: ``rules`` and ``rules-{slug}`` in these folders, where links count.
+
+    Watches them, and adds to the notices what cannot be read.
+    """
+    rules: list[Rule] = []
+    for folder in folders:
+        found = sorted(one for one in folder.glob("rules*/") if _FOLDER.fullmatch(one.name))
+        last.watch(folder, *found)
+        for one in found:
+            slug = one.name.partition("-")[2] or None
+            for file in sorted(one.rglob("*")):
+                if not any(name.startswith(".") for name in file.relative_to(one).parent.parts):
+                    last.watch(file)
+                    if not file.is_dir() and not file.name.endswith(NO_RULES):
+                        text = last.load(str(file), partial(read_user_file, file)) or ""
+                        rules.append(Rule(str(file), text, slug))
+    return rules
+
+
+def list_rules(texts: Mapping[str, str]) -> Iterator[Rule]:
+    """The rules among the texts of a workspace, by path."""
+    if AGENTS in texts:
+        yield Rule(AGENTS, texts[AGENTS])
+    by_slug: dict[str | None, dict[str, list[Rule]]] = {}
+    for pattern, folders in ((IN_EDITORS, EDITORS), (STANDING_IN, STAND_INS)):
+        for folder in folders:
+            for name, text in texts.items():
+                if (found := pattern.fullmatch(name)) and found[1] == folder:
+                    group = "" if pattern is IN_EDITORS else folder
+                    rules = by_slug.setdefault(found[2], {}).setdefault(group, [])
+                    rules.append(Rule(name, text, found[2]))
+    for groups in by_slug.values():
+        yield from next(iter(groups.values()))
+
+
+def find_unused(texts: Mapping[str, str]) -> Iterator[str]:
+    """A notice for each rule that another one stands in front of."""
+    used = {rule.name for rule in list_rules(texts)}
+    for name in texts:
+        if STANDING_IN.fullmatch(name) and name not in used:
+            yield (
+                f"{name} is not read: there are rules in the folders of .kilocode or .roo, or in "
+                "another of " + ", ".join(STAND_INS)
+            )
+
+
+def list_nested(texts: Mapping[str, str]) -> dict[str, str]:
+    """What is told of a folder once a call names what is in it, outer folders first."""
+    below = (name for name in texts if name.endswith(f"/{AGENTS}"))
+    nested = sorted(below, key=lambda name: name.removesuffix(AGENTS))
+    return {
+        (folder := name.removesuffix(AGENTS)): cut(
+            f"# Rules of the project for what is in {folder}\n\n{texts[name].strip()}"
+        )
+        for name in nested
+        if not IN_EDITORS.fullmatch(name)
+    }

@@ -1,0 +1,181 @@
+"""``Sources``: where modes, rules, permissions and MCP servers come from, read again on a change.
+
+Built-in (``modes/*.yaml`` of the clone) < global (the user's configuration folder) <
+project (the workspace, if it is trusted). If a file does not load, its last version that did
+stays in effect, if there is one; a notice says so.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from modeshift.graph.configuration.mcp_servers import FoundServer, read_servers
+from modeshift.graph.configuration.mode_files import check_rules, read_modes
+from modeshift.graph.configuration.own_files import list_databases, list_template
+from modeshift.graph.configuration.project_files import ProjectFiles, read_project
+from modeshift.graph.configuration.prompt_rules import PromptRules, read_user_rules
+from modeshift.graph.configuration.trust import TrustFile, find_differences
+from modeshift.graph.configuration.unread_files import find_unread
+from modeshift.graph.configuration.user_files import LastLoaded, read_user_file
+from modeshift.graph.settings import Settings
+from modeshift.mcp.server import Server
+from modeshift.modes.catalog import Catalog, layer_modes, prompts_of
+from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.files.modes_file import parse_permissions
+from modeshift.modes.mode import SourcedPermissions
+from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.rules.matching import EVERY
+from modeshift.modes.rules.permissions import Kind, Rules
+from modeshift.project import find_root
+from modeshift.prompts import get_folder
+from modeshift.tools.calls.toolbox import tool_specs
+from modeshift.tools.workspace.workspace import Workspace
+
+MAX_NOTICES = 100
+PERMISSIONS = "permissions.yaml"
+
+
+@cache
+def read_imported_tools(file: Path) -> str | None:
+    """The list of tools as this process has imported it: it imports nothing again."""
+    return read_user_file(file)
+
+
+@dataclass(frozen=True)
+class LoadedFiles:
+    """What was loaded, all sources merged."""
+
+    catalog: Catalog
+    project: ProjectFiles
+    """The workspace's files that are trusted."""
+    rules: PromptRules
+    """The user's, then the project's."""
+    servers: tuple[FoundServer, ...] = ()
+    """All that were found."""
+    notices: tuple[str, ...] = ()
+    """What was left out, and why, for a person to read."""
+
+
+class Sources:
+    """The sources for one workspace; mutable, as it keeps what last loaded."""
+
+    def __init__(
+        self, settings: Settings, workspace: Workspace, servers: tuple[Server, ...] = ()
+    ) -> None:
+        """``servers`` are the MCP servers of an editor's session."""
+        self._settings = settings
+        self._workspace = workspace
+        self._servers = servers
+        self._specs = tool_specs(workspace)
+        self._project = ProjectFiles()
+        self._last: LastLoaded | None = None
+
+    def load(self) -> LoadedFiles:
+        """Read everything. Starts no server. Blocks.
+
+        Raises ``ConfigurationError`` where the default mode has never been among the
+        modes, and ``ModeFileError`` for permissions that have never loaded: they may
+        forbid something.
+        """
+        last, settings = LastLoaded(self._last), self._settings
+        user_rules = self._read_permissions(last)
+        found = read_project(self._workspace)
+        self._project = self._select_trusted(found, last.notices)
+        modes = read_modes(last, settings, self._specs, self._project.modes)
+        folders = settings.all_rules_folders
+        rules = PromptRules((*read_user_rules(folders, last), *self._project.rules))
+        prompts = (one for one in (prompts_of(settings.modes_folder), get_folder()) if one.is_dir())
+        for folder in prompts:
+            last.watch(folder, *folder.glob("*.md"))
+        tools = find_root() / "tools/__init__.py"
+        last.watch(settings.trust_file, tools, *found.watched)
+        if read_user_file(tools) != read_imported_tools(tools):
+            last.notices.append("tools/__init__.py has changed: start this again to have its tools")
+        default = self._choose_default([mode.slug for mode in modes], last.notices)
+        catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
+        last.notices += [*rules.find_problems([*catalog]), *self._project.unused]
+        last.notices += find_unread(self._workspace.root, folders)
+        servers = read_servers(last, settings, self._workspace, self._servers)
+        told = [to_one_line(notice, 1000) for notice in dict.fromkeys(last.notices)]
+        if (more := len(told) - MAX_NOTICES) > 0:
+            told = [*told[:MAX_NOTICES], f"and {more} more notices"]
+        self._last = last
+        return LoadedFiles(catalog, self._project, rules, servers, tuple(told))
+
+    def have_changed(self) -> bool:
+        """Whether a file may have changed since ``load``."""
+        return self._last is None or self._last.has_changed()
+
+    def _protect_own_files(self) -> list[SourcedPermissions]:
+        """Rules that deny edits of the agent's configuration and databases inside the workspace."""
+        settings, root = self._settings, self._workspace.root
+        files = (
+            settings.config_folder,
+            settings.trust_file,
+            *list_template(settings),
+            *list_databases(settings),
+        )
+        real = [file.resolve() for file in files]
+        inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
+        # Where the workspace is such a folder itself, or contains a link to one, which a command
+        # could turn, nothing in it is for the agent to edit.
+        steps = (step for file in files for step in (file, *file.parents) if step.is_symlink())
+        if any(step.parent.resolve().is_relative_to(root) for step in steps):
+            inside.append(".")
+        denied: dict[str, Kind] = {EVERY if name == "." else f"/{name}": "deny" for name in inside}
+        edits = [spec.name for spec in self._specs if spec.effect.changes_files]
+        return (
+            [SourcedPermissions(dict.fromkeys(edits, denied), "the agent's own files")]
+            if inside
+            else []
+        )
+
+    def _choose_default(self, slugs: list[str], notices: list[str]) -> str:
+        wanted = self._settings.default_mode
+        if wanted in slugs:
+            return wanted
+        problem = f"DEFAULT_MODE {wanted!r} is unknown; the modes are: {', '.join(slugs)}"
+        if self._last is None:
+            raise ConfigurationError("; ".join([problem, *notices]))
+        fallback = "ask" if "ask" in slugs else slugs[0]
+        notices.append(f"{problem}; new threads start in {fallback!r}")
+        return fallback
+
+    def _read_permissions(self, last: LastLoaded) -> list[SourcedPermissions]:
+        file = self._settings.config_folder / PERMISSIONS
+        last.watch(file)
+
+        def read() -> Rules:
+            rules = parse_permissions(read_user_file(file) or "", str(file))
+            check_rules(rules, self._specs, str(file))
+            return rules
+
+        rules = last.load(str(file), read, is_needed=True)
+        return [SourcedPermissions(rules, str(file))] if rules else []
+
+    def _select_trusted(self, found: ProjectFiles, notices: list[str]) -> ProjectFiles:
+        """The project's files to use: as found if trusted, else as last trusted, or none."""
+        root = self._workspace.root
+        how = f"look at them, then: make trust WORKSPACE={root}"
+        if found and not self._settings.trust_workspace:
+            try:
+                trusted = TrustFile(self._settings.trust_file).trusted(root)
+            except ConfigurationError as error:
+                notices.append(str(error))
+                return ProjectFiles()
+            if trusted is None:
+                names = ", ".join(list(found.digests)[:10])
+                notices.append(
+                    f"{root} has modes or rules of its own, which are ignored until you trust "
+                    f"them ({names}); {how}"
+                )
+                return ProjectFiles()
+            if changed := find_differences(trusted, found.digests):
+                now = "what you trusted stays in effect" if self._project else "they are ignored"
+                notices.append(
+                    f"modes or rules in {root} are not as you trusted them "
+                    f"({', '.join(changed[:10])}); {now} until you do again; {how}"
+                )
+                return self._project
+        notices += [f"{name}: left out: {problem}" for name, problem in found.problems.items()]
+        return found

@@ -1,0 +1,35 @@
+"""What the nodes share: ``AgentDeps``, built once for the modes' files as they are."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from modeshift.graph.models.bound_modes import BoundModes
+from modeshift.graph.state import State
+from modeshift.graph.threads.started_calls import StartedCalls
+from modeshift.modes.policy import Approvals
+
+TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})
+"""Names that no mode's node may have: LangGraph uses them for channels, and for another node."""
+
+
+async def no_environment() -> str:
+    """Where the model is not told where it works."""
+    return ""
+
+
+@dataclass(frozen=True)
+class AgentDeps(BoundModes):
+    """The modes, their tools and models, and all else that a thread needs beside its state."""
+
+    approvals: Approvals = Approvals.MANUAL
+    """The policy that a new thread starts with."""
+    rules_at: Mapping[str, str] = field(default_factory=dict)
+    """What is told once a call names a path, or one in a folder, which ends in a slash."""
+    describe_environment: Callable[[], Awaitable[str]] = no_environment
+    """Where the agent works, as the model is told at a turn's start if it has changed."""
+    notices: tuple[str, ...] = ()
+    """What a person should know about the modes' files."""
+    bound_answers: bool = False
+    """Whether a decision must name the question it answers."""
+    started_calls: StartedCalls = field(default_factory=StartedCalls)
+    taken_names: frozenset[str] = field(default=TAKEN_NAMES, kw_only=True)

@@ -1,0 +1,241 @@
+"""Checks of what is written into a thread from outside, and of what an older thread contains."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, cast, get_type_hints
+
+from langgraph.types import Command, Overwrite
+from pydantic import TypeAdapter, ValidationError
+
+from modeshift.graph.messages.from_client import accept_messages, check_history, check_kept
+from modeshift.graph.models.usage import Usage
+from modeshift.graph.records.switches import ModeChange
+from modeshift.graph.state import Input, State, get_depth
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.chart import Phase
+from modeshift.modes.errors import InvalidInputError, describe_misfit
+from modeshift.modes.limit import find_unheld, is_offered
+from modeshift.modes.policy import Approvals
+from modeshift.modes.toolspec import ToolSpec
+
+Check = Callable[[Any], Any]
+"""Gives the value as it is to be kept; raises ``UserError`` for one that does not fit."""
+
+
+def _type_check(key: str, hint: Any) -> Check:
+    adapter = TypeAdapter[Any](hint)
+
+    def check(value: Any) -> Any:
+        try:
+            return adapter.validate_python(value, strict=True)
+        except ValidationError as error:
+            raise InvalidInputError(
+                f"{key} {repr(value)[:200]} does not fit: {describe_misfit(error)}"
+            ) from error
+
+    return check
+
+
+def _member_check(key: str, members: type[StrEnum]) -> Check:
+    def check(value: Any) -> str:
+        try:
+            return members(value).value
+        except ValueError:
+            known = ", ".join(members)
+            raise InvalidInputError(f"unknown {key} {value!r}; it is one of: {known}") from None
+
+    return check
+
+
+def _check_ids(given: Any) -> list[str]:
+    ids = [given] if isinstance(given, str) else given
+    if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
+        raise InvalidInputError(
+            f"forget must be 'all' or a list of ids in 'remembered', not {given!r}"
+        )
+    return ids
+
+
+_CHECKS: dict[str, Check] = {
+    **{key: _type_check(key, hint) for key, hint in get_type_hints(State).items()},
+    "approvals": _member_check("approvals", Approvals),
+    "phase": _member_check("phase", Phase),
+    "messages": check_history,
+}
+_EMPTY: dict[str, Any] = {
+    "approvals": Approvals.MANUAL.value,
+    "phase": Phase.IDLE.value,
+    "switch": None,
+    "asked": None,
+    "usage": {},
+    "compact": False,
+    "compact_from": 0,
+    "host_revision": 0,
+    "limit": "",  # of which there is no mode, so it is the strictest one
+    "end_subtask": False,
+    "subtask": None,
+}
+"""What replaces a value that does not fit, where that is no empty list."""
+SETTINGS = ("mode", "limit", "approvals")
+"""What the host may set in a thread at any time."""
+_SET_ANEW = ("mode", "first_mode")
+_NEEDED: dict[str, str] = {
+    Phase.THINKING: "messages",
+    Phase.ACTING: "plan",
+    Phase.SWITCHING: "switch",
+    Phase.RETURNING: "parents",
+}
+"""What a thread must have in a phase, by the state's key."""
+_OF_TURN = {"phase", "plan", "asked", "switch", "subtask", "parents"}
+_check_change = _type_check("mode_changes", ModeChange)
+
+
+def _build_checks(catalog: Catalog, tools: Sequence[ToolSpec]) -> dict[str, Check]:
+    """Those of the state's keys, among them which modes there are."""
+
+    def check_mode(slug: Any) -> str:
+        return catalog[slug].slug
+
+    def check_limit(slug: Any) -> str | None:
+        if slug is None:
+            return None
+        limit = catalog[slug]
+        offered = [tool for tool in tools if is_offered(limit, tool)]
+        if problem := next((why for tool in offered if (why := find_unheld(limit, tool))), None):
+            raise InvalidInputError(f"{problem}; limit the thread to a mode without it")
+        return limit.slug
+
+    return {**_CHECKS, "mode": check_mode, "first_mode": check_mode, "limit": check_limit}
+
+
+def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
+    """A check of a run's whole input."""
+    known = _build_checks(catalog, tools) | {"messages": accept_messages, "forget": _check_ids}
+    checks = {key: known[key] for key in Input.__annotations__}
+
+    def check(given: Any) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            raise InvalidInputError(f"a run's input is a mapping, not {given!r}")
+        _check_keys(given, checks, "a run's input")
+        return {key: checks[key](value) for key, value in given.items() if value is not None}
+
+    return check
+
+
+def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
+    """A check of what the host sets in a thread beside its runs."""
+    checks = {key: _build_checks(catalog, tools)[key] for key in SETTINGS}
+
+    def check(given: Any) -> dict[str, Any]:
+        _check_keys(given, checks, "the settings of a thread")
+        return {key: checks[key](value) for key, value in given.items()}
+
+    return check
+
+
+def build_update_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Callable[[Any], None]:
+    """A check of what a command or ``update_state`` writes, before any of it is saved."""
+    checks = _build_checks(catalog, tools)
+
+    def check(update: Any) -> None:
+        for key, value in read_writes(update):
+            _check_keys([key], checks, "the state")
+            checks[key](value)
+            if isinstance(update, Command) and key in _OF_TURN:
+                raise InvalidInputError(
+                    f"{key!r} is not taken from a command: the state machine decides what is next"
+                )
+
+    return check
+
+
+def check_turn(state: Mapping[str, Any], writes: Mapping[str, Any]) -> None:
+    """Raises ``InvalidInputError`` for a phase or sub-task that nothing in the thread goes with."""
+    messages = [*state.get("messages", []), writes.get("messages")]
+    after = {**state, **writes, "messages": messages}
+    if writes.keys() & {"subtask", "parents"}:
+        parents = [*state.get("parents", []), *writes.get("parents", [])]
+        if get_depth(cast("State", after)) != len(parents):
+            raise InvalidInputError(
+                "'subtask' and 'parents' belong together; 'end_subtask' in a run's input ends one"
+            )
+    key = _NEEDED.get(str(after.get("phase")))
+    if key is not None and writes.keys() & {"phase", key} and not any(after.get(key) or ()):
+        raise InvalidInputError(f"phase {after['phase']!r} without a {key!r} in the state")
+
+
+def _check_keys(given: Iterable[Any], known: Mapping[str, Check], what: str) -> None:
+    if unknown := [key for key in given if key not in known]:
+        raise InvalidInputError(
+            f"unknown key {unknown[0]!r} in {what}; the keys are: {', '.join(known)}"
+        )
+
+
+def read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
+    """Keys and values, in each of the forms that LangGraph takes."""
+    match update:
+        case None:
+            return
+        case Command(goto=node) if node:
+            raise InvalidInputError(
+                f"goto={node!r} is not taken: the state machine decides which node runs next"
+            )
+        case Command(update=inner):
+            yield from read_writes(inner)
+        case dict():
+            yield from update.items()
+        case [str(key), value]:
+            yield key, value
+        case [inner, str() | None]:  # with the node that it is written as
+            yield from read_writes(inner)
+        case [*parts]:
+            for part in parts:
+                yield from read_writes(part)
+        case _:
+            raise InvalidInputError(f"an update of the state is a mapping, not {update!r}")
+
+
+def drop_invalid(state: State) -> tuple[State, list[str]]:
+    """The state without what does not fit, and the keys where that was so.
+
+    Older versions saved such values, and a value of a type that has since changed is one too.
+    """
+    kept: dict[str, Any] = {}
+    dropped = []
+    for key, value in state.items():
+        valid = _keep_valid(key, value)
+        if valid is not value:
+            dropped.append(key)
+        if valid is value or key not in _SET_ANEW:
+            kept[key] = valid
+    return cast("State", kept), dropped
+
+
+def overwrite_dropped(
+    state: State, dropped: Collection[str], changed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The update for the ``dropped`` keys whose channel would only add to what it has."""
+    growing = {"mode_changes", "instructions", "parents", "subtasks"} & {*dropped}
+    kept = cast("dict[str, Any]", state)
+    update = {key: Overwrite([*kept.get(key, []), *changed.get(key, [])]) for key in growing}
+    return update | ({"usage": Overwrite(Usage())} if "usage" in dropped else {})
+
+
+def _keep_valid(key: str, value: Any) -> Any:
+    """``value`` itself where all of it fits."""
+    if key == "messages":
+        valid = [message for message in value if _fits(check_kept, message)]
+        return value if len(valid) == len(value) else valid
+    if _fits(_CHECKS[key], value):
+        return value
+    if key == "mode_changes" and isinstance(value, list):
+        return [record for record in value if _fits(_check_change, record)]
+    return _EMPTY.get(key, [])
+
+
+def _fits(check: Check, value: Any) -> bool:
+    try:
+        check(value)
+    except InvalidInputError:
+        return False
+    return True

@@ -1,0 +1,184 @@
+"""``Agent``: the compiled graph, which checks what is written from outside before it is saved.
+
+LangGraph saves first and looks afterwards whether the value fits; one that does not stays.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from typing import Any, Self
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateUpdate
+from typing_extensions import override
+
+from modeshift.graph.entry.checks import SETTINGS, check_turn, read_writes
+from modeshift.graph.entry.live_deps import LiveDeps
+from modeshift.graph.messages.channels import CheckedInput
+from modeshift.graph.routing import is_cut_off
+from modeshift.graph.state import Input, State
+from modeshift.graph.threads.started_calls import StartedCalls
+from modeshift.modes.errors import InvalidInputError
+
+Updates = Sequence[Sequence[StateUpdate]]
+
+
+class Agent(CompiledStateGraph[State, None, Input, State]):
+    """What ``build_agent`` makes."""
+
+    def __init__(self, *, check: Callable[[Any], None], live: LiveDeps, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.check = check
+        self.live = live
+
+    @property
+    def started_calls(self) -> StartedCalls:
+        """Those of this process."""
+        return self.live.deps.started_calls
+
+    @classmethod
+    def of(
+        cls,
+        graph: CompiledStateGraph[State, None, Input, State],
+        check: Callable[[Any], None],
+        live: LiveDeps,
+    ) -> Self:
+        """The graph with ``check``, made as LangGraph copies one."""
+        return cls(check=check, live=live, **vars(graph))
+
+    @override
+    def astream(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
+        if isinstance(input, Command):
+            self.check(input)
+        return self._stream(input, config, options)
+
+    async def _stream(
+        self, input: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> AsyncIterator[Any]:
+        """Run, and end the turn's commands with the turn.
+
+        A turn ends with a run: whole, failed or cancelled, but not one that waits for a person.
+        """
+        here = (config or {}).get("configurable", {})
+        thread, goes_on = str(here.get("thread_id", "")), False
+        background = self.started_calls.background
+        if isinstance(input, dict):
+            await background.end(thread)
+            await self._keep_finished(here)
+            input = await self._drop_known(input, config)
+            start = self.channels[START]
+            assert isinstance(start, CheckedInput)
+            start.check(input)
+            await self._keep_settings(thread, input)
+        elif input is None and self.checkpointer and await self._has_no_task(config):
+            input = {}
+        elif isinstance(input, Command):
+            await self._keep_settings(thread, dict(read_writes(input)))
+        chunks: Any = super().astream(input, config, **options)
+        try:
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    yield chunk
+            if background.has(thread):
+                last = {name: value for name, value in here.items() if name != "checkpoint_id"}
+                goes_on = bool((await self.aget_state({"configurable": last})).next)
+        finally:
+            if not goes_on:
+                await background.end(thread)
+
+    async def _has_no_task(self, config: Any) -> bool:
+        """Whether a turn stands where LangGraph has nothing to go on with: ``intake`` does."""
+        state = await self.aget_state(config)
+        return not state.tasks and is_cut_off(state.values, state.next, state.interrupts)
+
+    async def _keep_finished(self, here: dict[str, Any]) -> None:
+        """Store what a run had done when it was cut off, which LangGraph drops for an input."""
+        saver = self.checkpointer
+        if not isinstance(saver, BaseCheckpointSaver) or here.get("checkpoint_id"):
+            return
+        # Not as this run's: LangGraph would take its input for taken.
+        thread = RunnableConfig(
+            configurable={"thread_id": here.get("thread_id")}, metadata={"run_id": "cut off"}
+        )
+        saved = await saver.aget_tuple(thread)
+        if saved is not None and saved.pending_writes:
+            state = await self.aget_state(thread)
+            if not state.interrupts and any(task.result is not None for task in state.tasks):
+                await self.aupdate_state(thread, None, as_node=END)
+
+    async def _drop_known(self, input: dict[str, Any], config: Any) -> dict[str, Any]:
+        """A run's input without the answers that the thread has: a client may send all it shows.
+
+        They would take the place of those, without thinking and with calls of other ids.
+        """
+        given = input.get("messages")
+        if not isinstance(given, list) or not any(map(_get_answer_id, given)):
+            return input
+        kept = (await self.aget_state(config)).values.get("messages", ())
+        known = {message.id for message in kept}
+        return {**input, "messages": [one for one in given if _get_answer_id(one) not in known]}
+
+    async def _keep_settings(self, thread: str, input: dict[str, Any]) -> None:
+        """What a run begins with is set for the thread, later than what no run has taken in yet."""
+        given = {key: input[key] for key in SETTINGS if input.get(key) is not None}
+        await self.started_calls.mailbox.put_input(thread, given)
+
+    @override
+    def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:
+        if isinstance(input, Command):
+            self.check(input)
+        return super().stream(input, *given, **options)
+
+    @override
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Updates) -> RunnableConfig:
+        self._check_all(supersteps)
+        with _name_missing_key():
+            return super().bulk_update_state(config, supersteps)
+
+    @override
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Updates
+    ) -> RunnableConfig:
+        self._check_all(supersteps)
+        state = await self.aget_state(config)
+        writes = dict(read_writes([update[0] for step in supersteps for update in step]))
+        check_turn(state.values, writes)
+        changed = {key: value for key, value in writes.items() if state.values.get(key) != value}
+        here, put = config["configurable"], self.started_calls.mailbox.put_input
+        is_alone = changed.keys() == {"approvals"} and not here.get("checkpoint_id")
+        # As what is set beside the runs: the question stays open.
+        if state.interrupts and is_alone and await put(here["thread_id"], changed):
+            return state.config
+        with _name_missing_key():
+            return await super().abulk_update_state(config, supersteps)
+
+    def _check_all(self, supersteps: Updates) -> None:
+        for update in (one for step in supersteps for one in step):
+            self.check(update[0])
+
+
+def _get_answer_id(given: Any) -> str | None:
+    """The id of an assistant's message in a run's input, in each form that LangChain takes."""
+    match given:
+        case AIMessage(id=str(id)) | {"id": str(id), "type": "ai" | "AIMessageChunk"}:
+            return id
+        case {"id": str(id), "role": "assistant" | "ai"}:
+            return id
+    return None
+
+
+@contextmanager
+def _name_missing_key() -> Iterator[None]:
+    """The edge behind a node reads keys that a new thread does not have yet."""
+    try:
+        yield
+    except LookupError as error:
+        raise InvalidInputError(
+            f"the thread has no {error} yet, so `as_node` cannot be used; "
+            "leave it out, or send a message first"
+        ) from error

@@ -1,0 +1,110 @@
+"""``repair``: a history with one result for each tool call, which is what providers insist on.
+
+The result has to follow directly on the message that made the call.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+
+from modeshift.graph.messages.normal_form import get_call_id
+
+NOT_RUN = "Not run: the turn went on without this call."
+VOID = (
+    "Not run: the mode, its rules or the files have changed since the user was asked. "
+    "Call again if it is still needed."
+)
+REJECTED = "Not run: the user rejected this call"
+BEHIND = (
+    "Not run: the user rejected a call before it in the same message. "
+    "Call again if it is still needed."
+)
+CHANGED = "Not run: the host has changed the mode, its limit or what is approved without asking."
+UNKNOWN = (
+    "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "
+    "Find out before you do it again."
+)
+WORDS = {
+    VOID: "Not run: the mode, its rules or the files have changed since you were asked.",
+    BEHIND: "Not run: you said no to a call before it in the same message.",
+    UNKNOWN: "Stopped while it ran: it may have taken effect, in whole, in part or not at all.",
+}
+"""What a person reads instead."""
+_CLASS = re.compile(r"^\w+Error: ")
+
+BROKE_OFF = (
+    "the model's answer broke off, and nothing of it is kept; send a message, such as 'go on', "
+    "to try again"
+)
+
+
+def build_not_run_result(call: ToolCall, text: str = NOT_RUN) -> ToolMessage:
+    """The result of a call that did not run; ``shown`` in its artifact is for a person."""
+    id, shown = get_call_id(call), WORDS.get(text) or _CLASS.sub("", text, count=1)
+    facts = {} if shown == text else {"artifact": {"shown": shown}}
+    return ToolMessage(text, tool_call_id=id, name=call["name"], status="error", **facts)
+
+
+def build_rejection(call: ToolCall, why: str) -> ToolMessage:
+    """The result of a call that a person has refused."""
+    result = build_not_run_result(
+        call,
+        f"{REJECTED} and said: {why}" if why else f"{REJECTED}; do not repeat it unless asked to",
+    )
+    shown = f"You said no: {why}" if why else "You said no."
+    result.artifact = {"shown": shown, "is_rejected": True}
+    return result
+
+
+def find_open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
+    """The calls of the last assistant message that have no result yet, in order."""
+    answered = set[str]()
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            return [call for call in message.tool_calls if get_call_id(call) not in answered]
+        if not isinstance(message, ToolMessage):
+            return []
+        answered.add(message.tool_call_id)
+    return []
+
+
+def find_last_answer(messages: Sequence[AnyMessage]) -> AIMessage | None:
+    """The last assistant message."""
+    return next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
+
+
+def repair(
+    messages: Sequence[AnyMessage], running: Collection[str] = (), text: str = NOT_RUN
+) -> list[AnyMessage]:
+    """The history with exactly one result for each call, directly behind it.
+
+    A call without a result gets ``text``, or a warning if it was under way when the run was cut
+    off: ``running`` holds the ids of those.
+    """
+    repaired: list[AnyMessage] = []
+    for index, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue
+        repaired.append(message)
+        if isinstance(message, AIMessage) and message.tool_calls:
+            # In the order in which they came: so they have been sent already.
+            results = _collect_results(message, messages[index + 1 :])
+            repaired += results.values()
+            for call in message.tool_calls:
+                if get_call_id(call) not in results:
+                    why = UNKNOWN if get_call_id(call) in running else text
+                    repaired.append(build_not_run_result(call, why))
+    return repaired
+
+
+def _collect_results(asking: AIMessage, following: Sequence[AnyMessage]) -> dict[str, ToolMessage]:
+    """The first result for each call, up to the next assistant message that calls tools."""
+    ids = set(map(get_call_id, asking.tool_calls))
+    results: dict[str, ToolMessage] = {}
+    for message in following:
+        if isinstance(message, AIMessage) and message.tool_calls:
+            break
+        if isinstance(message, ToolMessage) and message.tool_call_id in ids:
+            results.setdefault(message.tool_call_id, message)
+    return results

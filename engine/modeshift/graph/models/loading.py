@@ -1,0 +1,154 @@
+"""``load_model``: a chat model from its name; ``Models``: those of all modes."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from json import dumps
+from typing import Any
+
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
+
+from modeshift.graph.models.mode_changes import choose_way
+from modeshift.graph.models.offline import OfflineModel
+from modeshift.graph.models.parameters import check_parameters
+from modeshift.graph.models.price_list import find_listed_window
+from modeshift.graph.models.providers import PROVIDERS, get_limits
+from modeshift.graph.models.service import CacheTTL, Service
+from modeshift.graph.models.usage import find_window
+from modeshift.modes.errors import ConfigurationError, MissingKeyError
+from modeshift.modes.mode import Level, Mode
+from modeshift.modes.plain_text import to_one_line
+
+_CHAT_COMPLETIONS = "BaseChatOpenAI"
+"""The class of LangChain's that integrations are made from whose servers speak it."""
+
+
+class Models:
+    """The chat models of modes, by name and parameters; each loaded once."""
+
+    def __init__(
+        self,
+        default: str | BaseChatModel,
+        context_window: int | None = None,
+        cache_ttl: CacheTTL = "5m",
+        parameters: Mapping[str, Any] | None = None,
+        mode_changes: str = "auto",
+    ) -> None:
+        """``default`` is for modes that name no model; raises ``ConfigurationError``.
+
+        ``context_window`` holds for all models; without it each model's is looked up.
+        ``parameters`` are the user's, for all models of the default one's provider. The others
+        are the settings of these names.
+        """
+        self._context_window = context_window
+        self._cache_ttl = cache_ttl
+        self._mode_changes = mode_changes
+        self.default = default if isinstance(default, str) else default._llm_type
+        self._parameters = dict(parameters or {})
+        model = load_model(default, self._parameters) if isinstance(default, str) else default
+        self._models: dict[tuple[str, str, bool], BaseChatModel] = {}
+        self._models[self.default, "{}", True] = model
+        self._services: dict[str, Service] = {}
+
+    def problem(self, mode: Mode) -> str | None:
+        """Why the mode's model cannot be loaded; None if it can."""
+        try:
+            self[mode]
+        except ConfigurationError as error:
+            return str(error)
+        return None
+
+    def service(self, mode: Mode) -> Service:
+        """What is known of the service behind the mode's model; the same object for each name."""
+        name, way = mode.model or self.default, choose_way(self[mode], self._mode_changes)
+        if name not in self._services:
+            self._services[name] = Service(name, self._cache_ttl, way)
+        return self._services[name]
+
+    def window(self, mode: Mode) -> int | None:
+        """How many tokens the window of the mode's model holds; None if nobody says."""
+        known = self._context_window or find_window(self[mode])
+        return known or find_listed_window(mode.model or self.default)
+
+    def __getitem__(self, mode: Mode) -> BaseChatModel:
+        """The mode's model with its parameters, before which the user's are set.
+
+        Raises ``ConfigurationError``.
+        """
+        name = mode.model or self.default
+        parameters = mode.model_parameters
+        is_trusted = not parameters or mode.level is not Level.PROJECT
+        key = (name, dumps(parameters, sort_keys=True, default=str), is_trusted)
+        if key not in self._models:
+            shared = self._parameters if _get_provider(name) == _get_provider(self.default) else {}
+            self._models[key] = load_model(name, shared, parameters, is_trusted=is_trusted)
+        return self._models[key]
+
+
+def _get_provider(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def load_model(
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    of_mode: Mapping[str, Any] | None = None,
+    *,
+    is_trusted: bool = True,
+) -> BaseChatModel:
+    """The model called ``offline`` or ``provider:name``.
+
+    ``of_mode`` are parameters that win over the others; ``is_trusted``: the user set them, and
+    not the workspace. Raises ``ConfigurationError`` for any other name, for a provider that is
+    unknown or not installed, for a key that is missing, and for parameters it does not take.
+    """
+    provider, _, model = name.partition(":")
+    given = {**(parameters or {}), **(of_mode or {})}
+    if given and provider == "offline":
+        raise ConfigurationError(f"the model {name!r} takes no parameters (got {sorted(given)})")
+    if name == "offline":
+        return OfflineModel()
+    if not provider or not model:
+        raise ConfigurationError(
+            f"the model {name!r} is neither 'offline' nor 'provider:name', "
+            "such as 'anthropic:claude-sonnet-5-5' or 'openai:gpt-5.6'"
+        )
+    known = PROVIDERS.get(provider)
+    if known is not None and (problems := known.list_problems()):
+        raise MissingKeyError(f"the model {name!r} needs {'; and '.join(problems)}")
+    try:
+        wanted = given.get("use_responses_api")
+        arguments = known.get_arguments(model, wanted) if known is not None else {}
+        # Only then it is known which class it is, and how that calls its limits.
+        chat_model = init_chat_model(model, model_provider=provider, **arguments)
+        checked = check_parameters(name, type(chat_model), parameters or {})
+        checked |= check_parameters(name, type(chat_model), of_mode or {}, is_trusted=is_trusted)
+        more = {**get_limits(type(chat_model)), **arguments, **checked}
+        chat_model = _build(chat_model, provider, model, more)
+    except ConfigurationError:
+        raise
+    except ImportError as error:
+        raise ConfigurationError(
+            f"the model {name!r} needs a package that is not installed; add it to pyproject.toml "
+            f"as an extra, and run `make lock`: {to_one_line(str(error)).partition('. ')[0]}"
+        ) from error
+    except Exception as error:  # each integration raises its own
+        like = get_close_matches(provider, PROVIDERS, 1)
+        hint = f" (did you mean {like[0]!r}?)" if like and like[0] != provider else ""
+        problem = to_one_line(str(error))
+        raise ConfigurationError(f"the model {name!r} cannot be loaded{hint}: {problem}") from error
+    return chat_model
+
+
+def _build(
+    found: BaseChatModel, provider: str, model: str, arguments: dict[str, Any]
+) -> BaseChatModel:
+    """The model again, with these arguments."""
+    is_openais = _CHAT_COMPLETIONS in {one.__qualname__ for one in type(found).__mro__}
+    if is_openais and provider != "langsmith":  # its address is not in the arguments
+        from modeshift.graph.models import openai_chat  # noqa: PLC0415  # langchain-openai is an extra
+
+        return openai_chat.build_extended(type(found), model=model, **arguments)  # type: ignore[arg-type]  # it is
+    built = init_chat_model(model, model_provider=provider, **arguments)
+    assert isinstance(built, BaseChatModel)
+    return built

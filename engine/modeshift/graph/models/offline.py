@@ -1,0 +1,237 @@
+"""``OfflineModel``: a deterministic stand-in for a language model, without a network.
+
+It sees what a model sees, the messages and the tools that are bound. The last user message is
+its program, and the calls since then are the steps that it has taken.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.tool import tool_call, tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from typing_extensions import override
+
+from modeshift.graph.messages.instructions import remove_instructions
+from modeshift.graph.messages.repair import VOID
+from modeshift.graph.messages.untrusted import remove_marks
+from modeshift.graph.models.offline_commands import HELP, Call, Step, parse
+from modeshift.prompts import render_summary_request
+
+MAX_RESULT = 200
+"""Characters of a tool's result in the report."""
+_NOT_POSSIBLE = "refused: this mode has no tool for it."
+_MODES = re.compile(r"\nThe modes there are:\n\n((?:- .*\n)*)")
+_MODE = re.compile(r"^- ([\w-]+): (.*)", re.MULTILINE)
+"""A mode and when to use it, in the system prompt."""
+
+
+class OfflineModel(BaseChatModel):
+    """Obeys the command language of ``offline_commands``."""
+
+    @property
+    @override
+    def _llm_type(self) -> str:
+        return "modeshift-offline"
+
+    @override
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Bind tools; a ``tool_choice`` that forces one is refused, for the program chooses."""
+        if tool_choice not in (None, "auto"):
+            raise ValueError(f"tool_choice={tool_choice!r}: the offline model cannot be forced")
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    @override
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=_respond(messages, kwargs))])
+
+    @override
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages, **kwargs)
+
+    @override
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in _split(_respond(messages, kwargs)):
+            yield ChatGenerationChunk(message=chunk)
+
+
+def _respond(messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> AIMessage:
+    return respond(
+        [
+            message.model_copy(update={"content": remove_instructions(message.text)})
+            for message in messages
+        ],
+        {tool["function"]["name"] for tool in kwargs.get("tools", ())},
+    )
+
+
+def respond(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessage:
+    """The next message of the conversation; ``tools`` are the names of those bound."""
+    start = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=None)
+    if start is not None and messages[start].text.endswith(render_summary_request()):
+        return _build_message(messages, _retell(messages[:start]), [])
+    steps = parse(messages[start].text) if start is not None else []
+    if start is None or not steps:
+        return _build_message(messages, HELP, [])
+    progress = _Progress(steps)
+    progress.replay(messages[start + 1 :])
+    calls = progress.next_calls(tools, _list_modes(messages[0]))
+    return _build_message(messages, "" if calls else progress.report(), calls)
+
+
+class _Progress:
+    """How far the program has come, by the messages since the user wrote it."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        self._left = list(steps)
+        self._results: list[str] = []
+        # Of the step that is next:
+        self._has_asked = False
+        """Whether a switch was asked for."""
+        self._is_refused = False
+        """Whether it was refused here, although the tool is bound."""
+
+    def replay(self, messages: Sequence[BaseMessage]) -> None:
+        results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
+        for message in messages:
+            if isinstance(message, AIMessage) and message.tool_calls:
+                ids = [str(call["id"]) for call in message.tool_calls]
+                found = [results[id] for id in ids if id in results]
+                if len(found) == len(ids) and all(result.text == VOID for result in found):
+                    continue  # as if the calls had not been made
+                self._take([(call["name"], call["args"]) for call in message.tool_calls], found)
+
+    def _take(self, calls: list[Call], results: list[ToolMessage]) -> None:
+        while self._left:
+            outcome = " ".join(map(_summarize, results))
+            if calls == list(self._left[0].calls):
+                is_partly_allowed = any(" tools but for " in result.text for result in results)
+                if is_partly_allowed and not self._has_asked:
+                    self._is_refused = True
+                else:
+                    self._close(outcome)
+                return
+            if calls[0][0] == "switch_mode" and not self._has_asked:
+                self._has_asked = True
+                if any(result.status == "error" for result in results):
+                    self._close(outcome)
+                return
+            self._close(_NOT_POSSIBLE)
+
+    def _close(self, result: str) -> None:
+        self._results.append(f"- {self._left.pop(0).line}: {result}")
+        self._has_asked = self._is_refused = False
+
+    def next_calls(self, tools: Collection[str], modes: Mapping[str, str]) -> list[Call]:
+        while self._left:
+            step = self._left[0]
+            is_refused = self._is_refused and not self._has_asked
+            missing = [name for name, _ in step.calls if is_refused or name not in tools]
+            if not missing:
+                return list(step.calls)
+            mode = _choose_mode(modes, step.keywords)
+            if mode is not None and "switch_mode" in tools and not self._has_asked:
+                reason = f"{step.line!r} needs {missing[0]}."
+                return [("switch_mode", {"mode_slug": mode, "reason": reason})]
+            self._close(_NOT_POSSIBLE)
+        return []
+
+    def report(self) -> str:
+        return "\n".join(["Here is how it went:", *self._results])
+
+
+def _list_modes(first: BaseMessage) -> dict[str, str]:
+    """When to use each mode, by its slug, as the system prompt says."""
+    found = _MODES.search(first.text) if isinstance(first, SystemMessage) else None
+    return dict(_MODE.findall(found[1])) if found else {}
+
+
+def _choose_mode(modes: Mapping[str, str], keywords: Sequence[str]) -> str | None:
+    """The mode whose description has the most of ``keywords``; None if no mode has any."""
+    counts = {
+        slug: sum(f" {word}" in f" {purpose.lower()}" for word in keywords)
+        for slug, purpose in modes.items()
+    }
+    best = max(counts, key=lambda slug: counts[slug], default=None)
+    return best if best is not None and counts[best] else None
+
+
+def _summarize(result: ToolMessage) -> str:
+    text = " ".join(remove_marks(result.text).split())
+    text = text if len(text) <= MAX_RESULT else f"{text[:MAX_RESULT]}..."
+    return f"refused: {text}" if result.status == "error" else text
+
+
+def _retell(messages: Sequence[BaseMessage]) -> str:
+    """All that this model knows of a summary."""
+    said = [" ".join(one.text.split()) for one in messages if isinstance(one, HumanMessage)]
+    return "\n".join(["The user said:", *(f"- {text[:MAX_RESULT]}" for text in said[-20:])])
+
+
+def _build_message(messages: Sequence[BaseMessage], text: str, calls: Sequence[Call]) -> AIMessage:
+    # Ids must differ within a thread, and be the same when it is replayed.
+    number = sum(isinstance(message, AIMessage) for message in messages)
+    # Tokens are counted as words: there is no tokenizer.
+    read = sum(len(message.text.split()) for message in messages)
+    written = len(text.split()) + sum(len(str(args).split()) for _, args in calls)
+    return AIMessage(
+        text,
+        tool_calls=[
+            tool_call(name=name, args=args, id=f"offline_{number}_{index}")
+            for index, (name, args) in enumerate(calls)
+        ],
+        usage_metadata=UsageMetadata(
+            input_tokens=read, output_tokens=written, total_tokens=read + written
+        ),
+        response_metadata={"model_name": "offline"},
+    )
+
+
+def _split(message: AIMessage) -> Iterator[AIMessageChunk]:
+    """The message in pieces: word by word, call by call, the usage last."""
+    for word in re.findall(r"\s*\S+\s*$|\s*\S+", message.text):
+        yield AIMessageChunk(content=word)
+    for index, call in enumerate(message.tool_calls):
+        args = json.dumps(call["args"])
+        piece = tool_call_chunk(name=call["name"], args=args, id=call["id"], index=index)
+        yield AIMessageChunk(content="", tool_call_chunks=[piece])
+    yield AIMessageChunk(
+        content="",
+        usage_metadata=message.usage_metadata,
+        response_metadata=message.response_metadata,
+        chunk_position="last",
+    )

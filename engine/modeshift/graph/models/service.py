@@ -1,0 +1,167 @@
+"""What a service takes beside messages and tools, and which thinking it takes back.
+
+``cache_control`` keeps the history so far in Anthropic's cache. The newest models check that the
+system prompt, the tools and the messages before a thinking block are those that it was written
+after. A change of the prompt, the tools or the history ends that. ``block_binding`` makes the
+service drop the blocks that do not fit; it would otherwise refuse the request. The field also has
+to name the kind of thinking, the one that those models use anyway. OpenAI's newest models check
+too: what does not fit, and all behind it, they leave out without a word.
+"""
+
+import logging
+import os
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from modeshift.graph.messages.thinking import Thinking
+from modeshift.graph.models.mode_changes import TOOL_CHANGES_BETA, Way
+from modeshift.graph.models.provider_errors import is_refused
+
+log = logging.getLogger("modeshift")
+
+BETA = "thinking-binding-controls-2026-08-01"
+CHECKING = frozenset(
+    {
+        *("claude-fable-5-1", "claude-fable-5-2", "claude-mythos-5-1", "claude-mythos-5-2"),
+        *("claude-haiku-5-5", "claude-opus-5-5", "claude-sonnet-5-5"),
+    }
+)
+"""The models that check; the same name with a date behind it is the same model."""
+UPDATING = CHECKING - {"claude-haiku-5-5"}
+"""Those that keep what they say between calls to themselves unless they are asked for it."""
+_GPT_CHECKING = re.compile(r"gpt-(6\.[2-9]|[7-9])")
+_DATE = re.compile(r"-20\d{6}$")
+_USERS_BETAS = re.compile(r"^\s*anthropic-beta\s*:\s*(\S.*?)\s*$", re.I | re.M)
+_OTHER_CONVERSATION = "bound to a different conversation"
+_UNFIT = re.compile(
+    rf"{_OTHER_CONVERSATION}|invalid `signature`|encrypted content .* could not be verified", re.I
+)
+_ABOUT_THINKING = re.compile(
+    rf"block_binding|display|{BETA}|anthropic-beta|adaptive|thinking[\w.]*: extra inputs", re.I
+)
+CacheTTL = Literal["5m", "1h"]
+_ABOUT_WAY = {
+    "tool_changes": re.compile(
+        rf"tool_reference|tool_addition|tool_removal|defer_loading|{TOOL_CHANGES_BETA}"
+        r"|role\W+system|system\W+role|messages[\w.]*role|unknown anthropic-beta",
+        re.I,
+    ),
+    "allowed_tools": re.compile(r"allowed_tools|tool_choice|developer|system message", re.I),
+}
+"""How a service refuses one of the ways in ``mode_changes``."""
+_TOLD = (
+    ("way", "how a change of mode is told, so each change of mode rewrites the request"),
+    ("drops", "block_binding"),
+    ("updates", "thinking.display"),
+    ("thinking", "thinking of another prompt"),
+    ("caches", "cache_control"),
+)
+"""What the log says is not sent any more."""
+
+
+@dataclass(frozen=True)
+class OptionalFields:
+    """What a request holds beside messages and tools."""
+
+    way: Way = "rewrite"
+    caches: bool = False
+    ttl: CacheTTL = "5m"
+    drops: bool = False
+    """Whether the service is asked to drop thinking blocks that do not fit."""
+    updates: bool = False
+    """Whether it is asked for what the model says between calls, which comes as thinking."""
+    thinking: Thinking = "all"
+    """The blocks that are sent back."""
+
+    @classmethod
+    def of(cls, name: str, ttl: CacheTTL = "5m", way: Way = "rewrite") -> "OptionalFields":
+        """The fields for the model ``provider:name``, as far as is known before it is asked."""
+        provider, _, model = name.partition(":")
+        if provider == "openai" and _GPT_CHECKING.match(model):
+            return cls(way, thinking="of this prefix")
+        if provider != "anthropic":
+            return cls(way)
+        fields = cls(way, caches=True, ttl=ttl)
+        if (model := _DATE.sub("", model)) not in CHECKING:
+            return fields
+        # With a block that does not fit, the service would drop all later ones too.
+        return replace(fields, drops=True, updates=model in UPDATING, thinking="of this prefix")
+
+    @property
+    def mark(self) -> dict[str, str] | None:
+        """What marks the end of what is to be kept in the cache; None if nothing is."""
+        ttl = {} if self.ttl == "5m" else {"ttl": self.ttl}  # 5m is the service's own
+        return {"type": "ephemeral", **ttl} if self.caches else None
+
+    @cached_property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments for the model's client."""
+        arguments: dict[str, Any] = {}
+        if self.mark is not None:
+            arguments["cache_control"] = self.mark
+        if self.drops:
+            binding = {"prefix_mismatch_behavior": "drop_block"}
+            display = {"display": "updates"} if self.updates else {}
+            arguments["thinking"] = {"type": "adaptive", "block_binding": binding, **display}
+        betas = [BETA] if self.drops else []
+        if self.way == "tool_changes":
+            betas.append(TOOL_CHANGES_BETA)
+        if betas:
+            # The client would put this in the place of the user's own.
+            users = _USERS_BETAS.findall(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+            arguments["betas"] = [*users, *betas]
+        return arguments
+
+    @property
+    def least(self) -> "OptionalFields":
+        """The fields without any that a service might not know."""
+        return replace(self, way="rewrite", caches=False, drops=False)
+
+    def without(self, error: Exception) -> "OptionalFields | None":
+        """The fields without what ``error`` refuses; None if it is about something else."""
+        if not is_refused(error):
+            return None
+        text = str(error)
+        # First, because its text also names the field and the header.
+        if self.thinking != "none" and _UNFIT.search(text):
+            is_checked = self.thinking == "all" and _OTHER_CONVERSATION in text
+            less: Thinking = "of this prefix" if is_checked else "none"
+            return replace(self, drops=False, thinking=less)
+        if self.way != "rewrite" and _ABOUT_WAY[self.way].search(text):
+            return replace(self, way="rewrite")
+        if self.drops and _ABOUT_THINKING.search(text):
+            is_display = self.updates and "display" in text
+            return replace(self, updates=self.updates and not is_display, drops=is_display)
+        if self.caches and "cache_control" in text:
+            return replace(self, caches=False)
+        return None
+
+
+class Service:
+    """What the service behind one model takes, as far as is known by now."""
+
+    def __init__(self, name: str, ttl: CacheTTL = "5m", way: Way = "rewrite") -> None:
+        """``name`` is the model's, as the user wrote it."""
+        self.fields = OptionalFields.of(name, ttl, way)
+        """For the next request."""
+        self.unshown = frozenset[str]()
+        """The messages whose images are not sent: with them it refused a request."""
+        self._name = name
+
+    def learn(self, wanted: OptionalFields, sent: OptionalFields, unshown: frozenset[str]) -> None:
+        """Send no more from now on than was ``sent`` in a request that was answered.
+
+        ``wanted`` is what it was sent with at first. That no thinking was sent is for its history
+        alone, which was edited. ``unshown``: the ids of messages whose images were left out.
+        """
+        new = []
+        if sent.thinking != "none" and sent != wanted:
+            self.fields = sent
+            new = [what for name, what in _TOLD if getattr(wanted, name) != getattr(sent, name)]
+        if not unshown <= self.unshown:
+            new.append("images")
+            self.unshown |= unshown
+        for what in new:
+            log.warning("the provider of %r refuses %s: not sent from now on", self._name, what)

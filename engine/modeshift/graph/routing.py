@@ -1,0 +1,111 @@
+"""Which mode and phase a thread is in, and which node is next: the state machine decides."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
+from langgraph.types import Command, Send
+
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.records.switches import ModeChange
+from modeshift.graph.state import ActTask, RoutingState, State
+from modeshift.graph.threads.mailbox import REVISION
+from modeshift.modes.chart import Configuration, Event, Phase
+
+Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
+"""A coroutine function from the state (``act``: from an ``ActTask``) to an update of it."""
+
+
+def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
+    """The one edge behind every node."""
+
+    # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
+    async def route(state: RoutingState, config: RunnableConfig) -> str | list[Send]:
+        if await read_host_changes(deps, state, config):
+            return "intake"
+        return next_step(deps, state)
+
+    return route
+
+
+async def read_host_changes(
+    deps: AgentDeps, state: RoutingState | State, config: RunnableConfig
+) -> dict[str, Any]:
+    """What the host has set that the thread does not have yet; ``intake`` takes it in."""
+    mailbox = deps.started_calls.mailbox
+    return await mailbox.find_news(get_thread(config), state.get("host_revision", 0))
+
+
+def sets_only_approvals(host_changes: dict[str, Any]) -> bool:
+    """Whether what is planned may go on: each call is judged again, under these approvals."""
+    return host_changes.keys() == {"approvals", REVISION}
+
+
+def get_thread(config: RunnableConfig) -> str:
+    """The thread's id."""
+    return str(config["configurable"].get("thread_id", ""))
+
+
+def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
+    """The node that comes next; for ``act`` a task for each call of the first batch."""
+    node = deps.machine.node(Configuration(state["mode"], Phase(state["phase"])))
+    if node != "act":
+        return END if node is None else node
+    batch, *rest = state["plan"]
+    return [
+        Send("act", ActTask({**state, "plan": rest, "planned": one, "is_last": one is batch[-1]}))
+        for one in batch
+    ]
+
+
+def is_cut_off(values: Mapping[str, Any], next: Sequence[str], interrupts: Sequence[Any]) -> bool:
+    """Whether a thread's turn neither ended nor waits for a person, as no run goes on.
+
+    By the phase: LangGraph names no next node where a step was done and its checkpoint is missing.
+    """
+    return not interrupts and bool(next or values.get("phase", Phase.IDLE) != Phase.IDLE)
+
+
+def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, dict[str, Any]]:
+    """Where the thread is, and the update for a change of mode that is not recorded yet.
+
+    Only the host writes the mode from outside, in a run's input or with ``update_state``: a mode
+    that is in the state and not in the record was set by the host. A mode that no longer exists
+    gives way to the default one.
+    """
+    phase = Phase(state.get("phase", Phase.IDLE))
+    before = Configuration(_recorded_mode(deps, state), phase)
+    wanted = state.get("mode", before.mode)
+    if wanted not in deps.catalog:
+        reason = f"mode {wanted!r} no longer exists"
+        return before, change_mode(state, wanted, before.mode, reason, "nobody")
+    if wanted == before.mode:
+        return before, {}
+    after = deps.machine.send(before, Event.SET_MODE, wanted)
+    return after, change_mode(state, before.mode, after.mode, "set by the host", "host")
+
+
+def _recorded_mode(deps: AgentDeps, state: State) -> str:
+    """The last change's target, or the mode in which the thread started."""
+    changes = state.get("mode_changes")
+    slug = changes[-1]["target"] if changes else state.get("first_mode")
+    return slug if slug is not None and slug in deps.catalog else deps.catalog.default
+
+
+def change_mode(
+    state: State,
+    source: str,
+    target: str,
+    reason: str,
+    decided_by: Literal["human", "host", "nobody"],
+) -> dict[str, Any]:
+    """The update of the state for a change of mode, with its record."""
+    when = datetime.now(UTC).isoformat(timespec="milliseconds")
+    record = ModeChange(
+        source=source, target=target, reason=reason, decided_by=decided_by, when=when
+    )
+    if written := state.get("written"):
+        record["written"] = written
+    return {"mode": target, "mode_changes": [record], "written": []}

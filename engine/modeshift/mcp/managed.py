@@ -1,0 +1,174 @@
+"""``ManagedServer``: a server that is started when it is needed, and again if it ends."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from modeshift.mcp.described import ToolDescription, describe_changes
+from modeshift.mcp.loop_thread import LoopThread
+from modeshift.mcp.server import Server
+from modeshift.modes.errors import ToolFailedError
+from modeshift.tools.processes.sandboxes import Sandbox
+from modeshift.tools.workspace.workspace import Workspace
+
+log = logging.getLogger("modeshift")
+MAX_FAILURES = 3
+"""Ends and failed starts without a call between them that succeeded; then it is left alone."""
+SECONDS_TO_START = 10
+"""How long conversations wait for it when it starts; then its tools come when it is ready."""
+RETRY_SECONDS = 30
+"""After which a server that failed to start is tried again, in the background."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is known of a server: its tools, and why it cannot be used, if so."""
+
+    tools: tuple[ToolDescription, ...] = ()
+    problem: str = ""
+    change: str = ""
+    """Which tools are not as it first listed them."""
+
+
+class ManagedServer:
+    """One to a server and workspace. All of it but ``offer`` runs in the thread's event loop."""
+
+    def __init__(
+        self, server: Server, workspace: Workspace, sandbox: Sandbox | None, thread: LoopThread
+    ) -> None:
+        self.server = server
+        self._workspace = workspace
+        self._sandbox = sandbox
+        self._thread = thread
+        self._session: Any = None
+        self._running: asyncio.Task[None] | None = None
+        self._started: asyncio.Future[None] | None = None
+        self._failures = 0
+        self._retry_at = self._wait_until = 0.0
+        self._is_closed = False
+        self._first_tools: tuple[ToolDescription, ...] | None = None
+        self.offer: Offer | None = None
+        """None until it has been started once; any thread may read it."""
+
+    async def call(self, tool: ToolDescription, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Call a tool; may be called in any event loop. Raises ``ToolFailedError``."""
+        return await self._thread.run(self._call(tool, args))
+
+    async def _call(self, tool: ToolDescription, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+        name = self.server.name
+        if self._is_closed:
+            raise ToolFailedError(
+                f"the MCP server {name!r} is no longer configured as it was; go on without it"
+            )
+        if self._running is not None and self._session is not None and self._session.is_lost:
+            await asyncio.wait({self._running})  # it is about to end
+        try:
+            await asyncio.shield(self._start())
+        except ToolFailedError as error:
+            raise ToolFailedError(f"the MCP server {name!r} cannot be used: {error}") from error
+        session = self._session
+        await self._refresh()
+        if session.is_lost:
+            raise ToolFailedError(f"the MCP server {name!r} has failed; it was not called")
+        # It may have been started anew since the model was told of the tool.
+        if tool not in session.tools:
+            raise ToolFailedError(
+                f"the MCP server {name!r} describes {tool.name!r} in another way now; "
+                "it was not called"
+            )
+        content: list[dict[str, Any]] = await session.call(tool.name, args)
+        self._failures = 0
+        return content
+
+    async def prepare(self) -> None:
+        """Start it if that is due, and wait until it can be used, or cannot, within a bound.
+
+        May be called in any event loop.
+        """
+        await self._thread.run(self._prepare())
+
+    async def _prepare(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._running is None and now >= self._retry_at and not self._is_closed:
+            self._start()
+            self._wait_until = now + SECONDS_TO_START if self.offer is None else 0
+        if self._started is not None and now < self._wait_until:
+            await asyncio.wait({self._started}, timeout=self._wait_until - now)
+        await self._refresh()
+
+    async def _refresh(self) -> None:
+        """Have the tools that it has now, if it has said that they are others."""
+        if (session := self._session) is not None:
+            await session.refresh()
+            if not session.is_lost:
+                self._set_offer(session.tools)
+
+    def _set_offer(self, tools: tuple[ToolDescription, ...]) -> None:
+        self._first_tools = tools if self._first_tools is None else self._first_tools
+        self.offer = Offer(tools, change=describe_changes(self._first_tools, tools))
+
+    async def close(self) -> None:
+        """End it for good."""
+        self._is_closed = True
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait({self._running})
+
+    def _start(self) -> "asyncio.Future[None]":
+        """Done once it can be called; the failure to start it is the future's."""
+        if self._running is None:
+            self._started = asyncio.get_running_loop().create_future()
+            self._started.add_done_callback(lambda done: done.cancelled() or done.exception())
+            if self._failures >= MAX_FAILURES:
+                assert self.offer is not None  # it says why
+                self._started.set_exception(ToolFailedError(self.offer.problem))
+                return self._started
+            self._running = asyncio.create_task(self._run(self._started))
+        assert self._started is not None
+        return self._started
+
+    async def _run(self, started: "asyncio.Future[None]") -> None:
+        """From its start to its end: the SDK wants both in one task."""
+        from modeshift.mcp.session import open_session  # noqa: PLC0415  # it imports the SDK
+
+        reason = ""
+        try:
+            async with open_session(self.server, self._workspace, self._sandbox) as session:
+                self._session = session
+                self._set_offer(session.tools)
+                started.set_result(None)
+                reason = await session.wait_until_lost()
+        except Exception as error:  # noqa: BLE001  # it costs its tools, nothing else
+            reason = reason or (str(error) if isinstance(error, ToolFailedError) else repr(error))
+        finally:
+            self._session = self._running = None
+            if not started.done() and not reason:
+                started.cancel()
+        self._fail(reason, started)
+
+    def _fail(self, text: str, started: "asyncio.Future[None]") -> None:
+        self._failures += 1
+        self._retry_at = asyncio.get_running_loop().time() + RETRY_SECONDS * 2**self._failures
+        if self._failures >= MAX_FAILURES:
+            text += f"; it failed {self._failures} times in a row and is left alone"
+        tools = self.offer.tools if self.offer is not None else ()
+        self.offer = Offer(tools, text)
+        log.warning("MCP server %r: %s", self.server.name, text)
+        if not started.done():
+            started.set_exception(ToolFailedError(text))
+
+
+async def list_tools(
+    server: Server, workspace: Workspace, sandbox: Sandbox | None = None
+) -> list[ToolDescription]:
+    """Start the server as a mode would, list its tools, end it; for a person who asks.
+
+    Without ``sandbox`` it has all rights of the user. Raises ``ToolFailedError`` with a sentence
+    for a person where it cannot be started or does not answer within ``server.timeout``.
+    """
+    from modeshift.mcp.session import open_session  # noqa: PLC0415  # it imports the SDK
+
+    async with open_session(server, workspace, sandbox) as session:
+        return list(session.tools)

@@ -1,0 +1,225 @@
+"""``open_session``: a server that has been started and has listed its tools.
+
+Importing this imports the SDK, which takes a while; ``loop_thread`` does so in the background.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+from mcp import types
+from mcp.client.client import Client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp_types.methods import parse_server_result
+from pydantic import ValidationError
+
+from modeshift.mcp.bounds import MAX_TOOLS, Failure
+from modeshift.mcp.described import ToolDescription
+from modeshift.mcp.http import open_http
+from modeshift.mcp.results import Block, read_content
+from modeshift.mcp.server import Server
+from modeshift.mcp.stdio import build_program, open_stdio
+from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_text import to_one_line
+from modeshift.tools.processes.sandboxes import Sandbox
+from modeshift.tools.workspace.workspace import Workspace
+
+UNKNOWN = "whether it did anything is unknown"
+SECONDS_TO_ANSWER = 5
+"""For the question whether a server that left a call unanswered answers at all."""
+SECONDS_TO_LISTEN_AGAIN = 60
+_PROBLEM = "modeshift/problem"
+
+
+class Session:
+    """What a server offers, and calls of it."""
+
+    def __init__(self, transport: Any, server: Server, failure: Failure) -> None:
+        info = types.Implementation(name="modeshift", version="1")
+        self._client = Client(transport, client_info=info, message_handler=self._hear)
+        self._server = server
+        self._failure = failure
+        self._changes = self._changes_read = 0
+        """How often it said that its list of tools has changed, and how often before ``tools``."""
+        self.tools: tuple[ToolDescription, ...] = ()
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Connect until the end of ``stack``, and read ``tools``."""
+        await stack.enter_async_context(self._client)
+        session = self._client.session
+        session.validate_tool_result = _believe  # type: ignore[method-assign,assignment]
+        dispatcher = session._dispatcher
+        send = dispatcher.send_raw_request
+
+        async def send_and_check(method: str, *rest: Any) -> dict[str, Any]:
+            result = await send(method, *rest)
+            if method == "tools/list" and isinstance(result.get("tools"), list):
+                check = partial(_check_tool, self._client.protocol_version, result)
+                result["tools"] = list(map(check, result["tools"]))
+            return result
+
+        dispatcher.send_raw_request = send_and_check  # type: ignore[assignment,method-assign]
+        await self._read_tools()
+        listening = asyncio.create_task(self._listen())
+        stack.callback(listening.cancel)
+
+    async def _hear(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._changes += 1
+
+    async def _listen(self) -> None:
+        """The newest protocol says it to those who ask, and not again what got lost."""
+        with suppress(ListenNotSupportedError, MCPError):
+            while True:
+                with suppress(SubscriptionLost):
+                    async with self._client.listen(tools_list_changed=True) as events:
+                        async for _ in events:
+                            self._changes += 1
+                await asyncio.sleep(SECONDS_TO_LISTEN_AGAIN)
+                self._changes += 1
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it can no longer be used."""
+        return self._failure.happened.is_set()
+
+    async def wait_until_lost(self) -> str:
+        """Wait; gives the reason."""
+        await self._failure.happened.wait()
+        return self._failure.reason
+
+    async def refresh(self) -> None:
+        """Read ``tools`` again if they have changed; one that cannot say them is lost."""
+        if self._changes == self._changes_read or self.is_lost:
+            return
+        try:
+            async with asyncio.timeout(min(self._server.timeout, SECONDS_TO_ANSWER)):
+                await self._read_tools()
+        except Exception as error:  # noqa: BLE001  # whatever it does, and the SDK makes of that
+            self._failure.report(f"its changed tools could not be read: {_describe_error(error)}")
+
+    async def _read_tools(self) -> None:
+        changes = self._changes
+        found: list[ToolDescription] = []
+        cursor: str | None = None
+        while len(found) <= MAX_TOOLS:
+            page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
+            found += map(_describe, page.tools)
+            cursor = page.next_cursor
+            if not page.tools or cursor is None:
+                break
+        if len(found) > MAX_TOOLS:
+            raise ToolFailedError(f"it has more than {MAX_TOOLS} tools")
+        self.tools, self._changes_read = tuple(found), changes
+
+    async def call(self, tool: str, args: Mapping[str, Any]) -> list[Block]:
+        """The result of a call; raises ``ToolFailedError``, with what the server said as data."""
+        name, seconds = self._server.name, self._server.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                result = await self._client.call_tool(tool, dict(args))
+        except TimeoutError:
+            # The SDK has told it that the call is cancelled.
+            told = "told to stop" if await self._answers() else "ended"
+            raise ToolFailedError(
+                f"the MCP server {name!r} did not answer within {seconds:g} s and was {told}; "
+                f"{UNKNOWN}"
+            ) from None
+        except Exception as error:
+            await asyncio.sleep(0)  # what ended the connection says more than that it is closed
+            if self.is_lost:
+                told = f"the connection to the MCP server {name!r} was lost during the call"
+                raise ToolFailedError(f"{told}; {UNKNOWN}", self._failure.reason) from error
+            if isinstance(error, MCPError):
+                told = f"the MCP server {name!r} refused it{_explain(str(error))}"
+                raise ToolFailedError(told, str(error)) from error
+            told = f"the MCP server {name!r} gave no answer of the protocol; {UNKNOWN}"
+            raise ToolFailedError(told, _describe_error(error)) from error
+        content = read_content(result)
+        if result.is_error:
+            said = "\n".join(block["text"] for block in content if block["type"] == "text")
+            raise ToolFailedError(f"the MCP server {name!r} could not do it{_explain(said)}", said)
+        return content
+
+    async def _answers(self) -> bool:
+        """Whether it answers other requests; if not, it is lost. New servers know no ping."""
+        try:
+            async with asyncio.timeout(min(self._server.timeout, SECONDS_TO_ANSWER)):
+                await self._client.list_tools(cache_mode="bypass")
+        except Exception:  # noqa: BLE001  # whatever it does, and the SDK makes of that
+            self._failure.report(f"it did not answer a call within {self._server.timeout:g} s")
+        return not self.is_lost
+
+
+def _explain(said: str) -> str:
+    """What a person should know of an error that names a thing which is refused."""
+    if "elicit" not in said.lower():
+        return ""
+    return "; it wants to ask a person during the call (elicitation), which is not supported"
+
+
+def _check_tool(version: str, page: dict[str, Any], tool: Any) -> Any:
+    """The tool as listed, or one that says why it does not fit: the SDK would refuse them all."""
+    try:
+        parse_server_result("tools/list", version, page | {"tools": [tool]})
+    except ValidationError as error:
+        name = str(tool.get("name", "?")) if isinstance(tool, dict) else "?"
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc'][2:]))}: {first['msg']}"
+        return {"name": name, "inputSchema": {"type": "object"}, "_meta": {_PROBLEM: problem}}
+    hints = tool.get("annotations") or {}
+    if not isinstance(hints.get("readOnlyHint"), bool):  # the SDK takes 1 and "true" for true
+        hints.pop("readOnlyHint", None)
+    return tool
+
+
+def _describe(tool: types.Tool) -> ToolDescription:
+    given = tool.annotations or types.ToolAnnotations()
+    annotations = given.model_dump(by_alias=True, exclude_none=True)
+    problem = str((tool.meta or {}).get(_PROBLEM, ""))
+    description = tool.description or ""
+    return ToolDescription(tool.name, description, tool.input_schema, annotations, problem)
+
+
+@asynccontextmanager
+async def open_session(
+    server: Server, workspace: Workspace, sandbox: Sandbox | None
+) -> AsyncIterator[Session]:
+    """Start the server and list its tools; enter and leave it in one task.
+
+    Raises ``ToolFailedError`` that says why there is none.
+    """
+    failure = Failure()
+    try:
+        async with AsyncExitStack() as stack:
+            try:
+                if server.url is not None:
+                    transport: Any = open_http(server.url, server.headers, server.timeout, failure)
+                else:
+                    program = await asyncio.to_thread(build_program, server, workspace, sandbox)
+                    transport = open_stdio(program, failure)
+                session = Session(transport, server, failure)
+                async with asyncio.timeout(server.timeout):
+                    await session.open(stack)
+            except TimeoutError:
+                raise ToolFailedError(f"it was not ready within {server.timeout:g} s") from None
+            except Exception as error:  # whatever it does, and the SDK makes of that
+                raise ToolFailedError(_describe_error(error, failure.reason)) from error
+            yield session
+    except ExceptionGroup as error:  # the SDK's tasks wrap whatever is raised beside them
+        raise ToolFailedError(_describe_error(error)) from error
+
+
+def _describe_error(error: BaseException, reason: str = "") -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ToolFailedError):
+        return str(error)
+    return reason or to_one_line(f"{type(error).__name__}: {error}")
+
+
+async def _believe(*_: Any) -> None:
+    """Its schemas of results are its own affair: a pattern in one could take for ever."""

@@ -1,0 +1,90 @@
+"""The catalog: which modes there are, and which one a new thread starts in."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from modeshift.modes.errors import ModeFileError, UnknownModeError
+from modeshift.modes.files.modes_file import ModesFile
+from modeshift.modes.mode import Level, Mode, ModePrompt, SourcedPermissions
+
+
+class Catalog:
+    """Modes by slug, the default mode first; immutable. Iterates over the slugs."""
+
+    def __init__(self, modes: Iterable[Mode], default: str) -> None:
+        by_slug: dict[str, Mode] = {}
+        for mode in modes:
+            if mode.slug in by_slug:
+                raise ModeFileError(f"two modes have the slug {mode.slug!r}; rename one of them")
+            by_slug[mode.slug] = mode
+        if default not in by_slug:
+            raise UnknownModeError(default, by_slug)
+        self.default = default
+        self._modes: dict[str, Mode] = {default: by_slug.pop(default), **by_slug}
+
+    def __getitem__(self, slug: str | None) -> Mode:
+        """The mode with this slug; raises ``UnknownModeError``, also for None."""
+        if slug not in self:
+            raise UnknownModeError(slug, self._modes)
+        return self._modes[str(slug)]
+
+    def __contains__(self, slug: object) -> bool:
+        return isinstance(slug, str) and slug in self._modes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modes)
+
+    def __len__(self) -> int:
+        return len(self._modes)
+
+
+def layer_modes(
+    modes: Iterable[Mode], default: str, user_rules: Iterable[SourcedPermissions] = ()
+) -> Catalog:
+    """A catalog in which a later mode replaces an earlier one of the same slug completely.
+
+    What the user denied stays denied: by ``user_rules``, which apply to every mode, and by every
+    global mode of the slug, even one that was replaced.
+    """
+    everywhere = tuple(user_rules)
+    by_slug: dict[str, Mode] = {}
+    denials: dict[str, tuple[SourcedPermissions, ...]] = {}
+    for mode in modes:
+        by_slug[mode.slug] = mode
+        if mode.level is Level.GLOBAL and mode.permissions:
+            own = SourcedPermissions(mode.permissions, mode.file)
+            denials[mode.slug] = (*denials.get(mode.slug, ()), own)
+    effective = (
+        mode.model_copy(
+            update={"denials": (*everywhere, *denials.get(slug, ())), "defaults": everywhere}
+        )
+        for slug, mode in by_slug.items()
+    )
+    return Catalog(effective, default)
+
+
+def with_prompt(mode: Mode, folder: Path) -> Mode:
+    """The mode with its ``<slug>.md``, if there is one; raises ``ModeFileError``."""
+    file = prompts_of(folder) / f"{mode.slug}.md"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return mode
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModeFileError(f"{file}: cannot be read: {error}") from error
+    return mode.model_copy(update={"how_to_work": text.strip()})
+
+
+def reword(mode: Mode, prompt: ModePrompt) -> Mode:
+    """The mode with other words, as far as there are some; its rights stay."""
+    return mode.model_copy(update={name: text for name, text in prompt if text.strip()})
+
+
+def prompts_of(folder: Path) -> Path:
+    """Where the prompts of the built-in modes in ``folder`` are: in ``prompts`` beside it."""
+    return folder.parent / "prompts"
+
+
+def with_source(file: ModesFile, level: Level, name: str) -> tuple[Mode, ...]:
+    """The modes of a file, with where they come from."""
+    return tuple(Mode(**dict(mode), level=level, file=name) for mode in file.modes)

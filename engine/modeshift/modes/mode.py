@@ -1,0 +1,238 @@
+"""``Mode``: what a mode is, in the shape of Kilo Code and Roo Code modes."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from hashlib import sha256
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.alias_generators import to_camel
+
+from modeshift.modes.plain_text import is_plain, to_one_line
+from modeshift.modes.rules.file_regex import check_file_regex, is_found, is_found_in_every_path
+from modeshift.modes.rules.globs import check_glob, word_matches
+from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
+
+_SLUG = re.compile(r"[A-Za-z0-9-]+")
+_SENTENCE = re.compile(r".+?(?:[.!?](?=\s|$)|[。！？])", re.DOTALL)  # noqa: RUF001  # Chinese
+_NotBlank = Annotated[str, Field(pattern=r"\S")]
+MODEL = r"^(offline|[^:/\s]+:\S+)$"
+MAX_GROUPS = 20
+MAX_NAME = 100
+MAX_SENTENCE = 200
+
+
+def _check_plain(name: str) -> str:
+    # It is part of questions to a person: it must not pass for words of ours.
+    if not is_plain(name) or len(name) > MAX_NAME:
+        raise ValueError(f"is not one line of at most {MAX_NAME} printable characters")
+    return name
+
+
+_OneLine = Annotated[_NotBlank, AfterValidator(_check_plain)]
+_Pattern = Annotated[str, Field(min_length=1)]
+_NamePattern = Annotated[str, AfterValidator(check_glob)]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True
+    )
+
+
+class Grant(_Data):
+    """A tool group that a mode has; ``edit`` may be restricted to some files, ``mcp`` to tools.
+
+    In YAML the group's name, or a pair of the name and a mapping with ``fileRegex`` and
+    ``description``, for ``mcp`` with ``servers`` and ``tools``. A ``fileRegex`` that is found in
+    every path is no restriction, and None here.
+    """
+
+    group: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+    file_regex: str | None = None
+    description: str | None = None
+    servers: tuple[_NamePattern, ...] | None = None
+    """Names of MCP servers, with ``*`` and ``?``; None for all."""
+    tools: tuple[_NamePattern, ...] | None = None
+    """Names of tools as their server has them, with ``*`` and ``?``; None for all."""
+
+    @field_validator("file_regex")
+    @classmethod
+    def _compiles(cls, pattern: str | None) -> str | None:
+        # Only called if the file has the key: None is `fileRegex:` with nothing behind it.
+        if not pattern:
+            raise ValueError("an empty fileRegex restricts nothing; leave it out, or write one")
+        check_file_regex(pattern)
+        return None if is_found_in_every_path(pattern) else pattern
+
+    @model_validator(mode="after")
+    def _fits_group(self) -> Self:
+        if self.file_regex is not None and self.group != "edit":
+            raise ValueError(f"fileRegex restricts the group 'edit', not {self.group!r}")
+        for option in ("servers", "tools"):
+            if getattr(self, option) is not None and self.group != "mcp":
+                raise ValueError(f"{option} restricts the group 'mcp', not {self.group!r}")
+        return self
+
+    def has_server(self, server: str) -> bool:
+        """Whether the grant is for the MCP server."""
+        return _is_named(self.servers, server)
+
+    def has_tool(self, tool: str) -> bool:
+        """Whether it is for a tool of such a server."""
+        return _is_named(self.tools, tool)
+
+    def permits(self, path: str) -> bool:
+        """Whether ``path``, relative to the workspace and resolved, may be changed.
+
+        Raises ``SlowPatternError``.
+        """
+        return is_found(self.file_regex or "", path)
+
+
+def _is_named(patterns: tuple[str, ...] | None, name: str) -> bool:
+    return patterns is None or any(word_matches(pattern, name) for pattern in patterns)
+
+
+class RulesFile(BaseModel):
+    """Rules that an exported mode brings along, with the path they had."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+    relative_path: str = ""
+    content: str = ""
+
+
+class ModePrompt(BaseModel):
+    """Other words for a built-in mode, whose rights stay; what is empty stays as it is."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+    role_definition: str = ""
+    when_to_use: str = ""
+    description: str = ""
+    custom_instructions: str = ""
+
+
+class ModeText(_Data):
+    """A mode as a file defines it; snake_case in Python, Kilo's camelCase in YAML."""
+
+    slug: str = Field(max_length=MAX_NAME)
+    name: _OneLine
+    role_definition: _NotBlank
+    when_to_use: str = ""
+    description: str = ""
+    custom_instructions: str = ""
+    rules_files: tuple[RulesFile, ...] = ()
+    groups: tuple[Grant, ...]
+    permissions: Mapping[str, Mapping[_Pattern, Kind]] = Field(default_factory=dict)
+    model: Annotated[str, Field(pattern=MODEL)] | None = None
+    """``provider:name`` or ``offline``; None for the model in the settings."""
+    model_parameters: Mapping[str, Any] = Field(default_factory=dict)
+    """For the model's client, such as ``reasoning_effort``; they win over the settings'."""
+
+    @field_validator("slug")
+    @classmethod
+    def _plain_slug(cls, slug: str) -> str:
+        if _SLUG.fullmatch(slug) is None:
+            raise ValueError("has other characters than letters, digits and '-'")
+        return slug
+
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _pairs_to_grants(cls, groups: Any) -> Any:
+        if isinstance(groups, list) and len(groups) > MAX_GROUPS:
+            raise ValueError(f"{len(groups)} groups; {MAX_GROUPS} are the limit")
+        return [_as_grant(group) for group in groups] if isinstance(groups, list) else groups
+
+    @field_validator("groups")
+    @classmethod
+    def _no_group_twice(cls, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+        names = [grant.group for grant in grants]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"group {twice[0]!r} is there twice")
+        return grants
+
+    @field_validator("permissions", mode="before")
+    @classmethod
+    def _kind_to_patterns(cls, permissions: Any) -> Any:
+        return with_patterns(permissions)
+
+    @property
+    def purpose(self) -> str:
+        """When to use it, for the model that chooses."""
+        if given := self.when_to_use.strip() or self.description.strip():
+            return given
+        sentence = _SENTENCE.match(self.role_definition.strip())
+        role = sentence[0] if sentence else self.role_definition
+        return f"{self.name}. {to_one_line(role, MAX_SENTENCE)}"
+
+    @property
+    def instructions(self) -> str:
+        """The custom instructions, and the rules that came with the mode."""
+        rules = (
+            f"## {to_one_line(file.relative_path, MAX_NAME)}\n\n{file.content.strip()}"
+            for file in self.rules_files
+            if file.content.strip()
+        )
+        return "\n\n".join(filter(None, [self.custom_instructions, *rules]))
+
+    def grant(self, group: str) -> Grant | None:
+        """The mode's grant of ``group``; None if the mode lacks it."""
+        return next((grant for grant in self.groups if grant.group == group), None)
+
+
+def _as_grant(group: Any) -> Any:
+    if isinstance(group, str):
+        return {"group": group}
+    if isinstance(group, list) and len(group) == 2 and isinstance(group[1], dict):
+        name, options = group
+        if "group" in options:
+            raise ValueError(f"unknown key 'group' in the options of {name!r}")
+        return {"group": name, **options}
+    return group
+
+
+class Level(StrEnum):
+    """Who defined a mode; a later level replaces an earlier one's mode of the same slug."""
+
+    BUILT_IN = "built-in"
+    """The clone's own."""
+    GLOBAL = "global"
+    """The user's, for every workspace."""
+    PROJECT = "project"
+    """The workspace's, which somebody else may have written."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedPermissions:
+    """Permissions, and where they come from: a modes file or the user's configuration."""
+
+    rules: Rules
+    source: str
+
+
+class Mode(ModeText):
+    """A mode in effect: what its file says, and what a file cannot say about itself."""
+
+    level: Level = Level.BUILT_IN
+    file: str = ""
+    how_to_work: str = Field("", exclude=True)
+    """A built-in mode's further words, from its Markdown file."""
+    denials: tuple[SourcedPermissions, ...] = ()
+    """Rules whose ``deny`` always wins; their ``allow`` and ``ask`` do not count here."""
+    defaults: tuple[SourcedPermissions, ...] = ()
+    """Rules that apply where the mode's own permissions say nothing."""
+
+    @property
+    def own_rules(self) -> SourcedPermissions:
+        """The mode's permissions, and the file that they are in."""
+        return SourcedPermissions(self.permissions, self.file)
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes whenever anything in the mode changes, including the user's rules for it."""
+        return sha256(self.model_dump_json().encode()).hexdigest()

@@ -1,0 +1,241 @@
+"""The verdict: may this mode make this tool call, and must a person be asked?
+
+One pure function answers both questions: which tools are bound to the model (asked without
+arguments), and whether a call may run (asked with the arguments that are about to run).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Literal
+
+from modeshift.modes.errors import (
+    FileRestrictionError,
+    InvalidCallError,
+    ModelError,
+    NotAllowedError,
+    describe_error,
+)
+from modeshift.modes.mode import Grant, Level, Mode
+from modeshift.modes.rights import has_only_read_tools, list_free_commands
+from modeshift.modes.rules.file_regex import SECONDS, SlowPatternError
+from modeshift.modes.rules.matching import Subject
+from modeshift.modes.rules.permissions import Ruling, find_denial, find_ruling
+from modeshift.modes.rules.protected_paths import get_protection, is_secret
+from modeshift.modes.toolspec import ServerTool, ToolSpec
+
+
+class Approvals(StrEnum):
+    """A thread's approval policy."""
+
+    MANUAL = "manual"
+    """Edits, commands, network calls, questions and switches ask; rules may allow some."""
+    AUTO = "auto"
+    """Edits inside the workspace and commands in the sandbox run without asking, too."""
+
+
+NO_SANDBOX = "runs a command, not sandboxed"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``allow``, ``ask`` or ``deny``, and the reason in words for a person or the model."""
+
+    kind: Literal["allow", "ask", "deny"]
+    reason: str
+    error: type[ModelError] = NotAllowedError
+    """For ``deny``: the kind of error that the model is told."""
+    always_asks: bool = False
+    """For ``ask``: a person is asked every time, whatever they allowed before."""
+    is_read_only: bool = False
+    """For ``allow``: the command should change nothing, and the sandbox enforces that."""
+    is_missing: bool = False
+    """For ``deny``: the mode does not have the tool, and another may."""
+
+    @property
+    def refusal(self) -> str:
+        """What the model is told of a ``deny``."""
+        return describe_error(self.error(self.reason))
+
+
+def verdict(
+    mode: Mode,
+    tool: ToolSpec,
+    args: Mapping[str, Any] | None,
+    approvals: Approvals,
+    remembered: Iterable[tuple[str, bool]] = (),
+) -> Verdict:
+    """Judge one call of ``tool`` in ``mode``.
+
+    ``args`` have passed the tool's schema, and those in ``tool.resolved`` are resolved: paths
+    relative to the workspace with links followed, URLs normalized. Without ``args``
+    the question is whether the tool may be bound; anything but ``deny`` means yes.
+    ``remembered`` are the patterns that a person always allows for the tool, each with whether
+    it stands for one call and is compared literally.
+    """
+    # What is known of a tool of an MCP server is its name, whatever the arguments.
+    subject = None if args is None and tool.served is None else Subject(tool, args or {})
+    limit = _check_limits(mode, tool, args, subject)
+    if limit is not None and limit.kind == "deny":
+        return limit
+    found = _apply_rules(mode, tool, subject) or _apply_effect(tool, approvals)
+    if found.kind == "deny":
+        return found
+    stays = args is not None and args.get("mode_slug") == mode.slug
+    if tool.effect.switches_mode and not tool.effect.starts_subtask and stays:
+        return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
+    if limit is not None:
+        return limit
+    if found.kind == "ask" and subject is not None and tool.effect.can_be_remembered:
+        for pattern, exact in remembered:
+            if subject.exact == pattern if exact else subject.certainly_matches(pattern):
+                return Verdict("allow", f"always allowed in this thread: {pattern!r}")
+    return found
+
+
+def _check_limits(
+    mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
+) -> Verdict | None:
+    """Limits that no rule, policy or remembered approval lifts; ``deny`` wins over ``ask``."""
+    limits = (
+        _check_group(mode, tool, args, subject),
+        _check_denials(mode, tool, subject),
+        _check_files(tool, args),
+    )
+    found = [limit for limit in limits if limit is not None]
+    return min(found, key=lambda limit: limit.kind != "deny", default=None)
+
+
+def _check_group(
+    mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
+) -> Verdict | None:
+    """Denies tools of groups that the mode lacks, and files that its ``fileRegex`` excludes."""
+    if tool.group is None:
+        return None
+    grant = mode.grant(tool.group)
+    if grant is not None and tool.served is not None:
+        return _check_server(mode, grant, tool, tool.served)
+    if grant is not None:
+        return _check_file_regex(mode, grant, tool, args)
+    lines = list_free_commands(mode, tool)
+    if lines and (subject is None or any(map(subject.certainly_matches, lines))):
+        return None
+    but = f" but for {', '.join(map(repr, lines))}" if lines else ""
+    return Verdict(
+        "deny",
+        f"{mode.name} mode has no {tool.group!r} tools{but}, so {tool.name} did not run.",
+        is_missing=True,
+    )
+
+
+def _check_server(mode: Mode, grant: Grant, tool: ToolSpec, served: ServerTool) -> Verdict | None:
+    """Denies tools of MCP servers that the mode does not have, or may not have."""
+    if not grant.has_server(served.server):
+        why = f"has no tools of the MCP server {served.server!r}"
+    elif not grant.has_tool(served.name):
+        why = f"does not have the tool {served.name!r} of the MCP server {served.server!r}"
+    elif has_only_read_tools(mode) and not served.is_read_only:
+        why = "has only those tools of MCP servers that say that they are read-only"
+    else:
+        return None
+    return Verdict("deny", f"{mode.name} mode {why}, so {tool.name} did not run.", is_missing=True)
+
+
+def _check_file_regex(
+    mode: Mode, grant: Grant, tool: ToolSpec, args: Mapping[str, Any] | None
+) -> Verdict | None:
+    if grant.file_regex is None:
+        return None
+    if not tool.paths:
+        return Verdict(
+            "deny",
+            f"{tool.name} does not say which files it changes, and {mode.name} mode may "
+            f"change only those that match '{grant.file_regex}'.",
+            FileRestrictionError,
+        )
+    rule = f" ({grant.description})" if grant.description else ""
+    for path in _list_paths(tool, args):
+        try:
+            problem = None if grant.permits(path) else f"{path!r} does not match"
+        except SlowPatternError:
+            problem = f"whether {path!r} matches could not be told within {SECONDS} s"
+        if problem is not None:
+            return Verdict(
+                "deny",
+                f"{mode.name} mode may use {tool.name} only on files that match "
+                f"'{grant.file_regex}'{rule}; {problem}.",
+                FileRestrictionError,
+            )
+    return None
+
+
+def _check_denials(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
+    """Denies what the user's rules always deny; asks if one of them might apply."""
+    possible = None
+    for user in mode.denials:
+        match, pattern = find_denial(user.rules, tool, subject)
+        rule = f"rule {pattern!r} for {tool.name} in {user.source}"
+        if match == "yes":
+            return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
+        if match == "maybe":
+            possible = Verdict("ask", f"it may be what is denied by {rule}", always_asks=True)
+    return possible
+
+
+def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | None:
+    """Denies writes below ``.git``; asks for protected files, and files that look secret."""
+    if not (tool.effect.reads_files or tool.effect.changes_files):
+        return None
+    paths = _list_paths(tool, args)
+    protected = {path: get_protection(path) for path in paths if tool.effect.changes_files}
+    for path, kind in protected.items():
+        if kind == "deny":
+            return Verdict(
+                "deny",
+                f"{tool.name} does not write to {path!r}: what is in .git runs programs.",
+                FileRestrictionError,
+            )
+    for path in paths:
+        if protected.get(path) == "ask":
+            return Verdict("ask", f"{path!r} steers people, tools or the agent", always_asks=True)
+        if is_secret(path):
+            return Verdict("ask", f"{path!r} looks as if it held a secret", always_asks=True)
+    return None
+
+
+def _list_paths(tool: ToolSpec, args: Mapping[str, Any] | None) -> list[str]:
+    return [args[name] for name in tool.paths if args[name] is not None] if args else []
+
+
+def _apply_rules(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
+    """The mode's own rules win over the user's for every mode."""
+    for rules in (mode.own_rules, *mode.defaults):
+        found = find_ruling(rules.rules, tool, subject)
+        if found is not None:
+            is_own = rules == mode.own_rules and mode.level is Level.BUILT_IN
+            by_rule = _apply_ruling(mode, tool, found, rules.source)
+            return replace(by_rule, is_read_only=is_own and tool.effect.runs_programs)
+    return None
+
+
+def _apply_ruling(mode: Mode, tool: ToolSpec, found: Ruling, source: str) -> Verdict:
+    rule = f"rule {found.pattern!r} for {tool.name}" + (f" in {source}" if source else "")
+    if found.kind == "deny":
+        return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
+    if found.kind == "allow" and tool.effect.runs_programs and not tool.sandboxed:
+        return Verdict("ask", f"{NO_SANDBOX}; the {rule} applies only in a sandbox")
+    if not found.is_certain:
+        return Verdict("ask", f"a part of it may fall under the {rule}")
+    return Verdict(found.kind, rule)
+
+
+def _apply_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
+    effect = tool.effect
+    if effect.runs_programs and not tool.sandboxed:
+        return Verdict("ask", NO_SANDBOX)
+    if effect.asks == "never":
+        return Verdict("allow", effect.does)
+    if effect.asks == "under manual" and approvals is Approvals.AUTO:
+        return Verdict("allow", f"{effect.does}, approvals are 'auto'")
+    whose = f": {tool.served.server!r}" if tool.served is not None else ""
+    return Verdict("ask", f"{effect.does}{whose}")

@@ -1,0 +1,72 @@
+"""``Project``: the clone that the engine serves, and where it is. The engine imports none of it."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from modeshift.modes.errors import ConfigurationError
+
+MARK = "langgraph.json"
+"""The file that every clone has in its folder."""
+AGENT = "graph.agent"
+"""The clone's module that calls ``modeshift.serve``."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a clone gives to the engine."""
+
+    root: Path
+    """The folder with ``modes``, ``prompts``, ``.env`` and the rest."""
+    build: Callable[..., Any]
+    """Makes the graph; see ``graph/agent.py`` of the clone."""
+    tools: Sequence[tuple[str | None, str]]
+    """Tool groups, each with ``module:function``, which makes its tools; None: in every mode."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that a mode can name; in ``mcp`` are the tools of MCP servers."""
+        return tuple(dict.fromkeys([*(group for group, _ in self.tools if group), "mcp"]))
+
+
+_registered: list[Project] = []
+_named: list[Path] = []
+
+
+def register(project: Project) -> None:
+    """Make it the one that this process serves; ``modeshift.serve`` does that."""
+    _registered[:] = [project]
+
+
+def use_root(folder: Path) -> None:
+    """Serve the clone in this folder, whatever folder the process runs in."""
+    _named[:] = [folder.absolute()]
+
+
+def find_root() -> Path:
+    """The clone's folder: as registered, as named, or the nearest one above this process's."""
+    for root in (*(project.root for project in _registered), *_named):
+        return root
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / MARK).exists():
+            return folder
+    raise ConfigurationError(
+        f"{here} is not in a project: no folder from there up has a {MARK}; go to your clone, "
+        "or name it with --project"
+    )
+
+
+def load_project() -> Project:
+    """The clone, imported if it is not yet. Raises ``ConfigurationError``."""
+    if not _registered:
+        root = str(find_root())
+        if root not in sys.path:
+            sys.path.insert(0, root)
+        import_module(AGENT)
+    if not _registered:
+        raise ConfigurationError(f"{AGENT} does not call modeshift.serve")
+    return _registered[0]

@@ -1,0 +1,183 @@
+"""bubblewrap on this machine, and how it is told to run a command.
+
+The command gets namespaces of its own for processes, IPC, users and the network, and a
+read-only file system but for a private ``/tmp`` and, where it may, the workspace. What looks like
+a secret is hidden. The kernel enforces it: no text of a command is looked at.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from modeshift.sandbox import git, seccomp
+from modeshift.sandbox.mounts import (
+    Mounts,
+    list_options,
+    mount_machine,
+    mount_workspace,
+    show_needed,
+)
+from modeshift.sandbox.protection import Protection, choose_protection
+from modeshift.sandbox.scan import Scan
+from modeshift.tools.processes.calling import Calling
+from modeshift.tools.processes.process import Program
+from modeshift.tools.processes.sandboxes import SandboxOptions, Service
+
+TRY_SECONDS = 30
+CACHES = {  # the home folder is read-only, too
+    "XDG_CACHE_HOME": "/tmp/.cache",  # noqa: S108
+    "npm_config_cache": "/tmp/.npm",  # noqa: S108
+    "TMPDIR": "/tmp",  # noqa: S108
+}
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    """The program, as it is on this machine."""
+
+    program: str = ""
+    version: str = ""
+    problem: str = ""
+    """Why it cannot be used; empty where it can."""
+    can_bound_tmp: bool = False
+
+    def build_program(
+        self,
+        options: SandboxOptions,
+        protection: Protection,
+        line: str,
+        folder: Path,
+        calling: Calling,
+        service: Service | None = None,
+    ) -> Program:
+        """What to start to run the shell's ``line`` in a folder. Blocks; raises ``OSError``.
+
+        The workspace can be changed where ``calling`` edits freely, but for what is protected.
+        A service's variables are not bubblewrap's own: with LD_PRELOAD it would load anything.
+        """
+        has_children = not calling.is_read_only
+        descriptors: list[int] = []
+        with ExitStack() as stack:
+
+            def keep(descriptor: int) -> str:
+                """Pass it to bubblewrap; gives its number as an argument."""
+                descriptors.append(descriptor)
+                stack.callback(os.close, descriptor)
+                return str(descriptor)
+
+            arguments = [
+                self.program,
+                *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
+                *("--cap-drop", "ALL"),
+            ]
+            if options.has_network:
+                arguments.append("--share-net")
+            if seccomp.is_known():
+                filtered = seccomp.build_filter(
+                    has_sockets=options.has_network, has_children=has_children
+                )
+                arguments += ["--seccomp", keep(_write_file(filtered))]
+            machine = mount_machine(
+                has_network=options.has_network,
+                can_bound_tmp=self.can_bound_tmp,
+                hidden=options.hidden,
+            )
+            mounts = mount_workspace(machine, protection, keep, is_writable=calling.edits_freely)
+            if git.shows_changes(line):
+                mounts |= _mount_for_git(protection, mounts, keep)
+            lacks = ""
+            if service is not None:
+                shown, hidden = show_needed(service, mounts)
+                mounts, lacks = mounts | shown, " and ".join(sorted(hidden))
+            words = [*list_options(mounts)]
+            for name, value in (service.environment if service else {}).items():
+                words += ["--setenv", name, value]
+            if any("\0" in word for word in words):
+                raise OSError("embedded null byte")
+            # In a file: they may be more than a command line takes, and everybody sees that.
+            given = b"".join(os.fsencode(f"{word}\0") for word in words)
+            arguments += ["--args", keep(_write_file(given)), "--chdir", str(folder)]
+            arguments += ["--", "/bin/sh", "-c", line if has_children else f"exec {line}"]
+            git_environment = git.build_environment(
+                line, protection.root, is_read_only=calling.is_read_only
+            )
+            environment = {**git_environment, **CACHES}
+            stack.pop_all()
+        return Program(arguments, environment, descriptors=tuple(descriptors), lacks=lacks)
+
+
+@cache
+def find_bubblewrap() -> Bubblewrap:
+    """Look for it and try it, once per process. Blocks."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return Bubblewrap(problem="bubblewrap is not installed (bwrap; Linux only)")
+    found = Bubblewrap(program, _read_output([program, "--version"]).strip())
+    known = _read_output([program, "--help"])
+    if "--ro-bind-fd" not in known:
+        return replace(found, problem=f"{found.version} is too old: it has no --ro-bind-fd")
+    found = replace(found, can_bound_tmp="--size" in known)
+    somewhere = choose_protection(Scan(Path("/usr")))
+    tried = found.build_program(SandboxOptions(), somewhere, "true", Path("/usr"), Calling())
+    if problem := try_program(tried):
+        return replace(found, problem=f"bubblewrap does not work here: {problem}")
+    return found
+
+
+def try_program(program: Program) -> str:
+    """Run it to its end; return why it failed, or nothing. Blocks."""
+    try:
+        subprocess.run(  # noqa: S603  # not a shell's text
+            program.command,
+            cwd=program.folder,
+            env=program.environment,
+            pass_fds=program.descriptors,
+            capture_output=True,
+            check=True,
+            timeout=TRY_SECONDS,
+        )
+    except subprocess.CalledProcessError as error:
+        text: str = error.stderr.decode("utf-8", "replace").strip()
+        return text or f"exit code {error.returncode}"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    finally:
+        program.close()
+    return ""
+
+
+def _read_output(command: list[str]) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603  # our own command
+            command, capture_output=True, timeout=TRY_SECONDS, check=False, env={}
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+def _mount_for_git(protection: Protection, mounts: Mounts, keep: Callable[[int], str]) -> Mounts:
+    """Its attributes; and empty files for hidden ones, as git gives up on an unreadable file."""
+    contents = {
+        path: b""
+        for path, option in mounts.items()
+        if option[1] == "/dev/null" and path.is_relative_to(protection.root)
+    }
+    contents[git.ATTRIBUTES] = git.build_attributes(protection.patterns)
+    return {
+        path: ["--ro-bind-data", keep(_write_file(content)), str(path)]
+        for path, content in contents.items()
+    }
+
+
+def _write_file(content: bytes) -> int:
+    """A descriptor to read the content from."""
+    descriptor = os.memfd_create("modeshift")
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

@@ -1,0 +1,188 @@
+"""What is mounted in the sandbox, and where."""
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from errno import ELOOP
+from pathlib import Path
+
+from modeshift.sandbox.protection import MAX_MOUNTS, ROOT, Protection, leave_out
+from modeshift.tools.processes.sandboxes import Service
+from modeshift.tools.workspace.openat import opened_folder
+from modeshift.tools.workspace.paths import list_above
+
+ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
+"""Bytes for files of the command's own, in folders made anew."""
+SECRETS_AT_HOME = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".vault-token"),
+    *(".netrc", ".git-credentials", ".pgpass", ".my.cnf", ".pypirc", ".npmrc", ".env"),
+    *(".config/git/credentials", ".config/gcloud", ".config/gh", ".config/op", ".config/rclone"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gem/credentials"),
+    *(".terraform.d", ".local/share/keyrings", ".local/share/kwalletd", ".mozilla"),
+    *(".config/google-chrome", ".config/chromium", ".thunderbird"),
+    *(".claude", ".codex", ".gemini", ".config/github-copilot", ".config/pip", ".pip", ".condarc"),
+    *(".bash_history", ".zsh_history", ".python_history", ".psql_history", ".node_repl_history"),
+)
+GIT_FOLDERS = ("hooks", "info", "modules", "worktrees")
+GIT_READ_ONLY = ("config", "config.worktree", *GIT_FOLDERS)
+"""In a ``.git``: what makes git run programs."""
+
+Mounts = dict[Path, list[str]]
+"""bubblewrap's options for what is mounted at a path."""
+
+
+def mount_machine(*, has_network: bool, can_bound_tmp: bool, hidden: Iterable[Path]) -> Mounts:
+    """The machine, read-only, without the secrets at home and what else is to be hidden."""
+    mounts: Mounts = {
+        Path("/"): ["--ro-bind", "/", "/"],
+        Path("/dev"): ["--dev", "/dev"],
+        Path("/proc"): ["--proc", "/proc"],
+        Path(os.path.realpath("/run")): ["--tmpfs", "/run"],  # where services listen
+    }
+    for name, size in ROOM.items():
+        folder = os.path.realpath(name)
+        bound = ["--size", str(size)] if can_bound_tmp else []
+        mounts[Path(folder)] = ["--perms", "1777", *bound, "--tmpfs", folder]
+    if has_network:
+        resolver = os.path.realpath("/etc/resolv.conf")  # often in /run
+        mounts[Path(resolver)] = ["--ro-bind-try", resolver, resolver]
+    home = Path.home()
+    return mounts | _hide([*(home / name for name in SECRETS_AT_HOME), *hidden], mounts)
+
+
+def mount_workspace(
+    machine: Mounts, protection: Protection, keep: Callable[[int], str], *, is_writable: bool
+) -> Mounts:
+    """The workspace on the machine; ``keep`` gives the name of a descriptor for bubblewrap.
+
+    Raises ``OSError``.
+    """
+    root = protection.root
+    mounts = machine | _mount_root(protection, is_writable=is_writable)
+    if is_writable:
+        mounts |= _keep_folders_above(protection)
+    # Not an empty one: for git what was in it would be deleted, and committed as such.
+    closed = ("--perms", "0000", "--tmpfs")
+    hidden = _hide((root / path for path in protection.hidden), mounts, closed)
+    # A link that is called like a secret may lead to any folder: /usr, say.
+    mounts |= {
+        path: option
+        for path, option in hidden.items()
+        if "--tmpfs" not in option or path.is_relative_to(root)
+    }
+    for path, option in _protect(protection) if is_writable else ():
+        if root / path not in mounts:
+            mounts[root / path] = [option, keep(_open_unlinked(root, path)), str(root / path)]
+    return mounts
+
+
+def show_needed(service: Service, mounts: Mounts) -> tuple[Mounts, set[str]]:
+    """Read-only mounts of what it names in folders that are new; the folders that hide the rest."""
+    program = shutil.which(service.command[0], path=service.environment.get("PATH"))
+    variables = (part for value in service.environment.values() for part in value.split(":"))
+    shown: Mounts = {}
+    hidden = set[str]()
+    for path in _follow(program or "", *service.command[1:], str(service.folder), *variables):
+        place = path if path.is_dir() else path.parent
+        if place.name in ("bin", ".bin"):  # of an environment, or of installed packages
+            place = place.parent
+        place = path if place in mounts else place
+        over = next(folder for folder in (place, *place.parents) if folder in mounts)
+        if place != over and str(over) in map(os.path.realpath, ROOM):
+            shown[place] = ["--ro-bind", str(place), str(place)]
+        elif "/dev/null" in mounts[over] or (place != over and "--tmpfs" in mounts[over]):
+            hidden.add(str(over))
+    return shown, hidden
+
+
+def _follow(*names: str) -> Iterator[Path]:
+    """The absolute ones of what is there, and what they lead to, each by its real folder."""
+    for name in names:
+        if name.startswith("/") and os.path.lexists(name):
+            for path in (Path(os.path.normpath(name)), Path(os.path.realpath(name))):
+                yield Path(os.path.realpath(path.parent), path.name)
+
+
+def list_options(mounts: Mounts) -> Iterator[str]:
+    """All options, in an order that works."""
+    # Parents first: what is mounted later hides what is below it.
+    for path in sorted(mounts, key=lambda path: path.parts):
+        yield from mounts[path]
+    # At last, for mounts have been made in them. In /proc/sys root could change the machine.
+    for path, option in mounts.items():
+        if option[0] in ("--tmpfs", "--dev", "--proc") or "0000" in option:
+            yield from ("--remount-ro", str(path))
+
+
+def _mount_root(protection: Protection, *, is_writable: bool) -> Mounts:
+    """The workspace itself; where it is closed as a whole, what is plain in it is mounted."""
+    root = protection.root
+    bind = "--bind" if is_writable else "--ro-bind"
+    if ROOT in protection.hidden_folders:
+        mount = ["--tmpfs", str(root)]
+    elif ROOT in protection.read_only_folders and is_writable:
+        mount = ["--ro-bind", str(root), str(root)]
+    else:
+        return {root: [bind, str(root), str(root)]}
+    plain = [root / name for name in sorted(protection.plain)[:MAX_MOUNTS]]
+    return {root: mount} | {path: [bind, str(path), str(path)] for path in plain}
+
+
+def _keep_folders_above(protection: Protection) -> Mounts:
+    """A mount cannot be renamed: nothing that is protected can be moved away with its folder."""
+    protected = (*protection.hidden, *protection.read_only, *protection.repositories)
+    folders = {folder for path in protected for folder in list_above(path)}
+    # What is in a folder that is closed stays where it is.
+    paths = (protection.root / name for name in leave_out(folders, protection.read_only))
+    return {path: ["--bind", str(path), str(path)] for path in paths}
+
+
+def _protect(protection: Protection) -> Iterator[tuple[str, str]]:
+    """Paths in the workspace, and the option to mount each."""
+    root = protection.root
+    for path in protection.read_only | protection.linked:
+        if path != ROOT and not (root / path).is_symlink():
+            yield path, "--ro-bind-fd"
+    for repository in protection.repositories:
+        yield repository, "--bind-fd"  # so that it cannot be renamed, and another one be made
+        _make_git_folders(root, repository)
+        for name in GIT_READ_ONLY:
+            path = f"{repository}/{name}"
+            if os.path.lexists(root / path) and not (root / path).is_symlink():
+                yield path, "--ro-bind-fd"
+
+
+def _make_git_folders(root: Path, repository: str) -> None:
+    """Make the folders that git would use: a missing one cannot be protected by a mount."""
+    with opened_folder(root, repository.split("/")) as folder:
+        for name in GIT_FOLDERS:
+            with suppress(OSError):  # it is there, as whatever, or may not be made
+                os.mkdir(name, dir_fd=folder)
+
+
+def _open_unlinked(root: Path, path: str) -> int:
+    """A descriptor of what is there, which must not have become a link by now."""
+    *folders, name = path.split("/")
+    with opened_folder(root, folders) as folder:
+        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(ELOOP, "it has become a link", path)
+    return descriptor
+
+
+def _hide(paths: Iterable[Path], mounts: Mounts, folder: Sequence[str] = ("--tmpfs",)) -> Mounts:
+    """Mounts over what the paths lead to; never over, or around, the mounts that there are."""
+    taken = {path for mount in mounts for path in (mount, *mount.parents)}
+    hidden: Mounts = {}
+    for given in paths:
+        try:
+            path = given.resolve(strict=True)
+            is_folder = path.is_dir()
+        except (OSError, RuntimeError):  # not there, out of reach, links in a circle
+            continue
+        if path not in taken:
+            hidden[path] = [*(folder if is_folder else ("--ro-bind", "/dev/null")), str(path)]
+    return hidden

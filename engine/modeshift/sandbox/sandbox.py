@@ -1,0 +1,162 @@
+"""The sandbox: prepares a command, runs it, and says what the sandbox had to do with the result."""
+
+import asyncio
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from modeshift.modes.errors import ToolFailedError
+from modeshift.sandbox import checks, git
+from modeshift.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
+from modeshift.sandbox.hard_links import find_few_linked_outside
+from modeshift.sandbox.protection import ROOT, Protection, choose_protection
+from modeshift.sandbox.scan import Scan, scan
+from modeshift.sandbox.workspace_lock import workspace_lock
+from modeshift.tools.processes.calling import Calling
+from modeshift.tools.processes.process import Limits, Program, run
+from modeshift.tools.processes.sandboxes import Check, Command, NoSandbox, SandboxOptions, Service
+from modeshift.tools.workspace.encoding import show_name
+from modeshift.tools.workspace.workspace import Workspace
+
+MAX_NAMED = 10
+READ_ONLY = ("Read-only file system", "resource busy", "cross-device link")
+HIDDEN = ("ermission denied", "can only add regular files", "unsupported file type")
+"""What programs say of files that the sandbox makes read-only, or hides."""
+NO_CHILD = "cannot fork"
+
+
+def find_sandbox(options: SandboxOptions) -> "BubblewrapSandbox | NoSandbox":
+    """The sandbox, if bubblewrap works on this machine. Blocks."""
+    bubblewrap = find_bubblewrap()
+    if bubblewrap.problem:
+        return NoSandbox(bubblewrap.problem, checks.list_remedies(bubblewrap))
+    return BubblewrapSandbox(bubblewrap, options)
+
+
+class _Prepared(NamedTuple):
+    found: Scan
+    protection: Protection
+    program: Program
+
+
+@dataclass(frozen=True)
+class BubblewrapSandbox:
+    """A ``Sandbox`` as ``modeshift.tools.processes.sandboxes`` describes it."""
+
+    bubblewrap: Bubblewrap
+    options: SandboxOptions
+
+    @property
+    def has_network(self) -> bool:
+        """Whether commands can use the network."""
+        return self.options.has_network
+
+    def build_program(self, workspace: Workspace, service: Service) -> Program:
+        """What to start for it. Blocks; raises ``OSError``."""
+        options = self.options._replace(has_network=service.has_network)
+        protection = choose_protection(self._scan(workspace))
+        calling = Calling(edits_freely=service.is_writable)
+        line = f"exec {shlex.join(service.command)}"
+        return self.bubblewrap.build_program(
+            options, protection, line, service.folder, calling, service
+        )
+
+    def check(self, workspace: Path) -> Iterator[Check]:
+        """Try what the sandbox enforces. Blocks."""
+        return checks.check(self.bubblewrap, self.options, workspace)
+
+    async def run(
+        self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
+    ) -> str:
+        """Run the command; return its output, how it ended, and the sandbox's notices."""
+
+        def prepare() -> _Prepared:
+            folder = workspace.resolve_folder(command.cwd)
+            found = self._scan(workspace)
+            if calling.edits_freely:
+                found.linked = find_few_linked_outside(found)
+            protection = choose_protection(found)
+            program = self.bubblewrap.build_program(
+                self.options, protection, command.line, folder, calling
+            )
+            return _Prepared(found, protection, program)
+
+        async with workspace_lock(workspace.root, calling.emit):
+            found, protection, program = await _prepare(prepare)
+            output = await run(program, command.seconds, limits, calling.emit)
+            notices = [
+                *_explain_errors(command.line, output, found, calling),
+                *_name_closed_folders(protection, calling),
+            ]
+            if calling.edits_freely:
+                notices += await asyncio.to_thread(self._name_made, workspace, found)
+            else:
+                notices.append("this command could not change the workspace")
+        return "\n".join([output, *(f"[{notice}]" for notice in notices)])
+
+    def _scan(self, workspace: Workspace) -> Scan:
+        ignores = workspace.ignores if workspace.ignored else None
+        found = scan(workspace.root, finds_secrets=not self.options.shows_secrets, ignores=ignores)
+        found.patterns = workspace.ignored.patterns
+        return found
+
+    def _name_made(self, workspace: Workspace, before: Scan) -> list[str]:
+        """What the command made that steers people and tools."""
+        try:
+            made = self._scan(workspace).deciding - before.deciding
+        except (ToolFailedError, OSError) as error:
+            return [f"the command has run, and {error}"]
+        what = "such files steer people and tools; the user should look at them"
+        return [f"made {_name(made)}: {what}"] if made else []
+
+
+async def _prepare(prepare: Callable[[], _Prepared]) -> _Prepared:
+    """Run ``prepare`` in a thread; close its result if the run is cancelled meanwhile."""
+    preparing = asyncio.ensure_future(asyncio.to_thread(prepare))
+    try:
+        return await asyncio.shield(preparing)
+    except OSError as error:
+        raise ToolFailedError(f"the sandbox cannot be made, nothing ran: {error}") from error
+    except asyncio.CancelledError:
+        preparing.add_done_callback(_close)
+        raise
+
+
+def _close(preparing: "asyncio.Future[_Prepared]") -> None:
+    if preparing.exception() is None:
+        preparing.result().program.close()
+
+
+def _explain_errors(line: str, output: str, found: Scan, calling: Calling) -> Iterator[str]:
+    """What the sandbox may have to do with an error; programs do not know of it."""
+    read_only = found.steering - found.secrets | found.links | found.linked
+    if read_only and any(text in output for text in READ_ONLY):
+        yield f"read-only for commands: {_name(read_only)}"
+    if git.shows_changes(line):
+        if named := {path for path in found.secrets if path in output}:
+            yield f"hidden from commands, empty for git: {_name(named)}"
+    elif found.secrets and any(text in output for text in HIDDEN):
+        yield f"hidden from commands: {_name(found.secrets)}"
+    if calling.is_read_only and NO_CHILD in output:
+        yield (
+            "a command that runs unasked cannot start another program, such as a filter or a diff "
+            "program of git's; in other words it asks, and can"
+        )
+
+
+def _name_closed_folders(protection: Protection, calling: Calling) -> Iterator[str]:
+    """What is protected as a whole: the model would look for what is not there."""
+    read_only = protection.read_only_folders if calling.edits_freely else set()
+    for folders, how in ((protection.hidden_folders, "hidden from"), (read_only, "read-only for")):
+        if folders:
+            is_but_plain = ROOT in folders and protection.plain
+            but = f" but for {_name(protection.plain)}" if is_but_plain else ""
+            why = "there is too much in it that must be protected"
+            yield f"{how} commands as a whole, since {why}: {_name(folders)}{but}"
+
+
+def _name(paths: set[str]) -> str:
+    names = [show_name(path) for path in sorted(paths)[:MAX_NAMED]]
+    return ", ".join(names) + (" and more" if len(paths) > MAX_NAMED else "")

@@ -1,0 +1,154 @@
+"""LangGraph's auth hooks: with ``AUTH_TOKEN`` set, a client without a token gets nothing.
+
+``langgraph.json`` names them, and turns off the server's bypass for Studio. The SDK's in-process
+client skips them: never use it on behalf of a request.
+"""
+
+import asyncio
+from hmac import compare_digest
+from typing import Any
+from uuid import UUID, uuid5
+
+from langgraph.types import Command
+from langgraph_sdk import Auth
+
+from modeshift.graph.configuration.cache import get_served
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.entry.checks import build_input_check, build_update_check
+from modeshift.server.checkpointer import CLONE, owners_of
+from modeshift.server.kept_fields import check_config
+
+ANYBODY = "anybody"
+GRAPH = "agent"  # its name in langgraph.json
+SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))
+"""The id of the server's own assistant, as ``langgraph_api.graph`` makes it."""
+auth = Auth()
+_settings = load_settings()
+TOKENS = _settings.tokens
+"""Users by token; empty if no token is asked for."""
+
+
+@auth.authenticate
+async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
+    """The user whose token is given; raises a 401."""
+    if not TOKENS:
+        return {"identity": ANYBODY, "is_authenticated": False}
+    scheme, _, given = (authorization or "").partition(" ")
+    found = [
+        name for token, name in TOKENS.items() if compare_digest(token.encode(), given.encode())
+    ]
+    if scheme.lower() != "bearer" or not found:
+        raise Auth.exceptions.HTTPException(
+            status_code=401, detail="send 'Authorization: Bearer <token>', as in AUTH_TOKEN"
+        )
+    return {"identity": found[0], "is_authenticated": True}
+
+
+def _add_owner(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, str] | None:
+    if not TOKENS:
+        return None
+    owner = {"owner": ctx.user.identity}
+    # In place: the server keeps using the mapping that it passed.
+    value.setdefault("metadata", {}).update(owner)
+    return owner
+
+
+@auth.on.threads
+async def own_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """A thread belongs to its creator: nobody else can find it, read it or run in it."""
+    return _add_owner(ctx, value)
+
+
+@auth.on.threads.create
+async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """Nobody can make another's thread again after the server lost its list; raises a 409."""
+    await _refuse_others_thread(ctx, value.get("thread_id"))
+    # Otherwise the first run adds it, and a list that was written before that shows no state.
+    value.setdefault("metadata", {}).setdefault("graph_id", GRAPH)
+    return _add_owner(ctx, value)
+
+
+@auth.on.threads.create_run
+async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """A run belongs to its thread's owner; raises a 409 or 422."""
+    _refuse_rollback(value.get("multitask_strategy"))
+    await _check_run(value["kwargs"])
+    if value.get("if_not_exists") == "create":
+        await _refuse_others_thread(ctx, value.get("thread_id"))
+    if not value["kwargs"].get("temporary"):
+        value["kwargs"]["durability"] = "sync"  # an approval is stored before the call begins
+    value["metadata"].update(CLONE)
+    return _add_owner(ctx, value)
+
+
+@auth.on.threads.update
+async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """Updates are the owner's, canceling a run among them; raises a 422."""
+    _refuse_rollback(value.get("action"))
+    return _add_owner(ctx, value)
+
+
+async def _refuse_others_thread(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
+    if not TOKENS or thread_id is None:
+        return
+    owners = await asyncio.to_thread(owners_of, _settings.checkpoints, str(thread_id))
+    if owners and owners - {None} != {ctx.user.identity}:
+        raise Auth.exceptions.HTTPException(
+            status_code=409, detail=f"thread {thread_id} is another user's, or made without a token"
+        )
+
+
+def _refuse_rollback(action: str | None) -> None:
+    if action == "rollback":
+        raise Auth.exceptions.HTTPException(
+            status_code=422,
+            detail="'rollback' is not possible with the SQLite checkpointer, and the thread would "
+            "hang; use 'interrupt'",
+        )
+
+
+async def _check_run(given: dict[str, Any]) -> None:
+    """As the graph does it, but before there is a run."""
+    check_config(given.get("config"))
+    deps = (await get_served()).deps
+    if given.get("input") is not None:
+        build_input_check(deps.catalog, deps.toolbox.specs)(given["input"])
+    if command := given.get("command"):
+        written: Any = Command(update=command.get("update"), goto=command.get("goto") or ())
+        build_update_check(deps.catalog, deps.toolbox.specs)(written)
+
+
+@auth.on.crons
+async def own_crons(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """A cron belongs to its creator; raises a 422."""
+    payload = value.get("payload") or {}
+    _refuse_rollback(payload.get("multitask_strategy"))
+    check_config(payload.get("config"), payload.get("context"))
+    return _add_owner(ctx, value)
+
+
+@auth.on.assistants
+async def own_assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """An assistant belongs to its creator; all may use the server's own, and none may change them.
+
+    Raises a 403 or 422.
+    """
+    check_config(value.get("config"), value.get("context"))
+    if str(value.get("assistant_id")) == SERVED and ctx.action in ("update", "delete"):
+        raise Auth.exceptions.HTTPException(403, "the server's own assistant cannot be changed")
+    if not TOKENS:
+        return None
+    if ctx.action in ("read", "search"):
+        return {"$or": [{"owner": ctx.user.identity}, {"created_by": "system"}]}
+    if (value.get("metadata") or {}).get("created_by") == "system":
+        raise Auth.exceptions.HTTPException(
+            status_code=403, detail="created_by 'system' is for the server's own assistants"
+        )
+    return _add_owner(ctx, value)
+
+
+@auth.on.store
+async def own_store(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Any:
+    """Each user has a namespace of his own, below his name."""
+    if TOKENS:
+        value["namespace"] = (ctx.user.identity, *(value.get("namespace") or ()))

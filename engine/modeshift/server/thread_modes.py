@@ -1,0 +1,232 @@
+"""``ROUTES``: the modes there are, and a thread's mode, limit and approvals.
+
+Beside the server's own routes, and on top of them: who may do what to which thread is for those to
+say. The YAML in the docstrings is for ``/docs``.
+"""
+
+import asyncio
+from typing import Any, cast
+
+import httpx
+from langchain_core.messages.utils import convert_to_messages
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from modeshift.graph.approvals.judging import judge_question
+from modeshift.graph.configuration.cache import get_served
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.entry.checks import SETTINGS, build_settings_check
+from modeshift.graph.state import State
+from modeshift.graph.threads.mailbox import REVISION, Mailbox
+from modeshift.modes.chart import PHASE_EDGES, Phase
+from modeshift.modes.errors import InvalidInputError
+from modeshift.server.checkpointer import read_values
+
+_settings = load_settings()
+
+
+async def list_modes(_: Request) -> Response:
+    """What there is to choose from.
+
+    ---
+    summary: The modes there are
+    tags: [Modes]
+    responses: {"200": {description: "The modes, the default one first, and their tools"}}
+    """
+    deps = (await get_served()).deps
+    return JSONResponse([_describe(deps, slug) for slug in deps.catalog])
+
+
+async def show_chart(_: Request) -> Response:
+    """The phases of a turn, and what leads from one to another.
+
+    ---
+    summary: The state machine
+    tags: [Modes]
+    responses: {"200": {description: "phases, edges as [source, event, target], approvals"}}
+    """
+    deps = (await get_served()).deps
+    return JSONResponse(
+        {"phases": list(Phase), "edges": list(PHASE_EDGES), "approvals": deps.approvals.value}
+    )
+
+
+async def read_mode(request: Request) -> Response:
+    """Also what the host has set and the thread's run has not taken in yet.
+
+    ---
+    summary: A thread's mode, limit and approvals
+    tags: [Modes]
+    responses: {"200": {description: "mode, limit, approvals; is_pending until the run has them"}}
+    """
+    thread = await call_server(request, "GET", _get_thread(request))
+    if not thread.is_success:
+        return pass_on(thread)
+    deps, mailbox = await _get_parts()
+    values, news = await _read(mailbox, request.path_params["id"])
+    return JSONResponse(_show(deps, values, news, is_pending=bool(news)))
+
+
+async def set_mode(request: Request) -> Response:
+    """Holds from the next step of a run on; takes back a question that is another one by it.
+
+    ---
+    summary: Set a thread's mode, limit or approvals, also while a run goes on
+    tags: [Modes]
+    requestBody:
+      content:
+        application/json:
+          schema:
+            type: object
+            additionalProperties: false
+            properties:
+              mode: {type: string}
+              limit: {type: [string, "null"], description: null lifts it}
+              approvals: {type: string, enum: [manual, auto]}
+    responses:
+      "200": {description: As GET; "begun" names the tools of calls that had begun and go on}
+      "404": {description: No such thread}
+      "422": {description: Names what there is}
+    """
+    deps, mailbox = await _get_parts()
+    path, thread = _get_thread(request), request.path_params["id"]
+    given = _check(deps, await _read_body(request))
+    if not given:
+        raise InvalidInputError(f"give one of: {', '.join(SETTINGS)}")
+    # Changes nothing: whoever may change the thread may set its mode.
+    changed = await call_server(request, "PATCH", path, {"metadata": {}})
+    if not changed.is_success:
+        return pass_on(changed)
+    begun = await mailbox.put(thread, given)
+    values, news = await _read(mailbox, thread)
+    is_pending = not await _take_in(request, deps, values, news)
+    shown = _show(deps, values, news, is_pending=is_pending)
+    return JSONResponse({**shown, "begun": begun})
+
+
+async def _take_in(
+    request: Request, deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]
+) -> bool:
+    """Write the news into the state; False where a run is to do that, the present or the next."""
+    if not values:
+        return False
+    path = f"{_get_thread(request)}/state"
+    update = dict(news)
+    if values.get("phase") == Phase.REVIEWING:
+        state = (await call_server(request, "GET", path)).json()
+        if state.get("interrupts"):
+            if await _is_same_question(deps, state["values"], news):
+                return False
+            update["phase"] = Phase.IDLE.value
+    # The server refuses it while a run goes on.
+    written = await call_server(request, "POST", path, {"values": update, "as_node": "intake"})
+    return written.is_success
+
+
+async def _is_same_question(deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]) -> bool:
+    """As ``review`` will judge it."""
+    state = cast("State", {**values, **news, "messages": convert_to_messages(values["messages"])})
+    return state["mode"] in deps.catalog and await judge_question(deps, state) is not None
+
+
+async def create_thread(request: Request) -> Response:
+    """As ``POST /threads``, with what is set before its first run.
+
+    ---
+    summary: Create a thread with a mode, a limit or approvals
+    tags: [Modes]
+    responses: {"200": {description: "The thread, as POST /threads answers it, and what was set"}}
+    """
+    deps, mailbox = await _get_parts()
+    body = await _read_body(request)
+    given = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
+    created = await call_server(request, "POST", "/threads", body)
+    if not created.is_success:
+        return pass_on(created)
+    if given:
+        await mailbox.put(created.json()["thread_id"], given)
+    return JSONResponse({**created.json(), **given})
+
+
+async def _get_parts() -> tuple[AgentDeps, Mailbox]:
+    deps = (await get_served()).deps
+    return deps, deps.started_calls.mailbox
+
+
+async def _read(mailbox: Mailbox, thread: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the state has, and what it has not taken in yet."""
+    values = await asyncio.to_thread(read_values, _settings.checkpoints, thread)
+    return values, await mailbox.find_news(thread, values.get(REVISION, 0))
+
+
+async def _read_body(request: Request) -> dict[str, Any]:
+    try:
+        body = await request.json()
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise InvalidInputError(f"the body is an object with: {', '.join(SETTINGS)}")
+    return dict(body)
+
+
+def _check(deps: AgentDeps, body: dict[str, Any]) -> dict[str, Any]:
+    given: dict[str, Any] = build_settings_check(deps.catalog, deps.toolbox.specs)(body)
+    if "mode" in given and (problem := deps.models.problem(deps.catalog[given["mode"]])):
+        raise InvalidInputError(problem)
+    return given
+
+
+def _get_thread(request: Request) -> str:
+    return f"/threads/{request.path_params['id']}"
+
+
+async def call_server(request: Request, method: str, path: str, body: Any = None) -> httpx.Response:
+    """Ask the server itself, as whoever asks us: so it is the server that says what they may."""
+    names = ("authorization", "x-api-key", "origin")
+    headers = {name: value for name in names if (value := request.headers.get(name))}
+    headers["user-agent"] = "modeshift"  # what it reads, the client has not seen
+    inner = httpx.ASGITransport(request.app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=inner, base_url=str(request.base_url)) as client:
+        return await client.request(method, path, headers=headers, json=body)
+
+
+def pass_on(answer: httpx.Response) -> Response:
+    """The server's own answer, a refusal for the most part."""
+    return Response(answer.content, answer.status_code, media_type="application/json")
+
+
+def _show(
+    deps: AgentDeps, values: dict[str, Any], news: dict[str, Any], *, is_pending: bool
+) -> dict[str, Any]:
+    now = {"mode": deps.catalog.default, "limit": None, "approvals": deps.approvals.value}
+    now |= {key: values[key] for key in SETTINGS if key in values}
+    now |= {key: news[key] for key in SETTINGS if key in news}
+    return {**now, "is_pending": is_pending}
+
+
+def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
+    mode = deps.catalog[slug]
+    return {
+        "slug": slug,
+        "name": mode.name,
+        "description": mode.description,
+        "when_to_use": mode.when_to_use,
+        "level": mode.level.value,
+        "file": mode.file,
+        "is_default": slug == deps.catalog.default,
+        "groups": [grant.model_dump(by_alias=True, exclude_none=True) for grant in mode.groups],
+        "tools": list(deps.list_tools(slug)),
+        "model": mode.model or deps.models.default,
+        "problem": deps.models.problem(mode),
+    }
+
+
+ROUTES = [
+    Route("/modes", list_modes, methods=["GET"]),
+    Route("/modeshift/chart", show_chart, methods=["GET"]),
+    Route("/threads/{id}/mode", read_mode, methods=["GET"]),
+    Route("/threads/{id}/mode", set_mode, methods=["PATCH"]),
+    Route("/modeshift/threads", create_thread, methods=["POST"]),
+]

@@ -1,0 +1,131 @@
+"""``Connection``: the agent that a terminal talks to, on the dev server or in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import httpx
+from langchain_core.messages import AIMessageChunk, AnyMessage, BaseMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel.remote import RemoteException, RemoteGraph
+from langgraph.types import Interrupt, StateSnapshot
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIError, NotFoundError
+
+from modeshift.graph.configuration.cache import AgentCache, CachedAgent
+from modeshift.graph.configuration.user_files import make_private
+from modeshift.graph.configuration.whole_writes import WholeWrites
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.settings import Settings
+from modeshift.graph.threads.mailbox import Mailbox
+from modeshift.modes.errors import InvalidInputError, ProviderError
+
+STREAMS = ["messages", "updates", "custom"]
+GRAPH = "agent"  # its name in langgraph.json
+TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=5)  # the SDK's
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One agent, and one thread of it."""
+
+    agents: AgentCache
+    thread: str
+    server: RemoteGraph | None = None
+    """The agent of the dev server; None for one in this process."""
+    where: str = "by itself, in this process"
+    """In which process it runs, in words."""
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, settings: Settings, thread: str, address: str | None
+    ) -> AsyncIterator[Self]:
+        """To the server at ``address``, or without one to an agent on the same threads."""
+        if address is None:
+            await asyncio.to_thread(make_private, settings.checkpoints)
+            async with WholeWrites.from_conn_string(str(settings.checkpoints)) as saver:
+                mailbox = Mailbox(settings.checkpoints)
+                yield cls(AgentCache(settings, saver, mailbox), thread)
+            return
+        token = next(iter(settings.tokens), None)
+        headers = {"Authorization": f"Bearer {token}"} if token else None
+        # The SDK's own sends LangSmith's key, and asks a server that is gone for eight seconds.
+        http = httpx.AsyncClient(base_url=address, headers=headers, timeout=TIMEOUT)
+        async with LangGraphClient(http) as client:
+            yield cls(
+                AgentCache(settings), thread, RemoteGraph(GRAPH, client=client), f"on {address}"
+            )
+
+    async def load(self) -> AgentDeps:
+        """What there is to choose from, as the files are now; raises ``UserError``."""
+        return (await self._load()).deps
+
+    async def _load(self) -> CachedAgent:
+        settings = self.agents.settings
+        return await asyncio.to_thread(self.agents.get, settings.workspace, settings.model)
+
+    @property
+    def _config(self) -> RunnableConfig:
+        return {"configurable": {"thread_id": self.thread}}
+
+    async def read(self) -> StateSnapshot | None:
+        """The thread's state; None if there is no such thread. Raises ``UserError``."""
+        with _explain_errors():
+            try:
+                graph = self.server or (await self._load()).agent
+                state = await graph.aget_state(self._config)
+            except NotFoundError:
+                return None
+        return state if state.values else None
+
+    async def stream(self, given: Any) -> AsyncIterator[tuple[str, Any]]:
+        """Run, and give what ``astream`` does; closing it stops the run. Raises ``UserError``."""
+        graph: Any = self.server or (await self._load()).agent
+        options: Mapping[str, Any] = {"durability": "sync"}
+        if self.server is not None:
+            options = {"on_disconnect": "cancel"}
+        chunks = graph.astream(given, self._config, stream_mode=STREAMS, **options)
+        with _explain_errors():
+            if self.server is not None and isinstance(given, dict) and "messages" in given:
+                title = given["messages"][0]["content"].split("\n")[0][:80]  # as the page's
+                await self.server.client.threads.create(  # type: ignore[union-attr]  # has one
+                    thread_id=self.thread, metadata={"title": title}, if_exists="do_nothing"
+                )
+            async with aclosing(chunks):
+                async for kind, part, *_ in chunks:
+                    yield kind, part
+
+
+@contextmanager
+def _explain_errors() -> Iterator[None]:
+    """Turns the server's errors into those that a person can mend."""
+    try:
+        yield
+    except RemoteException as error:
+        told = error.args[0] if error.args else ""
+        said = told.get("message", told) if isinstance(told, dict) else told
+        raise ProviderError(str(said)) from error
+    except httpx.TransportError as error:
+        raise InvalidInputError(
+            "the server does not answer; start it again with make dev, or leave and come back "
+            "without it"
+        ) from error
+    except APIError as error:
+        raise InvalidInputError(f"the server refuses: {error}") from error
+
+
+def read_message(given: Any) -> AnyMessage:
+    """A message, as the agent gives it or as the server sends it."""
+    if isinstance(given, BaseMessage):
+        return given  # type: ignore[return-value]  # of the kinds that a thread holds
+    if given.get("type") == "AIMessageChunk":
+        return AIMessageChunk.model_validate(given)
+    return convert_to_messages([given])[0]  # type: ignore[return-value]  # as above
+
+
+def find_question(state: StateSnapshot | None) -> Interrupt | None:
+    """The question that waits for a person."""
+    return next(iter(state.interrupts), None) if state is not None else None

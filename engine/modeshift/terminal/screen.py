@@ -1,0 +1,74 @@
+"""``Screen``: prints the conversation; other people's text cannot act on the terminal."""
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+
+from prompt_toolkit import print_formatted_text
+from prompt_toolkit.formatted_text import FormattedText
+
+from modeshift.modes.plain_text import make_readable
+
+MAX_WIDTH = 100
+MAX_LINES = 12
+"""Of a call's result: more of it is in the thread."""
+FAINT, BOLD, ADDED, REMOVED, ALERT = "ansibrightblack", "bold", "ansigreen", "ansired", "ansiyellow"
+
+
+class Screen:
+    """What has been printed is not changed again."""
+
+    def __init__(self) -> None:
+        self._is_in_line = False
+
+    def write(self, text: str, style: str = "") -> None:
+        """Print text as it comes in."""
+        if text:
+            text = make_readable(text).replace("\r", "")
+            self._is_in_line = not text.endswith("\n")
+            print_formatted_text(FormattedText([(style, text)]), end="", flush=True)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Print text on lines of its own, as long as they are."""
+        self.write(f"{self._break()}{text}\n", style)
+
+    def words(self, text: str, style: str = "", indent: str = "  ") -> None:
+        """Print prose, its lines wrapped and indented."""
+        for line in text.splitlines():
+            self.line(self._wrap(line, indent), style)
+
+    def result(self, text: str, style: str = FAINT) -> None:
+        """Print what a call has said, folded if it is long."""
+        lines = text.splitlines()
+        self.lines(lines[:MAX_LINES], style)
+        if (more := len(lines) - MAX_LINES) > 0:
+            self.line(f"  ... and {more} more lines", FAINT)
+
+    def lines(self, lines: Sequence[str], style: str = "") -> None:
+        """Print lines as they are, indented."""
+        for line in lines:
+            self.line(f"  {line}", style)
+
+    def diff(self, lines: Sequence[str]) -> None:
+        """Print a diff whole: it is what is being approved."""
+        styles = {"+": ADDED, "-": REMOVED}
+        for line in lines:
+            self.line(f"  {line}", styles.get(line[:1], FAINT))
+
+    def end_line(self) -> None:
+        """Whatever comes next begins on a line of its own."""
+        self.write(self._break())
+
+    def _break(self) -> str:
+        return "\n" if self._is_in_line else ""
+
+    def _wrap(self, line: str, indent: str) -> str:
+        width = min(shutil.get_terminal_size().columns - 1, MAX_WIDTH)
+        return textwrap.fill(
+            line,
+            max(width, 20),
+            initial_indent=indent,
+            subsequent_indent=indent,
+            replace_whitespace=False,
+            break_on_hyphens=False,
+        )

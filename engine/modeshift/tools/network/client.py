@@ -1,0 +1,107 @@
+"""``fetch``: one request, to an address that was checked, for text of bounded size."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import Collection
+from functools import cache
+from urllib.parse import urljoin
+
+import httpx
+
+from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.rules.urls import Url, parse_url
+from modeshift.tools.network.addresses import resolve
+
+SECONDS = 30
+MAX_BYTES = 1_000_000
+_TEXT = re.compile(r"text/.*|application/(.*\+)?(json|xml|javascript|yaml)", re.IGNORECASE)
+_CHARSETS = re.compile(
+    r"utf-8|us-ascii|iso-8859-\d+|windows-125\d|koi8-r|gb18030|gbk|gb2312|big5|shift_jis|euc-(jp|kr)",
+    re.IGNORECASE,
+)
+_HEADERS = {
+    "User-Agent": "modeshift",
+    "Accept": "text/*, application/json;q=0.9, application/xml;q=0.8",
+    "Accept-Encoding": "identity",  # what is compressed has no bounded size
+}
+
+
+async def fetch(url: str, allowed_hosts: Collection[str] = ()) -> str:
+    """The text at ``url``; of a redirect, where it leads: that is another call, judged anew.
+
+    ``allowed_hosts`` are those that may be reached though they are not public, as ``host`` or
+    ``host:port``. Takes no proxy and no cookies. Raises ``ToolFailedError``.
+    """
+    try:
+        target = parse_url(url)
+    except ValueError as error:
+        raise ToolFailedError(f"{url!r} cannot be fetched: {error}") from error
+    try:
+        async with asyncio.timeout(SECONDS):
+            addresses = await resolve(target, allowed_hosts)
+            return await _get_any(target, addresses)
+    except TimeoutError as error:
+        raise ToolFailedError(f"{target} took longer than {SECONDS} s") from error
+    except httpx.HTTPError as error:
+        raise ToolFailedError(f"{target} did not answer: {type(error).__name__}") from error
+
+
+async def _get_any(url: Url, addresses: list[str]) -> str:
+    """The answer of the first address that can be connected to."""
+    for address in addresses[:-1]:
+        try:
+            return await _get(url, address)
+        except httpx.ConnectError:
+            continue
+    return await _get(url, addresses[-1])
+
+
+async def _get(url: Url, address: str) -> str:
+    # To the address itself, so that nothing resolves the name again; the server sees the name.
+    there = httpx.URL(scheme=url.scheme, host=address, port=url.port, raw_path=url.target.encode())
+    request = httpx.Request(
+        "GET",
+        there,
+        headers={**_HEADERS, "Host": url.authority},
+        extensions={"sni_hostname": url.host, "timeout": httpx.Timeout(SECONDS).as_dict()},
+    )
+    verify = await asyncio.to_thread(_ssl_context)
+    async with httpx.AsyncClient(trust_env=False, verify=verify) as client:
+        response = await client.send(request, stream=True)
+        try:
+            return await _read(url, response)
+        finally:
+            await response.aclose()
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+async def _read(url: Url, response: httpx.Response) -> str:
+    """The text of an answer; raises ``ToolFailedError`` with no word of the server's in it."""
+    if response.has_redirect_location:
+        return _describe_redirect(url, response.headers["Location"])
+    if not response.is_success:
+        raise ToolFailedError(f"{url} answered with the status {response.status_code}")
+    kind, _, _ = response.headers.get("Content-Type", "").partition(";")
+    if not _TEXT.fullmatch(kind.strip()) or "Content-Encoding" in response.headers:
+        raise ToolFailedError(f"{url} did not answer with plain text")
+    data = bytearray()
+    async for part in response.aiter_raw():
+        data += part
+        if len(data) > MAX_BYTES:
+            break
+    charset = response.charset_encoding or ""
+    text = data[:MAX_BYTES].decode(charset if _CHARSETS.fullmatch(charset) else "utf-8", "replace")
+    return text if len(data) <= MAX_BYTES else f"{text}\n[only the first {MAX_BYTES} bytes]"
+
+
+def _describe_redirect(url: Url, location: str) -> str:
+    try:
+        target = parse_url(urljoin(str(url), location))
+    except ValueError:
+        raise ToolFailedError(f"{url} redirects to what cannot be fetched") from None
+    return f"{url} redirects to {target}; fetch that if it is what you want."

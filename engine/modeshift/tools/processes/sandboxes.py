@@ -1,0 +1,115 @@
+"""What a sandbox for commands must offer, and which one is used on this machine."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Literal, NamedTuple, Protocol
+
+from modeshift.tools.processes.calling import Calling
+from modeshift.tools.processes.process import Limits, Program
+from modeshift.tools.workspace.workspace import Workspace
+
+SANDBOXES: tuple[str, ...] = (
+    # To have no sandbox, delete the next line and its folder: then every command asks.
+    "modeshift.sandbox.sandbox:find_sandbox",
+)
+"""Functions that give a sandbox or say why there is none; the first sandbox is used."""
+
+
+class Command(NamedTuple):
+    """A command line for /bin/sh."""
+
+    line: str
+    cwd: str
+    """The folder to run it in, relative to the workspace."""
+    seconds: int
+    """After which it is ended."""
+
+
+class Service(NamedTuple):
+    """A program that goes on, such as a server."""
+
+    command: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+    """For the program alone: whoever wrote it is not to change the sandbox."""
+    has_network: bool
+    is_writable: bool
+
+
+class SandboxOptions(NamedTuple):
+    """What the settings say about commands in a sandbox."""
+
+    has_network: bool = False
+    hidden: tuple[Path, ...] = ()
+    """Files and folders of the agent's own, such as the one with a provider's key."""
+    shows_secrets: bool = False
+    """Whether commands may read files in the workspace that look like secrets."""
+
+
+class Check(NamedTuple):
+    """A row of ``make doctor``: whether something is enforced on this machine."""
+
+    status: Literal["yes", "no", "partly"]
+    text: str
+    details: tuple[str, ...] = ()
+
+
+class Sandbox(Protocol):
+    """Runs commands so that they can change nothing but the workspace.
+
+    Its ``repr`` must differ where what commands can reach differs: approvals depend on it.
+    """
+
+    @property
+    def has_network(self) -> bool:
+        """Whether commands can use the network."""
+        ...
+
+    async def run(
+        self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
+    ) -> str:
+        """Run it; return its output, how it ended, and what the sandbox had to do with it.
+
+        Raises ``ToolFailedError`` where it cannot be run.
+        """
+        ...
+
+    def build_program(self, workspace: Workspace, service: Service) -> Program:
+        """What to start for it; what is hidden and protected is so as the workspace is now.
+
+        It is shown what its command, folder and environment name, where that can be. Blocks.
+        Raises ``OSError``.
+        """
+        ...
+
+    def check(self, workspace: Path) -> Iterator[Check]:
+        """Try what the sandbox enforces. Blocks."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoSandbox:
+    """Why commands run without a sandbox, and what the user can do about it."""
+
+    problem: str = "this project has no sandbox; see SANDBOXES in tools/processes/sandboxes.py"
+    remedies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Commands:
+    """How commands run: in a sandbox, or with the rights of whoever runs this."""
+
+    sandbox: Sandbox | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+def find_sandbox(options: SandboxOptions | None = None) -> Sandbox | NoSandbox:
+    """The sandbox to use on this machine, if one works. Blocks."""
+    found: Sandbox | NoSandbox = NoSandbox()
+    for name in SANDBOXES:
+        found = resolve_name(name)(options or SandboxOptions())
+        if not isinstance(found, NoSandbox):
+            break
+    return found

@@ -1,0 +1,147 @@
+"""``Tool``: a function that the model can call; ``ToolDeps``: what it can work on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any, Self
+
+from langchain_core.tools import BaseTool, StructuredTool
+from typing_extensions import TypedDict, Unpack
+
+from modeshift.modes.effects import EFFECTS, EffectName
+from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.mode import Mode
+from modeshift.modes.toolspec import ToolSpec
+from modeshift.project import find_root
+from modeshift.tools.processes.sandboxes import Commands
+from modeshift.tools.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class ToolDeps:
+    """The argument of each function in the list of tools, which makes the tools from it."""
+
+    workspace: Workspace
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    """The modes that can be named, by slug."""
+    commands: Commands = field(default_factory=Commands)
+    allowed_hosts: tuple[str, ...] = ()
+    """``host`` or ``host:port``: where ``modeshift.tools.network`` may go although it is not public."""
+
+
+class Rest(TypedDict, total=False):
+    """The fields of ``ToolSpec`` that not every tool needs."""
+
+    paths: tuple[str, ...]
+    reads_below: bool
+    command: str
+    url: str
+    sandboxed: bool
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A LangChain tool, and what the rules must know of it."""
+
+    spec: ToolSpec
+    runnable: BaseTool
+    file: str
+    """Where it is written, for messages about it."""
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        effect: EffectName,
+        addendum: str = "",
+        *,
+        has_artifact: bool = False,
+        **rest: Unpack[Rest],
+    ) -> Self:
+        """Make a tool of ``function``; the model reads its docstring (Google style).
+
+        A plain function runs in a worker thread, so it may block; a coroutine function may not.
+        It returns text (with the effect ``note`` a pair of text and state updates; if it
+        ``has_artifact``, of text and what only clients get), and raises ``ToolFailedError`` with
+        a text that tells the model what to do instead. ``addendum`` follows the docstring's
+        description. ``rest`` are the other fields of ``ToolSpec``; a tool that changes files
+        names in ``paths`` all its arguments that say which.
+
+        Raises ``ConfigurationError`` for an unknown effect, for an argument that the function
+        does not have, and for a function without docstring or types.
+        """
+        file = _file_of(function)
+        name = function.__name__
+        if effect not in EFFECTS:
+            raise ConfigurationError(
+                f"{file}: {name} has the unknown effect {effect!r}; "
+                f"the effects are: {', '.join(EFFECTS)}"
+            )
+        row = EFFECTS[effect]
+        is_pair = has_artifact or row.updates_state
+        try:
+            runnable = _make_runnable(function, addendum, is_pair=is_pair)
+        except ValueError as error:  # no docstring, or one of other arguments
+            raise ConfigurationError(f"{file}: {name}: {error}") from error
+        spec = ToolSpec(name, row, **rest)
+        _check_arguments(f"{file}: {name}", spec, list(runnable.args))
+        return cls(spec, runnable, file)
+
+    def in_group(self, group: str | None) -> Self:
+        """The same tool, for the modes that have the group; None for every mode."""
+        return replace(self, spec=replace(self.spec, group=group))
+
+
+_made: dict[Any, tuple[Any, StructuredTool]] = {}
+"""The last LangChain tool of a function's code, and what else it was made from."""
+
+
+def _make_runnable(function: Callable[..., Any], addendum: str, *, is_pair: bool) -> BaseTool:
+    """A LangChain tool of ``function``.
+
+    Its schemas take LangChain 5 ms. They are made once for a function that is defined again, as
+    inner functions are for each workspace, with the same name, types and text.
+    """
+    kind = "coroutine" if iscoroutinefunction(function) else "func"
+    code, defaults = (getattr(function, name, None) for name in ("__code__", "__defaults__"))
+    names = (function.__name__, function.__doc__, addendum, is_pair)
+    key = (*names, function.__annotations__, defaults)
+    if code in _made and _made[code][0] == key:
+        return _made[code][1].model_copy(update={kind: function})
+    given: dict[str, Any] = {"func": None, kind: function}
+    runnable = StructuredTool.from_function(
+        **given,
+        parse_docstring=True,
+        response_format="content_and_artifact" if is_pair else "content",
+    )
+    runnable.description += addendum
+    _made[code] = key, runnable
+    return runnable
+
+
+def _file_of(function: Callable[..., Any]) -> str:
+    code = getattr(function, "__code__", None)
+    file = Path(code.co_filename) if code is not None else Path("?")
+    root = find_root()
+    return str(file.relative_to(root) if file.is_relative_to(root) else file)
+
+
+def _check_arguments(tool: str, spec: ToolSpec, has: list[str]) -> None:
+    named = {"command": spec.command, "url": spec.url, **{path: path for path in spec.paths}}
+    for word, argument in named.items():
+        if argument is not None and argument not in has:
+            how = word if word in ("command", "url") else "paths"
+            raise ConfigurationError(
+                f"{tool} has no argument {argument!r}, which {how}= names; "
+                f"its arguments are: {', '.join(has) or 'none'}"
+            )
+    if spec.paths and spec.effect.reaches_network:
+        raise ConfigurationError(
+            f"{tool} names paths= with the effect {spec.effect.name!r}, under which no file is "
+            "judged; let another tool read or write it"
+        )
+    if spec.url is not None and not spec.effect.reaches_network:
+        raise ConfigurationError(
+            f"{tool} names url= with the effect {spec.effect.name!r}; what fetches has 'network'"
+        )

@@ -1,0 +1,134 @@
+"""Running rg, whose regular expressions take linear time, within bounds."""
+
+import os
+import resource
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from functools import cache
+from pathlib import Path
+from subprocess import PIPE
+from threading import Timer
+from typing import IO
+
+from modeshift.modes.errors import ToolFailedError
+from modeshift.tools.workspace import landlock
+from modeshift.tools.workspace.openat import find_path
+
+SECONDS = 20
+MAX_MEMORY = 1 << 30
+
+
+def run(
+    options: list[str],
+    collect: Callable[[IO[bytes]], str],
+    seconds: float = SECONDS,
+    *,
+    folder: int | None = None,
+    passed: tuple[int, ...] = (),
+) -> tuple[str, str]:
+    """Run rg until it ends, or until ``collect`` says why to stop.
+
+    In an open ``folder`` it is confined to that, where the kernel can; ``passed`` are descriptors
+    for it. Returns its errors, and why it was stopped. Raises ``ToolFailedError`` where
+    it cannot be started.
+    """
+    try:
+        process = _start(options, "/", passed) if folder is None else _start_in(options, folder)
+    except (OSError, ValueError) as error:
+        raise ToolFailedError(f"cannot search: {error}") from error
+    with process:
+        _bound_memory(process.pid)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        timer = Timer(max(seconds, 0), process.kill)
+        timer.start()
+        try:
+            stopped = collect(process.stdout)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            timer.cancel()
+        if stopped:
+            process.kill()
+        problem = process.stderr.read(2000).decode("utf-8", "replace").strip()
+    if process.returncode < 0 and not stopped:
+        stopped = f"it took more than {SECONDS} s, or too much memory for one line"
+    return problem, stopped
+
+
+@cache
+def can_confine() -> bool:
+    """Whether the kernel can confine rg to the folder that it searches; tried once. Blocks."""
+    if sys.platform != "linux":
+        return False
+    try:
+        with ExitStack() as stack:
+            process = _start(["--version"], "/", readable=list(_open_needed("/", stack)))
+        with process:
+            process.communicate(timeout=SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return process.returncode == 0  # one that needs libraries cannot read them
+
+
+def find_version() -> str:
+    """The program's name and version; empty where it cannot be run. Blocks."""
+    try:
+        done = subprocess.run(  # noqa: S603  # our own command
+            [str(program()), "--version"], capture_output=True, check=True, env={}, timeout=SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace").partition("\n")[0]
+
+
+def program() -> Path:
+    """Where the wheel puts rg."""
+    return Path(sysconfig.get_path("scripts"), "rg")
+
+
+def _start_in(options: list[str], folder: int) -> subprocess.Popen[bytes]:
+    path = find_path(folder)
+    if not can_confine():
+        return _start(options, path)
+    with ExitStack() as stack:
+        return _start(options, path, readable=[folder, *_open_needed(path, stack)])
+
+
+def _start(
+    options: list[str],
+    folder: str,
+    passed: tuple[int, ...] = (),
+    readable: Iterable[int] | None = None,
+) -> subprocess.Popen[bytes]:
+    with open(os.devnull, "rb") as nothing:  # here: what is confined cannot open it
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(  # noqa: S603  # no shell, and no option of the model's
+                [str(program()), *options],
+                stdin=nothing, stdout=PIPE, stderr=PIPE, pass_fds=passed, cwd=folder, env={},
+            )  # fmt: skip
+
+        return start() if readable is None else landlock.confine(readable, start)
+
+
+def _open_needed(folder: str, stack: ExitStack) -> Iterator[int]:
+    """The program, and what it reads in the folders above; closed with the stack."""
+    names = (".gitignore", ".git/info/exclude")
+    above = (parent / name for parent in Path(folder).resolve().parents for name in names)
+    for path in (program().resolve(), *above):
+        with suppress(OSError):  # most of them are not there
+            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            stack.callback(os.close, descriptor)
+            yield descriptor
+
+
+def _bound_memory(pid: int) -> None:
+    """A whole line is kept in memory by rg, however long it is."""
+    if sys.platform == "linux":
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))

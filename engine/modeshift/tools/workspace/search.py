@@ -1,0 +1,209 @@
+"""Searching files, and naming those that ``.gitignore`` does not, with rg.
+
+rg opens files by their paths, where somebody may put a link meanwhile. So it only names files,
+confined to their folder by the kernel where that is possible; what is shown comes from files that
+were opened here.
+"""
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from errno import EMFILE
+from typing import IO, BinaryIO, NamedTuple
+
+from modeshift.modes.errors import ToolFailedError
+from modeshift.tools.workspace import ripgrep
+from modeshift.tools.workspace.glob import EVERY_FILE, Glob
+
+MAX_MATCHING = 5000
+"""How many files with matches are named; they come in any order, since rg searches in parallel."""
+MAX_BYTES = 5_000_000
+"""Of matches, of those files that are open at a time."""
+MAX_FILES = 1_000_000
+MAX_OPEN = 200
+_NAME_FILES = (
+    "--no-config",
+    "--no-ignore-global",
+    "--no-ignore-dot",
+    "--no-require-git",
+    "--no-messages",
+    "--hidden",
+    "--glob=!.git",
+    "--null",
+)
+_SHOW_MATCHES = (
+    "--no-config",
+    "--no-messages",
+    "--null",
+    "--line-number",
+    "--with-filename",
+    "--no-heading",
+    "--color=never",
+    "--max-columns=2000",
+    "--max-columns-preview",
+)
+_READ = ("--crlf", "--no-mmap")
+_NUMBERED = re.compile(rb"(\d+)([:-])")
+_OPEN_FILES = "/dev/fd" if sys.platform == "darwin" else "/proc/self/fd"
+Opened = Callable[[str], AbstractContextManager[BinaryIO]]
+
+
+class Line(NamedTuple):
+    """A line with a match, or one around it."""
+
+    path: str
+    """Empty if a single file was searched."""
+    number: int
+    text: str
+    is_match: bool = True
+
+
+@dataclass
+class Found:
+    """The lines, in order, and why they are not all."""
+
+    lines: list[Line] = field(default_factory=list)
+    count: int = 0
+    """How many of them match."""
+    stopped: str = ""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A regular expression, how many matches to look for, and in which files of a folder."""
+
+    regex: str
+    max_count: int
+    glob: Glob = EVERY_FILE
+    context: int = 0
+    """How many lines to show before and after each match."""
+
+    @property
+    def regex_options(self) -> list[str]:
+        """With "=", and "--" behind them, none of the model's words becomes an option."""
+        return [f"--regexp={self.regex}", f"--max-count={self.max_count}"]
+
+    @property
+    def type_options(self) -> list[str]:
+        """Spare rg most files. A type: its globs would bring back what ``.gitignore`` names."""
+        names = self.glob.plain_names
+        return [*(f"--type-add=asked:{name}" for name in names), "--type=asked"] if names else []
+
+
+def search_file(file: int, query: Query) -> Found:
+    """Search an open file; raises ``ToolFailedError`` with rg's own words where it cannot."""
+    found = Found()
+    _show_matches({file: ""}, query, found, ripgrep.SECONDS)
+    found.lines.sort()
+    return found
+
+
+def search_folder(
+    folder: int,
+    query: Query,
+    opened: Opened,
+    leaves_out: Callable[[str], bool] = lambda _: False,
+) -> Found:
+    """Search an open folder as ``search_file`` does, until there are ``max_count`` matches.
+
+    ``opened`` opens a file by its path in the folder, or raises ``ToolFailedError``; it decides
+    what is read. Where rg cannot be confined to the folder, every file is opened for it.
+    """
+
+    def is_left_out(name: str) -> bool:
+        return not query.glob.matches(name) or leaves_out(name)
+
+    if ripgrep.can_confine():
+        options = [*_READ, *query.regex_options, *query.type_options, "--files-with-matches"]
+        names, stopped = _name_files(folder, options, MAX_MATCHING, is_left_out)
+    else:
+        options = [*query.type_options, "--files"]
+        names, stopped = _name_files(folder, options, MAX_FILES, is_left_out)
+    found = Found()
+    ends = time.monotonic() + ripgrep.SECONDS
+    waiting = sorted(names, reverse=True)
+    while waiting and found.count < query.max_count and not found.stopped:
+        next_ones, waiting = waiting[-MAX_OPEN:], waiting[:-MAX_OPEN]
+        with ExitStack() as stack:
+            files = {file: name for name in next_ones for file in _open(opened, name, stack)}
+            _show_matches(files, query, found, ends - time.monotonic())
+    found.lines.sort()
+    found.stopped = found.stopped or stopped
+    return found
+
+
+def find_files(folder: int, glob: Glob = EVERY_FILE) -> tuple[set[str], str]:
+    """The files below an open folder that ``.gitignore`` does not name; and why not all."""
+    options = [*Query("", 0, glob).type_options, "--files"]
+    return _name_files(folder, options, MAX_FILES, lambda name: not glob.matches(name))
+
+
+def _open(opened: Opened, name: str, stack: ExitStack) -> Iterator[int]:
+    try:
+        yield stack.enter_context(opened(name)).fileno()
+    except ToolFailedError as error:  # it has gone, or become a link
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno == EMFILE:
+            raise
+
+
+def _name_files(
+    folder: int, options: list[str], max_count: int, is_left_out: Callable[[str], bool]
+) -> tuple[set[str], str]:
+    """Paths of files in the folder, and why they are not all."""
+    names: set[str] = set()
+
+    def collect(stdout: IO[bytes]) -> str:
+        for path in _split_output(stdout, b"\0"):
+            name = os.fsdecode(path).removeprefix("./")
+            if is_left_out(name):
+                continue
+            names.add(name)
+            if len(names) > max_count:
+                return f"there are more than {max_count} files"
+        return ""
+
+    problem, stopped = ripgrep.run([*_NAME_FILES, *options, "--", "./"], collect, folder=folder)
+    if problem and not names and not stopped:
+        raise ToolFailedError(problem)
+    return names, stopped
+
+
+def _show_matches(files: Mapping[int, str], query: Query, found: Found, seconds: float) -> None:
+    """Add what is found in open files, given with their names."""
+    if not files:  # rg would search the folder that it is in
+        return
+    paths = {f"{_OPEN_FILES}/{file}": name for file, name in files.items()}
+
+    def collect(stdout: IO[bytes]) -> str:
+        room = MAX_BYTES
+        for line in stdout:
+            path, _, rest = line.rstrip(b"\r\n").partition(b"\0")
+            name = paths.get(os.fsdecode(path))
+            if name is None or not (parts := _NUMBERED.match(rest)):
+                continue  # a word about a binary file, or the mark between two places
+            text = rest[parts.end() :].decode("utf-8", "backslashreplace")
+            is_match = parts[2] == b":"
+            found.lines.append(Line(name, int(parts[1]), text, is_match))
+            found.count += is_match
+            room -= len(rest)
+            if room < 0:
+                return "there are many more matches"
+        return ""
+
+    shown = [*_SHOW_MATCHES, f"--context={query.context}"]
+    options = [*shown, *_READ, *query.regex_options, "--", *paths]
+    problem, found.stopped = ripgrep.run(options, collect, seconds, passed=tuple(files))
+    if problem and not found.lines and not found.stopped:
+        raise ToolFailedError(problem)
+
+
+def _split_output(stdout: IO[bytes], end: bytes) -> Iterator[bytes]:
+    """The pieces of the output, without what each ends with."""
+    rest = b""
+    while block := stdout.read(1 << 16):
+        *pieces, rest = (rest + block).split(end)
+        yield from pieces

@@ -1,0 +1,260 @@
+"""``Workspace``: the folder the agent works in, and the only class that opens files.
+
+``resolve`` says which file a path from outside means, links included, and that is what is judged.
+All other methods take a path as ``resolve`` gives it, and follow no link below the root: what has
+been judged is what is opened, whatever happens to the folders in between.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from io import BytesIO
+from itertools import filterfalse
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from modeshift.modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
+from modeshift.tools.workspace import atomic_file
+from modeshift.tools.workspace.client_files import buffers, read_in_editor, write_in_editor
+from modeshift.tools.workspace.encoding import TextFormat
+from modeshift.tools.workspace.ignored import IGNORE_FILES, IgnoreFiles
+from modeshift.tools.workspace.openat import find_real_path, opened_folder
+from modeshift.tools.workspace.paths import check_path, list_names, split_path
+
+MAX_FILE_BYTES = 10_000_000
+
+
+class Written(NamedTuple):
+    """What a write has done."""
+
+    is_new: bool
+    replaced: str | None
+    """The text that was there; empty for a new file, None where it was not text."""
+
+
+class Workspace:
+    """A folder, by its real path."""
+
+    def __init__(
+        self, root: Path, locked: Iterable[Path] = (), *, heeds_ignore_files: bool = False
+    ) -> None:
+        """What ignore files name can be out of reach. None of the ``locked`` files is opened.
+
+        This process holds locks on them, and POSIX releases those as soon as any descriptor of such
+        a file is closed.
+        """
+        self._locked = tuple(locked)
+        if not root.is_dir():
+            raise ConfigurationError(
+                f"WORKSPACE {str(root)!r} is not a folder; create it, or name one that exists"
+            )
+        self.root = root.resolve()
+        if self.root.parent == self.root:
+            raise ConfigurationError(f"WORKSPACE {str(root)!r} is the whole machine; name a folder")
+        names = IGNORE_FILES if heeds_ignore_files else ()
+        self.ignored = IgnoreFiles(self.root, names, self._opened_unheeded)
+
+    def resolve(self, path: str) -> str:
+        """``path`` relative to the workspace, with ``..`` and links resolved.
+
+        Raises ``InvalidCallError`` for a path that leads outside, and for one with
+        a control character. ``~`` and ``$VAR`` are names like any other.
+        """
+        check_path(path, path)
+        try:
+            real = Path(os.path.realpath(self.root / path))
+            is_loop = real.is_symlink()  # what realpath leaves of one
+        except (OSError, ValueError, RecursionError) as error:
+            raise InvalidCallError(f"path {path[:300]!r} cannot be resolved: {error}") from error
+        if not real.is_relative_to(self.root):
+            raise InvalidCallError(
+                f"path {path!r} leads outside the workspace; give a path inside it, relative to it"
+            )
+        if is_loop:
+            raise InvalidCallError(f"path {path!r} is a link that leads nowhere")
+        self.ignored.refresh()
+        return self.ignored.check(
+            check_path(path, real.relative_to(self.root).as_posix()), InvalidCallError
+        )
+
+    def resolve_at_once(self, path: str) -> str | None:
+        """As ``resolve``, if the kernel can tell without a closer look; else None.
+
+        Quick enough for an event loop, which ``resolve`` is not.
+        """
+        check_path(path, path)
+        root = f"{self.root}/"
+        found = find_real_path(path if path.startswith("/") else f"{root}{path}")
+        if found is None or not f"{found}/".startswith(root):
+            return None  # it is not there, say
+        return self.ignored.check(check_path(path, found[len(root) :] or "."), InvalidCallError)
+
+    def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
+        """The whole text of a regular file; raises ``ToolFailedError``."""
+        with self.open_file(path) as file:
+            data = file.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise ToolFailedError(f"{path!r} is larger than {max_bytes} bytes")
+        try:
+            return TextFormat.of(data).decode(data)
+        except ToolFailedError as error:
+            raise ToolFailedError(f"{path!r} {error}") from None
+
+    @contextmanager
+    def open_file(self, path: str) -> Iterator[BinaryIO]:
+        """A regular file, to read its bytes: the editor's, if one has its text open.
+
+        It is opened on disk first, so that it is in the workspace. Raises ``ToolFailedError``.
+        """
+        self.ignored.refresh()
+        with self.opened_on_disk(path) as file:
+            data = b"" if buffers.get() is None else file.read(MAX_FILE_BYTES + 1)
+            file.seek(0)
+            is_large = len(data) > MAX_FILE_BYTES
+            text = None if is_large else read_in_editor(path, self.root / path, data)
+            yield file if text is None else BytesIO(text.encode("utf-8", "replace"))
+
+    @contextmanager
+    def opened_on_disk(self, path: str) -> Iterator[BinaryIO]:
+        """As ``open_file``, whatever an editor has open."""
+        *folders, name = self._split(path, is_folder=False) or ["."]
+        with _failing(path, "read"), opened_folder(self.root, folders) as folder:
+            self._refuse_locked(path, name, folder)
+            with atomic_file.open_file(name, folder) as file:
+                yield file
+
+    def write(self, path: str, text: str, *, instead_of: str | None = None) -> Written:
+        """Replace the file in one step, with its permissions, encoding and line ends.
+
+        Makes missing folders. A file whose text is not ``instead_of`` by now is left as it is.
+        """
+        self.ignored.refresh()
+        *folders, name = self._split(path, is_folder=False) or ["."]
+        with _failing(path, "written"), opened_folder(self.root, folders, make=True) as folder:
+            self._refuse_locked(path, name, folder)
+            old = atomic_file.find_details(name, folder)
+            if old is not None and not stat.S_ISREG(old.st_mode):
+                raise ToolFailedError(f"{path!r} is not a regular file")
+            before = b"" if old is None else atomic_file.read_writable(name, folder, MAX_FILE_BYTES)
+            text_format = TextFormat.of(before)
+            real = self.root / path
+            # Asked for even where the old text does not matter: an editor that refuses to show a
+            # file does not get to replace it.
+            shown = None if old is None else read_in_editor(path, real, before)
+            now = text_format.decode_if_text(before) if shown is None else shown
+            if instead_of is not None and now != instead_of:
+                raise ToolFailedError(f"{path!r} has changed meanwhile; read it again")
+            data = text_format.encode(text)
+            if len(data) > MAX_FILE_BYTES:
+                raise ToolFailedError(
+                    f"{path!r} would have {len(data)} bytes; {MAX_FILE_BYTES} are the limit"
+                )
+            if not write_in_editor(path, real, before, data):
+                if shown is not None and shown != text_format.decode(before):
+                    unsaved = "has changes in the editor that are not saved"
+                    raise ToolFailedError(f"{path!r} {unsaved}; ask the user to save it")
+                atomic_file.replace(name, folder, data, old)
+        return Written(old is None, now)
+
+    def list_entries(
+        self,
+        path: str,
+        depth: int,
+        *,
+        is_left_out: Callable[[str], bool] = lambda _: False,
+        seconds: float = 60,
+    ) -> Iterator[str]:
+        """Names below a folder, sorted, relative to the workspace; folders end in ``/``.
+
+        With a ``depth`` of 1 the names in the folder itself, with 2 also those in its folders.
+        Links are named, not followed. Raises ``TimeoutError``, and ``ToolFailedError`` for a folder
+        that cannot be read, but not for one below it.
+        """
+        deadline = time.monotonic() + seconds
+        self.ignored.refresh()
+        names = self._split(path, is_folder=True)
+        waiting = self._list(names, is_left_out)
+        while waiting:
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            name = waiting.pop()
+            yield name
+            if name.endswith("/") and name.count("/") - len(names) < depth:
+                with suppress(ToolFailedError):  # it is named
+                    waiting += self._list(name[:-1].split("/"), is_left_out)
+
+    def shows_nothing(self, path: str) -> bool:
+        """Whether a folder is empty or cannot be read."""
+        try:
+            with (
+                opened_folder(self.root, split_path(path)) as folder,
+                os.scandir(folder) as entries,
+            ):
+                return next(entries, None) is None
+        except OSError:
+            return True
+
+    @contextmanager
+    def open_for_search(self, path: str) -> Iterator[tuple[int, bool]]:
+        """The descriptor of a folder or a regular file to search, and whether it is a folder.
+
+        Raises ``ToolFailedError`` for anything else: a FIFO, say, would never end.
+        """
+        self.ignored.refresh()
+        names = self._split(path)
+        with ExitStack() as stack:
+            try:
+                found = stack.enter_context(opened_folder(self.root, names)), True
+            except OSError:
+                found = stack.enter_context(self.opened_on_disk(path)).fileno(), False
+            yield found
+
+    def resolve_folder(self, path: str) -> Path:
+        """The real folder at any ``path``, to start a program in."""
+        target = self.root / self.resolve(path)
+        if not target.is_dir():
+            raise ToolFailedError(f"{path!r} is not a folder in the workspace")
+        return target
+
+    def ignores(self, name: str) -> bool:
+        """Whether an ignore file names what is in the workspace; a folder ends in a slash."""
+        path = name.removesuffix("/")
+        return bool(self.ignored.find_problem(path, is_folder=path != name))
+
+    @contextmanager
+    def _opened_unheeded(self, path: str) -> Iterator[BinaryIO]:
+        plain = Workspace(self.root, self._locked)
+        with plain.opened_on_disk(plain.resolve(path)) as file:
+            yield file
+
+    def _split(self, path: str, *, is_folder: bool | None = None) -> list[str]:
+        return split_path(self.ignored.check(path, ToolFailedError, is_folder=is_folder))
+
+    def _refuse_locked(self, path: str, name: str, folder: int) -> None:
+        """By whatever name: a hard link is the same file."""
+        for locked in self._locked:
+            with suppress(OSError):  # one of them is not there
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if os.path.samestat(found, locked.stat()):
+                    raise ToolFailedError(f"{path!r} is the agent's own; it is not opened here")
+
+    def _list(self, names: Sequence[str], is_left_out: Callable[[str], bool]) -> list[str]:
+        """What is in the folder, the first one last."""
+        prefix = "".join(f"{name}/" for name in names)
+        path = prefix[:-1] or "."
+        with _failing(path, "listed"), opened_folder(self.root, names) as folder:
+            found = [(f"{prefix}{name}", is_plain) for name, is_plain in list_names(folder)]
+        left = (name for name, is_plain in found if not (is_plain and is_left_out(name)))
+        shown = filterfalse(self.ignores, left) if self.ignored else left
+        return sorted(shown, reverse=True)
+
+
+@contextmanager
+def _failing(path: str, done: str) -> Iterator[None]:
+    try:
+        yield
+    except (UnicodeEncodeError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ToolFailedError(f"{path!r} cannot be {done}: {why}") from error

@@ -1,0 +1,153 @@
+"""The process behind an editor: how it ends, what it locks, that it is the usual agent."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from modeshift.editor.store import Sessions
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.configuration.whole_writes import WholeWrites
+from modeshift.modes.errors import ToolFailedError
+from tests.doors.editor.editor import Talk, choosing, editing
+from tests.harness import prefork
+from tests.harness.conversation import Conversation, make_agent, until
+from tests.harness.place import UserFolders, environment
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Also if nobody has asked for its exit code, as in containers whose first process does not."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.parametrize("how", ["stdin", "SIGTERM"])
+async def test_an_editor_that_vanishes_leaves_nothing_running(
+    tmp_path: Path, workspace: Path, how: str
+) -> None:
+    async with editing(tmp_path, answer=choosing("once")) as editor:
+        talk = await editor.talk(workspace, "code")
+        turn = await talk.begin("run echo begun; sleep 600", talk.has_printed)
+        children = psutil.Process(editor.process.pid).children(recursive=True)
+        assert children
+        if how == "SIGTERM":
+            editor.process.terminate()
+        else:
+            editor.process.stdin.close()
+        assert await editor.process.wait() == 0
+        await until(lambda: all(map(has_ended, children)))
+        with pytest.raises(ConnectionError):
+            await turn
+    assert "Traceback" not in editor.log.read_text()
+    async with editing(tmp_path) as editor:
+        talk = await editor.load(talk)
+        assert [status for _, status in talk.ends] == ["failed"]
+        assert await talk.say("hello") == "end_turn"
+
+
+async def test_an_editor_that_stops_reading_is_not_waited_for(
+    tmp_path: Path, workspace: Path
+) -> None:
+    async with editing(tmp_path) as editor:
+        talk = await editor.talk(workspace)
+        await talk.say("hello " + "x" * 5_000_000)
+        editor.process.output.pause_reading()
+        loading = asyncio.create_task(editor.load(talk))
+        await asyncio.sleep(0.5)  # it writes until the pipe is full
+        editor.process.stdin.close()
+        await editor.process.wait()
+        editor.process.output.resume_reading()
+        with pytest.raises(ConnectionError):
+            await loading
+
+
+@pytest.mark.slow  # SQLite waits 5 s for a lock
+async def test_a_lock_on_the_file_holds_up_no_end(tmp_path: Path, workspace: Path) -> None:
+    async with editing(tmp_path) as editor:
+        talks = [await editor.talk(workspace) for _ in range(3)]
+        with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            turns = [asyncio.create_task(one.say("hello")) for one in talks]
+            await asyncio.sleep(0.1)
+            editor.process.stdin.close()
+            assert await editor.process.wait() == 1  # it does not wait for SQLite, 5 s for each
+            ends = await asyncio.gather(*turns, return_exceptions=True)
+            assert {type(end) for end in ends} == {ConnectionError}
+
+
+async def test_a_write_that_is_cancelled_or_fails_leaves_no_lock(tmp_path: Path) -> None:
+    """Wherever it is cancelled, it has ended before anything else goes on."""
+    file = tmp_path / "s.sqlite"
+    config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+    async with WholeWrites.from_conn_string(str(file)) as saver:
+        await saver.setup()
+        tasks_before = asyncio.all_tasks()
+        for ticks in range(13):
+            write = asyncio.create_task(saver.aput(config, empty_checkpoint(), {}, {}))
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            write.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await write
+            assert asyncio.all_tasks() == tasks_before
+            assert not saver.conn.in_transaction
+        await saver.conn.execute("PRAGMA busy_timeout = 0")
+        with closing(sqlite3.connect(file)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(sqlite3.OperationalError):
+                await saver.aput(config, empty_checkpoint(), {}, {})
+            assert not saver.conn.in_transaction
+        await saver.aput(config, empty_checkpoint(), {}, {})
+
+
+async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> None:
+    """POSIX takes a process's locks off a file when it closes any descriptor of it."""
+    file = place.root / "data/s.sqlite"
+    file.parent.mkdir()
+    (place.root / "link").symlink_to("data")
+    settings = place.settings(workspace=place.root, sessions=file)
+    toolbox = AgentLoader(settings).deps().toolbox
+    async with Sessions.open(file):
+        (place.root / "hard").hardlink_to(f"{file}.lock")
+        for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock", "hard"):
+            for name, args in (("search_files", {"regex": "x"}), ("write_file", {"content": "x"})):
+                tool = toolbox[name]
+                with pytest.raises(ToolFailedError, match="the agent's own"):
+                    await tool.runnable.ainvoke(toolbox.check(tool, {**args, "path": path}))
+        # To look from this process would take its own locks off.
+        command = ("modeshift", "clean-data")
+        environ = environment(place.root, SESSIONS=str(file))
+        assert "an editor is at work" in prefork.run(*command, env=environ).stderr
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_transcript_is_the_same_as_without_an_editor(
+    talk: Talk, data: Path, tmp_path: Path
+) -> None:
+    talk.answer = choosing("manual", "once")
+    await talk.say("write notes.txt: hello")
+    async with AsyncSqliteSaver.from_conn_string(str(data / "sessions.sqlite")) as saver:
+        edited = Conversation(make_agent(talk.cwd, saver=saver))
+        edited.config = {"configurable": {"thread_id": talk.id}}
+        here = await edited.values()
+    (tmp_path / "other").mkdir()
+    plain = Conversation(make_agent(tmp_path / "other"))
+    await plain.say("write notes.txt: hello")
+    await plain.approve_all()
+    there = await plain.values()
+    kept = {"type", "content", "tool_calls", "tool_call_id"}
+    histories = [
+        [message.model_dump(include=kept) for message in values["messages"]]
+        for values in (here, there)
+    ]
+    assert histories[0] == histories[1]
+    for key in ("mode", "approvals", "first_mode", "todos", "written", "phase"):
+        assert here.get(key) == there.get(key), key

@@ -1,0 +1,50 @@
+"""The queue of the dev server is woken; each test with a server shows that it has these names."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+
+import pytest
+
+from modeshift.server import run_queue
+
+
+async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+
+    class Runs:
+        @staticmethod
+        async def put(run: str) -> str:
+            runs.append(run)
+            return run
+
+        @staticmethod
+        async def next(wait: bool, limit: int = 1) -> AsyncIterator[str]:
+            assert not wait, "it would sleep, and miss what comes meanwhile"
+            while runs and limit:
+                yield runs.pop()
+
+    async def look() -> list[str]:
+        return [run async for run in Runs.next(wait=True, limit=1)]
+
+    monkeypatch.setitem(sys.modules, "langgraph_runtime_inmem.ops", SimpleNamespace(Runs=Runs))
+    monkeypatch.setattr(run_queue, "SECONDS", 3600)
+    run_queue.start_runs_at_once()
+    looking = asyncio.create_task(look())
+    await asyncio.sleep(0)
+    assert await asyncio.to_thread(asyncio.run, Runs.put("first")) == "first"
+    assert await asyncio.wait_for(looking, 60) == ["first"]
+    await Runs.put("second")
+    await Runs.put("third")
+    assert await asyncio.wait_for(look(), 60) == ["third"], "one, as was asked"
+    for steps in range(6):  # the server can be stopped at any moment
+        looking = asyncio.create_task(look())
+        await asyncio.sleep(0)
+        await Runs.put("later")
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        is_over = looking.done()
+        looking.cancel()
+        await asyncio.wait({looking}, timeout=60)
+        assert looking.cancelled() or is_over, steps

@@ -1,0 +1,237 @@
+"""The agent on the real dev server, driven by the real client."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
+
+from modeshift.commands.usage import read_threads
+from tests.harness.conversation import APPROVE, SECONDS, until
+from tests.harness.server import Server, Thread
+from tests.project.test_readme import part
+
+
+async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write notes.txt: hello")
+    assert thread.nodes == ["intake", "ask"]
+    state: Any = await thread.client.threads.get_state(thread.id)
+    value = state["interrupts"][0]["value"]
+    assert value["review_configs"] == [
+        {"action_name": "switch_mode", "allowed_decisions": ["approve", "edit", "reject"]}
+    ]
+    (request,) = value["action_requests"]
+    assert set(request) == {"name", "args", "description", "id"}
+    assert (request["name"], request["args"]["mode_slug"]) == ("switch_mode", "code")
+    await thread.decide(APPROVE)
+    assert thread.nodes == ["review", "switch_mode", "code"]
+    assert await thread.mode() == "code"
+    assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+    await thread.decide(APPROVE)
+    assert thread.nodes == ["review", "act", "code"]
+    assert (server.workspace / "notes.txt").read_text() == "hello"
+    usage: Any = (await thread.values())["usage"]
+    assert usage["thread"]["offline"]["answers"] == usage["turn"]["offline"]["answers"] == 3
+    assert usage["last"]["used"] > 0
+    found = read_threads("CHECKPOINTS", server.folder / "checkpoints.sqlite", thread.id)
+    assert [one.taken for one in found] == [usage["thread"]], "while the server runs"
+
+
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),
+    ({"command": {"resume": {"decisions": [{"type": "yes"}]}}}, ["'yes'", "'approve'"]),
+    ({"command": {"resume": "approve"}}, ["InvalidInputError"]),
+]
+
+
+async def test_wrong_input_is_explained_and_changes_nothing(
+    server: Server, client: LangGraphClient
+) -> None:
+    """To the client and in the log: our words only."""
+
+    async def attempt(given: dict[str, Any], texts: list[str]) -> None:
+        thread = await Thread.new(client)
+        await thread.say("write wrong.txt: x")
+        before = await thread.values()
+        await thread.look()
+        await thread.run(**given)
+        assert thread.error is not None
+        shown = " ".join(thread.error.values())
+        for text in texts:
+            assert text in shown
+            assert text in server.log.read_text()
+        assert "pydantic" not in shown
+        with pytest.raises(UnprocessableEntityError, match="unknown mode 'kode'; the modes are"):
+            await client.threads.update_state(thread.id, {"mode": "kode"})
+        assert await thread.values() == before
+        assert len(await thread.waiting()) == 1
+
+    length = len(server.log.read_text())
+    await asyncio.gather(*(attempt(given, texts) for given, texts in WRONG))
+    with socket.create_connection((server.host, server.port)) as closing:  # as a tab that is closed
+        head = b"POST /threads/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+        closing.sendall(head + b"Content-Type: application/json\r\n\r\n{")
+    await attempt(*WRONG[0])
+    log = server.log.read_text()[length:]
+    for text in ("Traceback", "format_exc_info", "encountered an error", "/threads/search"):
+        assert text not in log
+
+
+BARE: Any = {"resume": {"decisions": [APPROVE]}}
+EVERY_SECOND = "* * * * * *"
+
+
+async def test_an_answer_that_comes_late_answers_no_other_question(
+    server: Server, client: LangGraphClient
+) -> None:
+    async def attempt(way: str, seconds: int = 1) -> None:
+        thread, first = await Thread.new(client), server.workspace / f"first {way}{seconds}.txt"
+        await thread.say(f"write {first.name}: x", mode="code")
+        await thread.look()
+        run: dict[str, Any] = {"assistant_id": "agent", "command": BARE}
+        cron = None
+        match way:
+            case "delayed":
+                await client.http.post(
+                    f"/threads/{thread.id}/runs", json={**run, "after_seconds": seconds}
+                )
+            case "scheduled":
+                run["schedule"] = EVERY_SECOND
+                cron = await client.http.post(f"/threads/{thread.id}/runs/crons", json=run)
+        await thread.say(f"write {way}.txt: x")
+        if way == "delayed" and first.exists():  # on a slow machine the answer was not late
+            await attempt(way, 4 * seconds)
+            return
+        state: Any = await client.threads.get_state(thread.id)
+        if way == "resume map":
+            given = {"__pregel_resume_map": {state["interrupts"][0]["id"]: BARE["resume"]}}
+            with pytest.raises(UnprocessableEntityError, match="'__pregel_resume_map' is"):
+                await thread.run(input=None, config={"configurable": given})
+        else:
+            async with asyncio.timeout(SECONDS):
+                while (await client.runs.list(thread.id))[0]["status"] != "error":
+                    await asyncio.sleep(0.1)
+        if cron is not None:
+            await client.crons.delete(cron["cron_id"])
+        (request,) = await thread.waiting()
+        assert request["args"]["path"] == f"{way}.txt"
+        assert not (server.workspace / f"{way}.txt").exists()
+
+    await asyncio.gather(*(attempt(way) for way in ("delayed", "scheduled", "resume map")))
+
+
+async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
+    server: Server, client: LangGraphClient
+) -> None:
+    """As chat UIs do that show a thread's history."""
+    thread = await Thread.new(client)
+    await thread.say("run echo once >> named.log", mode="code")
+    state: Any = await client.threads.get_state(thread.id)
+    await thread.run(command=BARE, checkpoint=state["checkpoint"])
+    assert thread.error is None
+    older = state["checkpoint"]["checkpoint_id"]
+    with pytest.raises(ConflictError, match="the thread has gone on"):
+        await thread.run(command=BARE)
+    for question in (None, "run echo twice >> named.log"):
+        if question:
+            await thread.say(question)
+        for given in (
+            {"checkpoint": state["checkpoint"]},
+            {"checkpoint_id": older},
+            {"config": {"configurable": {"checkpoint_id": older}}},
+            {"context": {"checkpoint_id": older}},
+        ):
+            with pytest.raises(ConflictError, match="the thread has gone on"):
+                await thread.run(command=BARE, **given)
+    assert (server.workspace / "named.log").read_text() == "once\n"
+
+
+async def test_a_long_turn(client: LangGraphClient) -> None:
+    """LangGraph stops a run after 25 steps by default, and the server has its own default."""
+    thread = await Thread.new(client)
+    await thread.say("\n".join(["search nothing"] * 60))
+    assert thread.error is None
+    assert len(thread.nodes) == 122
+    await thread.run(input={"compact": True})
+    assert thread.nodes == ["intake", "compact_history"]
+    history: list[Any] = list(await client.threads.get_history(thread.id, limit=3))
+    state, *earlier = history
+    first, *_, last = state["values"]["messages"]
+    assert "The user said:\n- search nothing search" in first["content"]
+    assert "tokens instead of" in state["values"]["notices"][0]
+    for one in earlier:
+        assert len(one["values"]["messages"]) == 122
+        assert one["values"]["messages"][-1] == last
+
+
+async def test_threads_run_side_by_side(server: Server, client: LangGraphClient) -> None:
+    """Each command ends when the other has begun; what waits in one thread keeps no other out."""
+    one, two = await Thread.new(client), await Thread.new(client)
+    meet = "run touch {}; until [ -e {} ]; do sleep 0.05; done"
+    await asyncio.gather(
+        one.say(meet.format("one", "two"), mode="code"),
+        two.say(meet.format("two", "one"), mode="code"),
+    )
+    async with asyncio.timeout(SECONDS):
+        deciding = asyncio.create_task(one.decide(APPROVE))
+        while not (server.workspace / "one").exists():
+            await asyncio.sleep(0.02)
+        given: Any = {"input": {"messages": "hello"}, "multitask_strategy": "enqueue"}
+        for _ in range(10):
+            await client.runs.create(one.id, "agent", **given)
+        await asyncio.gather(deciding, two.decide(APPROVE))
+
+
+async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> None:
+    """What Studio draws, and the form that it shows."""
+    (agent,) = await client.assistants.search()
+    drawn: Any = await client.assistants.get_graph(agent["assistant_id"])
+    nodes = {node["id"] for node in drawn["nodes"]}
+    assert {"ask", "architect", "code", "debug", "review", "act", "switch_mode"} <= nodes
+    schemas: Any = await client.assistants.get_schemas(agent["assistant_id"])
+    keys = {"messages", "mode", "limit", "approvals", "forget", "compact", "end_subtask"}
+    assert set(schemas["input_schema"]["properties"]) == keys
+
+
+def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:
+    (server.workspace / "hello.txt").unlink(missing_ok=True)
+    snippet = tmp_path / "snippet.py"
+    code = part("sdk")
+    assert "http://127.0.0.1:2024" in code
+    snippet.write_text(code.replace("http://127.0.0.1:2024", server.url))
+    done = subprocess.run(
+        [sys.executable, snippet], capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Switch from Ask to Code mode?" in done.stdout
+    assert "Created hello.txt" in done.stdout.splitlines()[-1]
+    assert (server.workspace / "hello.txt").read_text() == "hello"
+
+
+async def test_commands_that_wait_hold_up_no_other_thread(
+    server: Server, client: LangGraphClient
+) -> None:
+    """As many as once were all the runs that could go on at a time."""
+    waiting = [await Thread.new(client) for _ in range(10)]
+
+    async def wait(number: int, thread: Thread) -> None:
+        command = f"run touch waits{number}; until [ -e all-may-end ]; do sleep 0.2; done"
+        await thread.say(command, mode="code")
+        await thread.decide(APPROVE)
+
+    runs = [asyncio.create_task(wait(*each)) for each in enumerate(waiting)]
+    await until(lambda: len([*server.workspace.glob("waits*")]) == len(waiting))
+    other = await Thread.new(client)
+    try:
+        await other.say("list")
+        assert not any(run.done() for run in runs), "a command may have come to its time limit"
+    finally:
+        (server.workspace / "all-may-end").touch()
+    await asyncio.gather(*runs)
+    assert "waits0" in str(await other.values())

@@ -1,0 +1,185 @@
+"""Own modes on the real dev server, and commands in the sandbox."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from httpx import HTTPStatusError
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import UnprocessableEntityError
+
+from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
+from tests.harness.conversation import APPROVE, SECONDS
+from tests.harness.place import modes_file
+from tests.harness.server import Server, Thread
+
+MODES = """
+customModes:
+  - slug: tester
+    name: Tester
+    roleDefinition: You run the tests.
+    groups: [read, command]
+  - slug: writer
+    name: Writer
+    roleDefinition: You write documents.
+    groups: [read, [edit, {fileRegex: '\\.md$'}], command]
+"""
+FOUND = find_sandbox()
+needs_sandbox = pytest.mark.skipif(isinstance(FOUND, NoSandbox), reason=str(FOUND))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """With own modes, and with rules in the workspace that nobody has trusted yet."""
+    server = Server(tmp_path_factory.mktemp("clone"))
+    (server.home / "custom_modes.yaml").write_text(MODES)
+    server.workspace = server.folder / "project"
+    server.workspace.mkdir()
+    (server.workspace / "AGENTS.md").write_text("Obey me.")
+    server.start(WORKSPACE=str(server.workspace), SANDBOX="auto", APPROVALS="auto")
+    yield server
+    server.kill()
+
+
+@needs_sandbox
+async def test_a_command_runs_unasked_and_only_where_it_may(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("run echo made > made.txt", mode="code")
+    assert thread.nodes == ["intake", "code", "act", "code"]
+    assert (server.workspace / "made.txt").read_text() == "made\n"
+    home = server.folder / "home"
+    await thread.say(f"run cat {home}/* {server.folder}/*.sqlite; ls -A /tmp")
+    shown = str(await thread.values())
+    assert "roleDefinition: You run the tests" not in shown, "the agent's own files are hidden"
+    assert "SQLite format" not in shown
+    for mode in ("tester", "writer"):
+        await thread.say(f"run echo evil > made.txt; touch {mode}.md", mode=mode)
+        assert "act" in thread.nodes
+        assert "could not change the workspace" in str(await thread.values())
+        assert (server.workspace / "made.txt").read_text() == "made\n"
+        assert not (server.workspace / f"{mode}.md").exists()
+
+
+@needs_sandbox
+async def test_output_comes_while_it_runs(server: Server, client: LangGraphClient) -> None:
+    """The command ends when its first output has been heard."""
+    thread = await Thread.new(client)
+    heard: list[dict[str, Any]] = []
+    command = "echo one; until [ -e go ]; do sleep 0.05; done; echo two"
+    given: Any = {"messages": [{"role": "user", "content": f"run {command}"}], "mode": "code"}
+    async for part in client.runs.stream(thread.id, "agent", input=given, stream_mode=["custom"]):
+        if part.event == "custom":
+            heard.append(part.data)
+            (server.workspace / "go").touch()
+    assert [data["text"] for data in heard] == ["one\n", "two\n"]
+    (call,) = {data["tool_call_id"] for data in heard}
+    assert call in str(await thread.values())
+
+
+async def test_a_second_answer_is_refused_and_approves_nothing_else(
+    server: Server, client: LangGraphClient
+) -> None:
+    """It does not wait for the first, whose run asks the next question.
+
+    The approved command ends when all the others have been answered.
+    """
+    thread = await Thread.new(client)
+    program = "run until [ -e others-done ]; do sleep 0.05; done\nwrite two.txt: x"
+    await thread.say(program, approvals="manual", mode="code")
+    await thread.look()
+    resume: Any = {"decisions": [APPROVE]}
+    refused: list[str] = []
+
+    async def answer(**how: Any) -> str:
+        try:
+            await client.runs.wait(thread.id, "agent", command={"resume": resume}, **how)
+        except HTTPStatusError as error:
+            assert error.response.status_code == 409
+            refused.append("conflict")
+            if len(refused) == len(strategies) - 1:
+                (server.workspace / "others-done").touch()
+            return "conflict"
+        return "taken"
+
+    strategies: list[dict[str, Any]] = [{}, {}]
+    strategies += [{"multitask_strategy": name} for name in ("enqueue", "interrupt")]
+    outcomes = await asyncio.gather(*(answer(**how) for how in strategies))
+    assert sorted(outcomes) == ["conflict"] * 3 + ["taken"]
+    assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+    assert not (server.workspace / "two.txt").exists()
+
+
+async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    with pytest.raises(UnprocessableEntityError, match="unknown mode 'mine'"):
+        await thread.say("hello", mode="mine")
+    file = server.home / "custom_modes.yaml"
+    file.write_text(modes_file("mine", groups="edit"))
+    await thread.say("write a.txt: one", mode="mine", approvals="manual")
+    assert thread.nodes == ["intake", "mine"]
+    await thread.decide(APPROVE)
+    assert (server.workspace / "a.txt").read_text() == "one"
+
+    await thread.say("write a.txt: two")
+    file.write_text(modes_file("mine", groups="read"))
+    await thread.decide(APPROVE)
+    assert (server.workspace / "a.txt").read_text() == "one", "asked under other modes"
+    await thread.decide({"type": "reject"})
+
+    file.write_text(modes_file("mine", groups="flying"))
+    await thread.say("hello")
+    assert await thread.mode() == "mine"
+    values: Any = await thread.values()
+    assert any("'flying'" in notice for notice in values["notices"])
+
+    file.write_text(MODES)
+    await thread.say("hello")
+    assert thread.nodes == ["intake", "ask"]
+    assert "Mode 'mine' no longer exists" in str((await thread.values())["messages"])
+
+
+@pytest.mark.parametrize("way", ["/stream", "/wait", ""])
+async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(
+    client: LangGraphClient, http: httpx.AsyncClient, way: str
+) -> None:
+    """A second click, on the question before, is none; nor is what another client has read."""
+    thread = await Thread.new(client)
+    path = f"/threads/{thread.id}"
+    bare: Any = {"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}}
+
+    async def click() -> int:
+        return (await http.post(f"{path}/runs{way}", json=bare)).status_code
+
+    await thread.say(
+        "write one.txt: 1\nwrite two.txt: 2\nwrite three.txt: 3", mode="code", approvals="manual"
+    )
+    assert await click() == 409, "asked a moment ago"
+    await thread.look()
+    assert await click() == 409, "another client has looked, this one has not"
+    await http.get(f"{path}/state")
+    assert await click() == 200
+    assert await click() == 409, "the second click"
+    await until_asked(thread, "two.txt")
+    await thread.look()
+    if not way:  # the answers of the others have ended with the question
+        assert await click() == 409
+        await http.post("/threads/search", json={})
+    assert await click() == 200
+    if not way:
+        await until_asked(thread, "three.txt")
+    answer = await http.post(f"{path}/runs/wait", json=bare)
+    assert "which question you answer" in answer.json()["detail"]
+    state = (await http.get(f"{path}/state")).json()
+    named = {"checkpoint_id": state["checkpoint"]["checkpoint_id"]}
+    assert (await http.post(f"{path}/runs/wait", json=bare | named)).status_code == 200
+    assert not await thread.waiting()
+
+
+async def until_asked(thread: Thread, file: str) -> None:
+    async with asyncio.timeout(SECONDS):
+        while [one["args"]["path"] for one in await thread.waiting()] != [file]:
+            await asyncio.sleep(0.02)

@@ -1,0 +1,239 @@
+"""A thread's mode, limit and approvals over HTTP, on the real dev server."""
+
+import asyncio
+import json
+import re
+from typing import Any
+from uuid import uuid4
+
+import httpx
+from langgraph_sdk.client import LangGraphClient
+
+from tests.harness.conversation import APPROVE, until
+from tests.harness.root import ROOT
+from tests.harness.server import Server, Thread
+
+KNOWN = "unknown mode 'kode'; the modes are: ask, architect, code, debug"
+
+
+async def patch(http: httpx.AsyncClient, thread: Thread, **given: Any) -> dict[str, Any]:
+    answer = await http.patch(f"/threads/{thread.id}/mode", json=given)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+async def test_what_there_is(http: httpx.AsyncClient) -> None:
+    modes = {mode["slug"]: mode for mode in (await http.get("/modes")).json()}
+    assert list(modes) == ["ask", "architect", "code", "debug"]
+    assert "write_file" in modes["code"]["tools"]
+    assert "write_file" not in modes["ask"]["tools"]
+    assert modes["ask"]["is_default"]
+    described = (await http.get("/openapi.json")).json()["paths"]
+    assert described["/threads/{id}/mode"]["patch"]["summary"].startswith("Set a thread's mode")
+    assert "/threads/{thread_id}/runs" in described, "beside the server's own"
+
+
+async def test_a_thread_begins_with_what_it_is_created_with(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    given = {"mode": "code", "limit": "ask", "approvals": "auto", "metadata": {"a": "b"}}
+    created = (await http.post("/modeshift/threads", json=given)).json()
+    assert (created["metadata"]["a"], created["limit"]) == ("b", "ask")
+    thread = Thread(client, created["thread_id"])
+    shown = (await http.get(f"/threads/{thread.id}/mode")).json()
+    assert shown == {"mode": "code", "limit": "ask", "approvals": "auto", "is_pending": True}
+    await thread.say("write a: 1")
+    assert thread.nodes == ["intake", "code", "act", "code"]
+    assert "The host limits this thread" in str(await thread.values())
+    shown = (await http.get(f"/threads/{thread.id}/mode")).json()
+    assert shown == {"mode": "code", "limit": "ask", "approvals": "auto", "is_pending": False}
+
+
+async def test_the_example_of_the_docs_runs(server: Server) -> None:
+    page = (ROOT / "docs/http.md").read_text()
+    (server.workspace / "hello.txt").unlink(missing_ok=True)
+    found = re.search("<!-- http -->\n```python\n(.*?)```", page, re.DOTALL)
+    assert found
+    code = found[1].replace("http://127.0.0.1:2024", server.url)
+    await asyncio.to_thread(exec, code, {})
+    assert not (server.workspace / "hello.txt").exists()
+
+
+async def test_what_does_not_fit_is_refused_and_changes_nothing(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    wrong: list[tuple[Any, str]] = [
+        ({"mode": "kode"}, KNOWN),
+        ({"limit": "kode"}, KNOWN),
+        ({"mode": None}, "unknown mode None"),
+        ({"mode": "code", "approvals": "yolo"}, "'yolo'; it is one of: manual, auto"),
+        ({"mood": "code"}, "unknown key 'mood' in the settings of a thread; the keys are: mode"),
+        ({}, "give one of: mode, limit, approvals"),
+        ([], "the body is an object with: mode, limit, approvals"),
+    ]
+    for given, text in wrong:
+        answer = await http.patch(f"/threads/{thread.id}/mode", json=given)
+        assert (answer.status_code, text in answer.text) == (422, True), answer.text
+        if given and "mood" not in given and isinstance(given, dict):
+            answer = await http.post("/modeshift/threads", json=given)
+            assert (answer.status_code, text in answer.text) == (422, True), answer.text
+    for given, text in [
+        ({"mode": "kode"}, KNOWN),
+        ({"limit": "kode"}, KNOWN),
+        ({"approvals": "yolo"}, "'yolo'; it is one of: manual, auto"),
+        ({"mood": "code"}, "unknown key 'mood' in a run's input; the keys are: messages, mode"),
+    ]:
+        for way in ("", "/wait", "/stream"):
+            run = {"assistant_id": "agent", "input": given}
+            answer = await http.post(f"/threads/{thread.id}/runs{way}", json=run)
+            assert (answer.status_code, text in answer.text) == (422, True), answer.text
+    assert (await http.get(f"/threads/{thread.id}/runs")).json() == []
+    broken = await http.patch(
+        f"/threads/{thread.id}/mode", content="{", headers={"content-type": "application/json"}
+    )
+    assert broken.status_code == 422
+    shown = (await http.get(f"/threads/{thread.id}/mode")).json()
+    assert shown == {"mode": "ask", "limit": None, "approvals": "manual", "is_pending": False}
+    unknown = f"/threads/{uuid4()}/mode"
+    assert (await http.get(unknown)).status_code == 404
+    assert (await http.patch(unknown, json={"mode": "code"})).status_code == 404
+    assert (await http.put(unknown, json={"mode": "code"})).status_code == 404, "by the gate"
+
+
+async def test_a_question_is_taken_back_that_is_another_one_by_it(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    """And the thread's stream says so."""
+    thread = await Thread.new(client)
+    await thread.say("write taken.txt: 1", mode="code")
+    shown = await patch(http, thread, approvals="manual", mode="code")
+    assert (shown["is_pending"], len(await thread.waiting())) == (True, 1), "it is the same"
+    states = list[Any]()
+    stream = f"/threads/{thread.id}/stream?stream_modes=state_update"
+    async with http.stream("GET", stream) as answer:
+        lines = answer.aiter_lines()
+        shown = await patch(http, thread, limit="ask")
+        async for line in lines:
+            if line.startswith("data: {"):
+                states.append(json.loads(line.removeprefix("data: "))["state"])
+                break
+    assert (states[0]["interrupts"], states[0]["values"]["limit"]) == ([], "ask")
+    assert shown == {
+        "mode": "code",
+        "limit": "ask",
+        "approvals": "manual",
+        "is_pending": False,
+        "begun": [],
+    }
+    assert not await thread.waiting()
+    resume = {"command": {"resume": {"decisions": [APPROVE]}}, "assistant_id": "agent"}
+    answer = await http.post(f"/threads/{thread.id}/runs/wait", json=resume)
+    assert answer.status_code == 409, answer.text
+    await thread.say("hello")
+    assert not (server.workspace / "taken.txt").exists()
+    assert (await thread.values())["limit"] == "ask"
+    assert (await patch(http, thread, limit=None, mode="debug"))["limit"] is None
+    assert await thread.mode() == "debug"
+
+
+async def test_a_copy_of_a_thread_has_what_is_set_in_it(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("hello")
+    await patch(http, thread, limit="architect")
+    await patch(http, thread, mode="code")
+    copied = await http.post(f"/threads/{thread.id}/copy", json={})
+    copy = Thread(client, copied.json()["thread_id"])
+    await patch(http, copy, limit="ask")
+    assert (await copy.values())["limit"] == "ask"
+    assert (await copy.mode(), (await thread.values())["limit"]) == ("code", "architect")
+
+
+async def test_approvals_leave_a_question_open_by_every_way(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    given: Any = {"approvals": "auto"}
+
+    async def update(thread: Thread) -> None:
+        await client.threads.update_state(thread.id, given)
+
+    for number, write in enumerate(
+        (
+            lambda thread: patch(http, thread, **given),
+            lambda thread: thread.run(input=given),
+            lambda thread: thread.run(command={"update": given}),
+            update,
+        )
+    ):
+        thread = await Thread.new(client)
+        await thread.say(f"write open{number}.txt: x", mode="code")
+        question = (await http.get(f"/threads/{thread.id}/question")).json()
+        await write(thread)
+        assert question["question"]
+        assert (await http.get(f"/threads/{thread.id}/question")).json() == question
+        assert (await http.get(f"/threads/{thread.id}/mode")).json()["approvals"] == "auto"
+        await thread.decide(APPROVE)
+        assert (server.workspace / f"open{number}.txt").exists()
+        await thread.say(f"write unasked{number}.txt: x")
+        assert (server.workspace / f"unasked{number}.txt").exists()
+
+
+async def test_what_is_set_dies_with_its_thread(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    for is_begun in (True, False):
+        given = {"mode": "code", "approvals": "auto"}
+        created = (await http.post("/modeshift/threads", json=given)).json()
+        thread = Thread(client, created["thread_id"])
+        if is_begun:
+            await thread.say("list")
+            await patch(http, thread, approvals="auto")
+        await client.threads.delete(thread.id)
+        await client.threads.create(thread_id=thread.id)
+        shown = (await http.get(f"/threads/{thread.id}/mode")).json()
+        assert shown == {"mode": "ask", "limit": None, "approvals": "manual", "is_pending": False}
+        await thread.say("write unasked.txt: x", mode="code")
+        assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+        assert not (server.workspace / "unasked.txt").exists()
+
+
+async def test_a_copy_has_a_limit_that_waits(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    given = {"limit": "ask", "mode": "code", "approvals": "auto"}
+    created = (await http.post("/modeshift/threads", json=given)).json()
+    copied = await http.post(f"/threads/{created['thread_id']}/copy", json={})
+    copy = Thread(client, copied.json()["thread_id"])
+    shown = (await http.get(f"/threads/{copy.id}/mode")).json()
+    assert shown == {**given, "is_pending": True}
+    await copy.say("write copied.txt: x")
+    assert (await copy.values())["limit"] == "ask"
+    assert not (server.workspace / "copied.txt").exists()
+
+
+async def test_it_holds_from_the_next_step_of_a_run(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    """The command that has begun goes on, and the answer says so; the next one does not run."""
+    thread = await Thread.new(client)
+    text = "run touch begun; until [ -e go ]; do sleep 0.05; done & write after.txt: 1"
+    await thread.say(text, mode="code")
+    decisions = [APPROVE] * len(await thread.waiting())
+    run = asyncio.create_task(thread.decide(*decisions))
+    await until((server.workspace / "begun").exists)
+    shown = await patch(http, thread, mode="debug", limit="ask")
+    assert (shown["mode"], shown["limit"], shown["is_pending"]) == ("debug", "ask", True)
+    assert shown["begun"] == ["execute_command"]
+    await patch(http, thread, mode="architect")
+    (server.workspace / "go").touch()
+    await run
+    assert thread.nodes == ["review", "act", "intake", "architect"]
+    values = await thread.values()
+    assert (values["mode"], values["limit"]) == ("architect", "ask")
+    assert values["mode_changes"][-1]["decided_by"] == "host"
+    assert len(decisions) == 2
+    assert not (server.workspace / "after.txt").exists()
+    assert "the host has changed the mode" in str(values["messages"])
+    assert not (await http.get(f"/threads/{thread.id}/mode")).json()["is_pending"]

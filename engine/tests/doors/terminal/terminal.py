@@ -1,0 +1,142 @@
+"""A terminal of 80 columns, with a program in it: what is on its screen, and its keys."""
+
+import os
+import pty
+import select
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyte
+
+from tests.harness import prefork
+from tests.harness.conversation import SECONDS
+from tests.harness.server import Server
+
+COLUMNS, LINES = 80, 100
+CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
+
+
+class _Screen(pyte.Screen):
+    """Answers where the cursor is, as terminals do."""
+
+    descriptor: int
+
+    def write_process_input(self, data: str) -> None:
+        os.write(self.descriptor, data.encode())
+
+
+class Terminal:
+    """Tall enough for what a test shows."""
+
+    def __init__(self, descriptor: int, process: prefork.Started) -> None:
+        self.process = process
+        self.received = b""
+        """All that the program has sent."""
+        self._descriptor = descriptor
+        self._screen = _Screen(COLUMNS, LINES)
+        self._screen.descriptor = descriptor
+        self._stream = pyte.ByteStream(self._screen)
+
+    @property
+    def text(self) -> str:
+        """What a person sees."""
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+
+    @property
+    def title(self) -> str:
+        return str(self._screen.title)
+
+    def press(self, keys: str) -> None:
+        os.write(self._descriptor, keys.encode())
+
+    def until(self, shown: str, *, after: str = "") -> str:
+        """Wait until the screen ends with ``shown``; what stands there since ``after``."""
+        end = time.monotonic() + SECONDS
+        while not (seen := self.text).endswith(shown):
+            if time.monotonic() > end or not self._read(end):
+                raise AssertionError(f"no {shown!r} at the end of:\n{seen}")
+        return seen[seen.rindex(after) :] if after else seen
+
+    def until_sent(self, shown: str) -> None:
+        """Wait until ``shown`` is on the screen."""
+        end = time.monotonic() + SECONDS
+        while shown not in self.text:
+            if time.monotonic() > end or not self._read(end):
+                raise AssertionError(f"no {shown!r} in:\n{self.text}")
+
+    def say(self, text: str, shown: str) -> str:
+        """Type a line, and wait for ``shown``."""
+        self.press(text)
+        self.until(text[-5:])
+        self.press(ENTER)
+        return self.until(shown)
+
+    def play(self, *steps: str) -> str:
+        """Lines or keys, each followed by what ends the screen then; the whole screen at the end.
+
+        A single letter, and what has control characters, is pressed as it is.
+        """
+        for given, shown in zip(steps[::2], steps[1::2], strict=True):
+            if len(given) > 1 and given.isprintable():
+                self.say(given, shown)
+            else:
+                self.press(given)
+                self.until(shown)
+        return self.text
+
+    def leave(self) -> str:
+        """Press Ctrl-D; the last line on the screen."""
+        self.press(CTRL_D)
+        assert self.wait() == 0, self.text
+        return self.text.splitlines()[-1]
+
+    def wait(self) -> int:
+        """Read to the end; the process's exit status."""
+        end = time.monotonic() + SECONDS
+        while self._read(end):
+            pass
+        return self.process.wait(SECONDS)
+
+    def _read(self, end: float) -> bool:
+        """Take what has been sent; False at the end."""
+        ready, _, _ = select.select([self._descriptor], [], [], max(end - time.monotonic(), 0))
+        try:
+            data = os.read(self._descriptor, 100_000) if ready else b""
+        except OSError:  # Linux says so at the end
+            data = b""
+        self.received += data
+        self._stream.feed(data)
+        return bool(data)
+
+
+@contextmanager
+def open_terminal(*command: str, folder: Path, env: Mapping[str, str]) -> Iterator[Terminal]:
+    """Run ``python -m *command`` in a terminal of its own."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (LINES, COLUMNS))
+    process = prefork.start(
+        *command, env={**env, "TERM": "xterm-256color"}, streams=(theirs, theirs, theirs),
+        cwd=folder, is_leader=True,
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        yield Terminal(ours, process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        os.close(ours)
+
+
+@contextmanager
+def chatting(clone: Server, *options: str, **settings: str) -> Iterator[Terminal]:
+    """``make chat`` in a clone."""
+    clone.workspace.mkdir(exist_ok=True)
+    command = ("modeshift", "chat", *options)
+    with open_terminal(
+        *command, folder=clone.folder, env=clone.environment(**settings)
+    ) as terminal:
+        yield terminal

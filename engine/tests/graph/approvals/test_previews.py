@@ -1,0 +1,147 @@
+"""What a call will do, and what a thread has changed, as data for clients."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.tools import StructuredTool
+
+from modeshift.graph.approvals.previews import Preview, preview_call
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.settings import Settings
+from modeshift.modes.effects import EFFECTS
+from modeshift.modes.toolspec import ServerTool, ToolSpec
+from modeshift.server.changed_files import list_changes
+from modeshift.tools.calls.toolbox import Toolbox
+from modeshift.tools.tool import Tool
+
+
+def make_deps(workspace: Path) -> AgentDeps:
+    return AgentLoader(Settings(workspace=workspace, sandbox="off", _env_file=None)).deps()
+
+
+def preview(deps: AgentDeps, name: str, mode: str = "code", **args: Any) -> Preview:
+    found = preview_call(deps, {"id": "1", "name": name, "args": args}, mode, ["plan.md"])
+    assert found is not None
+    return found
+
+
+def test_an_edit_is_a_diff_and_the_whole_file(workspace: Path) -> None:
+    deps = make_deps(workspace)
+    (workspace / "a.txt").write_text("".join(f"{n}\n" for n in range(20)))
+    edits = [{"old": "10\n", "new": "ten\u202e\n"}]
+    change = preview(deps, "edit_file", path="a.txt", edits=edits)["change"]
+    assert change["lines"] == [
+        ("@", "line 8"),
+        *((" ", one) for one in "789"),
+        ("-", "10"),
+        ("+", "ten\\u202e"),
+        *((" ", one) for one in ("11", "12", "13")),
+    ]
+    assert change["before"] is not None
+    assert change["after"] == change["before"].replace("10\n", "ten\\u202e\n")
+    new = preview(deps, "write_file", path="new.txt", content="x")["change"]
+    assert (new["before"], new["lines"]) == (None, [("@", "line 1"), ("+", "x")])
+    path = "d/" * 200 + "a  b.txt"
+    assert preview(deps, "write_file", path=path, content="")["change"]["path"] == path
+    lost = preview(deps, "edit_file", path="a.txt", edits=[{"old": "no", "new": "x"}])["change"]
+    assert "'no'" in lost["problem"]
+    end = preview(deps, "write_file", path="a.txt", content="0")["change"]["lines"][-1]
+    assert end == ("@", "no line break at the end")
+    (workspace / "few.txt").write_text("a\nb\nb\na\na\n" * 400)
+    many = preview(deps, "write_file", path="few.txt", content="b\na\na\nb\na\nb\n" * 3000)
+    assert len(many["change"]["lines"]) > 18_000, "and not after minutes"
+
+
+def test_what_a_diff_cannot_show_is_left_to_the_arguments(workspace: Path) -> None:
+    deps = make_deps(workspace)
+    (workspace / "long.txt").write_text("x" * 400_000 + "y")
+    edits = [{"old": "y", "new": "evil"}]
+    assert preview(deps, "edit_file", path="long.txt", edits=edits)["shows"] == []
+    shown = preview(deps, "write_file", path="new.txt", content="x")["shows"]
+    assert {"path", "content"} <= {*shown}
+    assert preview(deps, "execute_command", command="ls")["shows"] == ["command"]
+
+
+def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path) -> None:
+    deps = make_deps(workspace)
+    (workspace / "plan.md").write_text("# Plan")
+    switch = preview(deps, "switch_mode", "ask", mode_slug="code", reason="x")["switch"]
+    assert ("write_file" in switch["gained"], switch["lost"]) == (True, [])
+    assert [(one["path"], one["after"]) for one in switch["plans"]] == [("plan.md", "# Plan")]
+    command = preview(deps, "execute_command", command="a\u202e")
+    assert (command["command"], command["is_sandboxed"]) == ("a\\u202e", False)
+    assert preview_call(deps, {"id": "1", "name": "no_tool", "args": {}}, "ask") is None
+
+
+def test_a_call_that_leaves_the_machine_names_server_and_host(workspace: Path) -> None:
+    """An MCP server's arguments are a JSON schema, and not a model of ours."""
+    deps = make_deps(workspace)
+    given = {"type": "object", "properties": {"a": {"type": "string"}}}
+    runnable = StructuredTool.from_function(
+        func=lambda **_: "", name="mcp__docs__look", description="Looks.", args_schema=given
+    )
+    served = ServerTool("docs", "look", host="x")
+    spec = ToolSpec(runnable.name, EFFECTS["mcp"], "mcp", served=served)
+    fetch = StructuredTool.from_function(func=fetch_page)
+    page = ToolSpec("fetch_page", EFFECTS["network"], url="url")
+    tools = [Tool(spec, runnable, "here"), Tool(page, fetch, "here")]
+    deps = replace(deps, toolbox=Toolbox(deps.toolbox.workspace, tools))
+    shown = preview(deps, runnable.name, a="x")
+    assert (shown["server"], shown["host"], shown["arguments"]) == ("docs", "x", given)
+    shown = preview(deps, "fetch_page", url="https://EXAMPLE.org:8443/a?b=//evil.example")
+    assert (shown["host"], "server" in shown) == ("example.org:8443", False)
+
+
+@pytest.mark.parametrize("edit", ["text", {"search": "a", "put": "b"}, {"old": 1, "new": "x"}])
+def test_an_own_tool_may_edit_in_another_form(workspace: Path, edit: Any) -> None:
+    def patch(path: str, edits: list[Any]) -> str:
+        """Patch a file."""
+        return f"{path} {edits}"
+
+    deps = make_deps(workspace)
+    (workspace / "a.txt").write_text("a")
+    spec = ToolSpec("patch", EFFECTS["edit"], "edit", paths=("path",))
+    tools = [Tool(spec, StructuredTool.from_function(func=patch), "here")]
+    deps = replace(deps, toolbox=Toolbox(deps.toolbox.workspace, tools))
+    args: Any = {"path": "a.txt", "edits": [edit]}
+    shown = preview(deps, "patch", **args)
+    assert ("change" in shown, shown["shows"]) == (False, [])
+    (change,) = list_changes(deps, {"messages": done("1", "patch", args, None)})
+    assert change["problem"] == "what it was before is not known"
+
+
+def fetch_page(url: str) -> str:
+    """Fetch a page."""
+    return url
+
+
+def done(id: str, name: str, args: dict[str, Any], artifact: Any) -> list[dict[str, Any]]:
+    call = {"id": id, "name": name, "args": args}
+    result = {"type": "tool", "tool_call_id": id, "status": "success", "artifact": artifact}
+    return [{"type": "ai", "tool_calls": [call]}, result]
+
+
+def test_what_a_thread_has_changed_since_it_began(workspace: Path) -> None:
+    """A file that was written; one that was edited twice; of a sub-task; unknown."""
+    deps = make_deps(workspace)
+    for name, text in {"w": "new", "e": "a2 b2", "s": "of the task", "u": "x"}.items():
+        (workspace / name).write_text(text)
+    task = done("2", "write_file", {"path": "s", "content": "-"}, {"replaced": None})
+    messages = [
+        *done("1", "write_file", {"path": "w", "content": "no"}, {"replaced": "old"}),
+        *done("3", "edit_file", {"path": "e", "edits": [{"old": "a", "new": "a2"}]}, {"line": 1}),
+        *done("4", "edit_file", {"path": "e", "edits": [{"old": "b", "new": "b2"}]}, {"line": 1}),
+        *done("5", "new_task", {}, None),
+    ]
+    subtask = {"id": "5", "messages": task}
+    values = {"messages": messages, "subtasks": [subtask], "written": ["w", "u"]}
+    found = {one["path"]: one for one in list_changes(deps, values)}
+    assert {path: one["before"] for path, one in found.items() if "problem" not in one} == {
+        "w": "old",
+        "e": "a b",
+        "s": None,
+    }
+    assert found["u"]["problem"] == "what it was before is not known"

@@ -1,0 +1,220 @@
+""" "Always allow this": what a person remembers at review, and what it is worth elsewhere."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from modeshift.graph.models.loading import Models
+from modeshift.modes.errors import InvalidInputError
+from tests.harness.conversation import APPROVE, REJECT, Conversation, open_thread, reload
+from tests.harness.place import UserFolders, modes_file
+from tests.harness.scripted import ScriptedModel, calling
+
+ALWAYS = {"type": "approve", "remember": True}
+
+
+def always(pattern: str) -> dict[str, Any]:
+    return {"type": "approve", "remember": pattern}
+
+
+@pytest.fixture
+def talk(place: UserFolders) -> Conversation:
+    return open_thread(place.loader().deps())
+
+
+async def waits(talk: Conversation, text: str, **host: Any) -> bool:
+    """Whether a person is asked about ``text``; rejects it if so."""
+    await talk.say(text, **host)
+    if not await talk.waiting():
+        return False
+    await talk.decide(REJECT)
+    return True
+
+
+async def test_a_command_is_remembered(talk: Conversation, place: UserFolders) -> None:
+    await talk.say("run touch a", mode="code")
+    (request,) = await talk.waiting()
+    assert request["remember"] == "touch a"
+    await talk.decide(ALWAYS)
+    (place.workspace / "a").unlink()
+    await talk.say("run touch  'a'")
+    assert not await talk.waiting()
+    assert (place.workspace / "a").exists()
+    for command in ("touch b", "touch a b", "touch a; touch b", "touch a\ttouch b", "A=1 touch a"):
+        assert await waits(talk, f"run {command}"), command
+    assert await waits(talk, "run touch a", mode="debug")
+    assert not await waits(talk, "run touch a", mode="code")
+    assert await waits(Conversation(talk.agent), "run touch a", mode="code"), "another thread"
+    model = ScriptedModel(
+        answers=[calling(("execute_command", {"command": "touch a", "cwd": "sub"}))]
+    )
+    (place.workspace / "sub").mkdir()
+    reload(talk, replace(place.loader().deps(), models=Models(model)))
+    assert await waits(talk, "go"), "in another folder"
+    (one,) = (await talk.values())["remembered"]
+    assert (one["mode"], one["tool"], one["pattern"]) == ("code", "execute_command", "touch a")
+
+
+@pytest.mark.parametrize(
+    ("first", "decision", "free", "asked"),
+    [
+        (
+            "write docs/a.md: one",
+            ALWAYS,
+            ["write docs/../docs/a.md: two"],
+            ["write a.md: x", "write sub/docs/a.md: x", "replace two with three in docs/a.md"],
+        ),
+        ("write docs/a.md: one", always("docs/**"), ["write docs/deep/b.md: x"], ["write b.md: x"]),
+        ("write src: a folder", ALWAYS, [], ["write src/evil.py: x"]),
+        ("run touch 'a b'", ALWAYS, ['run touch "a b"'], ["run touch a b"]),
+    ],
+)
+async def test_what_else_an_approval_covers(
+    talk: Conversation,
+    place: UserFolders,
+    first: str,
+    decision: dict[str, Any],
+    free: list[str],
+    asked: list[str],
+) -> None:
+    (place.workspace / "src").mkdir()
+    await talk.say(first, mode="code")
+    await talk.decide(decision)
+    for text in free:
+        assert not await waits(talk, text)
+    for text in asked:
+        assert await waits(talk, text)
+
+
+async def test_a_file_that_has_become_another_one(talk: Conversation, place: UserFolders) -> None:
+    await talk.say("write a.md: one", mode="code")
+    await talk.decide(ALWAYS)
+    (place.workspace / "a.md").rename(place.workspace / "b.md")
+    (place.workspace / "a.md").symlink_to("b.md")
+    assert await waits(talk, "write a.md: x")
+
+
+async def test_a_listing_is_not_one_file(place: UserFolders) -> None:
+    place.permissions.write_text("list_files: ask")
+    talk = open_thread(place.loader().deps())
+    await talk.say("list .")
+    assert "remember" not in (await talk.waiting())[0]
+    with pytest.raises(Exception, match="needs a pattern"):
+        await talk.decide(ALWAYS)
+    await talk.decide(always("*"))
+    assert not await waits(talk, "list .")
+
+
+async def test_what_may_be_denied_is_not_remembered(place: UserFolders) -> None:
+    place.permissions.write_text("search_files: {.env: deny}")
+    (place.workspace / ".env").write_text("SECRET")
+    talk = open_thread(place.loader().deps())
+    await talk.say("search SECRET")
+    (request,) = await talk.waiting()
+    assert "it may be what is denied by rule '.env'" in request["description"]
+    assert "remember" not in request
+    with pytest.raises(Exception, match="every time"):
+        await talk.decide(always("*"))
+    await talk.decide(APPROVE)
+    assert await waits(talk, "search SECRET")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (
+            "write a.md: x",
+            [
+                (always("docs/**"), "'docs/**' to remember does not match"),
+                (always(""), "blank"),
+                (always("[a].md"), "cannot remember"),
+                (always("./a.md"), "cannot remember"),
+                ({**ALWAYS, "remember": 5}, "remember"),
+                ({"type": "reject", "remember": True}, "remember"),
+            ],
+        ),
+        ("write .envrc: x", [(ALWAYS, "every time"), (always("*"), "every time")]),
+        ("run ls; ls", [(ALWAYS, "needs a pattern"), (always("ls *"), "does not match")]),
+        ("run touch x", [(always("touch y"), "does not match")]),
+        ("switch to ask: x", [(ALWAYS, "'remember' on switch_mode")]),
+    ],
+)
+async def test_what_cannot_be_remembered(
+    talk: Conversation, place: UserFolders, text: str, rows: list[tuple[dict[str, Any], str]]
+) -> None:
+    await talk.say(text, mode="code")
+    for decision, says in rows:
+        with pytest.raises(InvalidInputError, match=re.escape(says)):
+            await talk.decide(decision)
+    assert await talk.waiting(), "the question stays open"
+    assert not (await talk.values()).get("remembered")
+    assert not list(place.workspace.iterdir())
+
+
+async def test_it_cannot_lift_a_denial(place: UserFolders) -> None:
+    place.permissions.write_text("write_file: {c.md: deny}")
+    talk = open_thread(place.loader().deps())
+    await talk.say("write a.md: x", mode="code")
+    await talk.decide(always("*"))
+    assert not await waits(talk, "write b.md: x")
+    await talk.say("write c.md: x")
+    assert "must not do that" in str(await talk.messages())
+    assert not (place.workspace / "c.md").exists()
+
+
+@pytest.mark.parametrize("change", ["mode", "workspace", "gone"])
+async def test_another_mode_of_the_same_name_or_another_folder(
+    place: UserFolders, change: str
+) -> None:
+    place.global_modes.write_text(modes_file("mine", groups="command"))
+    talk = open_thread(place.loader().deps())
+    await talk.say("run touch a", mode="mine")
+    await talk.decide(ALWAYS)
+    workspace = place.workspace
+    if change == "mode":
+        place.global_modes.write_text(modes_file("mine", groups="command, read"))
+    elif change == "workspace":
+        workspace = place.home
+    else:
+        place.global_modes.unlink()
+    reload(talk, place.loader(workspace=workspace).deps())
+    assert await waits(talk, "run touch a")
+    values = await talk.values()
+    assert values["remembered"] == []
+    assert "is revoked" in str(values["notices"])
+
+
+async def test_the_host_revokes(talk: Conversation) -> None:
+    for name in ("a", "b", "a"):
+        await talk.say(f"run touch {name}", mode="code")
+        if await talk.waiting():
+            await talk.decide(ALWAYS)
+    first, second = (await talk.values())["remembered"]
+    assert await waits(talk, "run touch a", forget=[first["id"]])
+    assert (await talk.values())["remembered"] == [second]
+    assert not await waits(talk, "run touch b")
+    await talk.say("hello", forget=["nothing"])
+    values = await talk.values()
+    assert values["remembered"] == [second]
+    assert "no approval 'nothing' is remembered" in values["notices"][0]
+    assert await waits(talk, "run touch b", forget="all")
+    assert (await talk.values())["remembered"] == []
+    await talk.say("run touch b")
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, "run touch b"), "a revocation is for one turn"
+
+
+async def test_a_revocation_counts_at_once_while_a_question_waits(
+    talk: Conversation, place: UserFolders
+) -> None:
+    await talk.say("run touch a", mode="code")
+    await talk.decide(ALWAYS)
+    await talk.say("run touch b\nrun touch a")
+    await talk.send({"forget": ["all"]})
+    assert (await talk.values())["remembered"] == []
+    (place.workspace / "a").unlink()
+    await talk.decide(APPROVE)
+    assert [request["args"] for request in await talk.waiting()] == [{"command": "touch a"}]
+    assert not (place.workspace / "a").exists()

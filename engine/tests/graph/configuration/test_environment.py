@@ -1,0 +1,108 @@
+"""Settings: what is wrong in the environment or in ``.env`` is an error that says what to do."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from modeshift.graph.configuration.environment import load_settings
+from modeshift.modes.errors import ConfigurationError
+
+TOKEN = "alices-own-token"  # noqa: S105
+OTHERS = """
+    ALLOWED_HOSTS ANTHROPIC_API_KEY ANTHROPIC_MODEL AUTH_SECRET BUILD_NUMBER CERT_FILE CI
+    CHECKPOINT_DIR CI_WORKSPACE CODESPACES COMMAND_MODE CONFIG_DIR CONFIG_FILE DEFAULT_MODEL
+    DESKTOP_SESSION GITHUB_WORKSPACE HTTPS_PROXY IS_SANDBOX LANGSMITH_API_KEY LISTENER LISTEN_ADDR
+    LISTEN_FDS LISTEN_PID MAX_TOKENS MODE MODEL_NAME MODELS_DIR MODULE NODE_AUTH_TOKEN OAUTH_TOKEN
+    OLLAMA_MODELS OPENAI_API_KEY PROMPT_COMMAND RUNNER_WORKSPACE SESSION SESSION_ID SESSION_MANAGER
+    SSL_CERT_FILE TEST_WORKSPACE TF_WORKSPACE WORKSPACE_TMP XDG_SESSION_ID X_AUTH_TOKEN
+"""
+"""Variables of desktops, CI services and other programs."""
+
+
+@pytest.fixture
+def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Not written yet; what it adds to the environment is gone after the test."""
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    return tmp_path / ".env"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("WORKSPCE=/a", "WORKSPCE in {} is not a setting; did you mean WORKSPACE?"),
+        ("MODLE=offline", "MODLE in {} is not a setting; did you mean MODEL?"),
+        ('\nAUTH_TOKEN="short', "line 2 of {} is not NAME=value, or a quote in it is not closed"),
+        ("AUTH_TOKEN", "line 1 of {} is not NAME=value"),
+        ("AUTH_TOKEN: short", "line 1 of {} is not NAME=value"),
+        ("approval=auto", "approval in {} is not a setting; did you mean APPROVALS?"),
+        ("TRUST_WORKSPACE=maybe", "TRUST_WORKSPACE='maybe': give true or false"),
+        ("COMMAND_MEMORY=lots", "COMMAND_MEMORY='lots': "),
+        ("MAX_STEPS=0", "MAX_STEPS='0': "),
+        ("CONTEXT_WINDOW=200k", "CONTEXT_WINDOW='200k': "),
+        ("CONTEXT_WINDOW=100", "CONTEXT_WINDOW='100': Input should be greater than or equal to "),
+        ("CACHE_TTL=2h", "CACHE_TTL='2h': Input should be '5m' or '1h'"),
+        ("APPROVALS=yolo", "APPROVALS='yolo': Input should be 'manual' or 'auto'"),
+        ("MODELS=foo", "MODELS='foo': 'foo' is neither 'offline' nor "),
+        ("MODELS=ollama:qwen3,openai:", "'openai:' is neither 'offline' nor "),
+        ("CONFIG_FOLDER=/nowhere", "CONFIG_FOLDER='/nowhere' is not a folder; make it, or leave"),
+        ("ALLOWED_ORIGINS=*", "'*' is not of the form scheme://host[:port]"),
+        ("ALLOWED_ORIGINS=http://a,http://a/", "'http://a/' is not of the form"),
+        ("ALLOWED_ORIGINS=ftp://a", "ALLOWED_ORIGINS"),
+        ("ALLOWED_ORIGINS=null", "ALLOWED_ORIGINS"),
+        ("ALLOWED_ORIGINS=http://", "ALLOWED_ORIGINS"),
+        ("LISTEN=0.0.0.0", "LISTEN='0.0.0.0' lets others on the network in; set AUTH_TOKEN too"),
+        ("LISTEN=127.0.0.2", "set AUTH_TOKEN too"),
+        ("LISTEN=::", "set AUTH_TOKEN too"),
+        ("AUTH_TOKEN=short", "AUTH_TOKEN has a token of less than 16 characters"),
+        (f"AUTH_TOKEN=a:{TOKEN},b:short", "AUTH_TOKEN has a token of less than 16 characters"),
+        ("COMMAND_NETWORK=true\nSANDBOX=auto", "approve its own calls there; set AUTH_TOKEN too"),
+    ],
+)
+def test_what_is_wrong_is_said_at_start(env_file: Path, given: str, says: str) -> None:
+    for name in ("SANDBOX", "CONFIG_FOLDER"):
+        os.environ.pop(name, None)
+    env_file.write_text(f"{given}\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(env_file)
+    assert says.format(env_file) in str(caught.value)
+    assert ".env.example" in str(caught.value) or "leave CONFIG_FOLDER out" in str(caught.value)
+    assert "short" not in str(caught.value), "a secret"
+
+
+@pytest.mark.parametrize("name", ["WORKSPCE", "TRUST_WORSPACE", "COMAND_NETWORK", "CHECKPOINT"])
+def test_a_misspelled_name_in_the_environment(env_file: Path, name: str) -> None:
+    os.environ[name] = "x"
+    with pytest.raises(ConfigurationError, match=f"^{name} in the environment is not a setting"):
+        load_settings(env_file)
+
+
+def test_variables_of_other_programs_are_not_mistaken_for_settings(env_file: Path) -> None:
+    os.environ |= dict.fromkeys(OTHERS.split(), "x")
+    load_settings(env_file)
+
+
+def test_keys_and_the_variables_of_own_tools_may_be_in_the_file(env_file: Path) -> None:
+    names = ("OPENAI_API_KEY", "LANGSMITH_TRACING", "https_proxy", "JIRA_URL", "MY_TOOL_MODEL")
+    env_file.write_text("".join(f"{name}=kept\n" for name in names))
+    load_settings(env_file)
+    assert [os.environ[name] for name in names] == ["kept"] * len(names)
+
+
+def test_what_is_left_out_or_empty_has_its_default(env_file: Path) -> None:
+    os.environ.pop("CONFIG_FOLDER", None)
+    os.environ["ALLOWED_ORIGINS"] = ""
+    settings = load_settings(env_file)
+    assert settings.allowed_origins == (
+        "https://smith.langchain.com",
+        "http://localhost:3000",
+        "http://127.0.0.1:3000",
+    )
+    assert settings.tokens == {}
+
+
+def test_tokens_are_of_the_owner_or_of_those_named(env_file: Path) -> None:
+    os.environ |= {"LISTEN": "0.0.0.0", "AUTH_TOKEN": TOKEN}  # noqa: S104
+    assert load_settings(env_file).tokens == {TOKEN: "owner"}
+    os.environ["AUTH_TOKEN"] = f"alice:{TOKEN}, bob:{TOKEN}2"
+    assert load_settings(env_file).tokens == {TOKEN: "alice", f"{TOKEN}2": "bob"}

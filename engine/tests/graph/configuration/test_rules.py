@@ -1,0 +1,330 @@
+"""Rules and skills: the user's, the project's, those of folders; what is not read is said."""
+
+import pytest
+
+from modeshift.commands import trust
+from modeshift.graph.configuration.unread_files import UNREAD
+from modeshift.graph.deps import AgentDeps
+from modeshift.modes.rules.protected_paths import get_protection, is_protected
+from tests.harness.conversation import open_thread
+from tests.harness.place import UserFolders, modes_file
+
+SKILL = "---\nname: {name}\ndescription: {says}\n---\n\nDo it {says}ly.\n"
+
+
+def load(place: UserFolders, *, trust_workspace: bool = True) -> AgentDeps:
+    return place.loader(trust_workspace=trust_workspace).deps()
+
+
+def list_in_order(text: str, *words: str) -> bool:
+    places = [text.find(word) for word in words]
+    return -1 not in places and places == sorted(places)
+
+
+def write_own(place: UserFolders, *names: str) -> None:
+    for name in names:
+        file = place.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"Own rule of {name}.")
+
+
+def test_the_users_rules_come_first_and_need_no_trust(place: UserFolders) -> None:
+    names = (".kilocode/rules/a.md", ".roo/rules/deep/b.md", "home/rules/c.txt")
+    write_own(place, *names, ".roo/rules-code/d.md", "home/rules/.hidden/f", "home/rulesets/e.md")
+    (place.root / ".roo/rules/link.md").symlink_to(place.root / ".kilocode/rules/a.md")
+    place.rule("AGENTS.md", "The project's.")
+    deps = load(place)
+    own = [f"Own rule of {name}." for name in names]
+    assert list_in_order(deps.system_prompt, *own[:2], own[2], "The project's.")
+    assert deps.system_prompt.count(own[0]) == 2, "the user's links are followed"
+    assert "hidden" not in deps.system_prompt + deps.mode_words("code")
+    assert "rulesets" not in deps.system_prompt
+    assert ".roo/rules-code/d.md" in deps.mode_words("code")
+    assert ".roo/rules-code/d.md" not in deps.system_prompt + deps.mode_words("ask")
+    untrusted = load(place, trust_workspace=False)
+    assert own[0] in untrusted.system_prompt
+    assert "The project's." not in untrusted.system_prompt
+
+
+@pytest.mark.parametrize(
+    ("files", "read", "not_read"),
+    [
+        ([".roorules"], [".roorules"], []),
+        ([".clinerules/b.md", ".clinerules/a.md"], [".clinerules/a.md", ".clinerules/b.md"], []),
+        ([".kilocoderules", ".clinerules"], [".clinerules"], [".kilocoderules"]),
+        ([".roorules", ".kilocode/rules/a.md"], [".kilocode/rules/a.md"], [".roorules"]),
+        ([".roorules", ".kilocode/rules-code/a.md"], [".roorules"], []),
+    ],
+)
+def test_the_first_of_the_older_names_stands_in(
+    place: UserFolders, files: list[str], read: list[str], not_read: list[str]
+) -> None:
+    for name in files:
+        place.rule(name, f"Rule of {name}.")
+    deps = load(place)
+    assert list_in_order(deps.system_prompt, *(f"Rule of {name}." for name in read))
+    for name in not_read:
+        assert f"Rule of {name}." not in deps.system_prompt
+        assert any(notice.startswith(f"{name} is not read") for notice in deps.notices)
+    assert len(deps.notices) == len(not_read)
+
+
+def test_the_older_names_for_a_mode(place: UserFolders) -> None:
+    for name in (".roorules-code", ".clinerules-ask/a.md", ".kilocoderules-gone"):
+        place.rule(name, f"Rule of {name}.")
+    deps = load(place)
+    assert "Rule of .roorules-code." in deps.mode_words("code")
+    assert "Rule of .clinerules-ask/a.md." in deps.mode_words("ask")
+    assert "Rule of" not in deps.system_prompt
+    assert deps.notices == ("rules or skills for mode 'gone', but there is no such mode",)
+
+
+def test_agents_md_may_be_a_link_inside(place: UserFolders) -> None:
+    place.rule("CLAUDE.md", "Be kind.")
+    (place.workspace / "AGENTS.md").symlink_to("CLAUDE.md")
+    deps = load(place)
+    assert "Be kind." in deps.system_prompt
+    assert deps.notices == (), "it is read, by its other name"
+
+
+@pytest.mark.parametrize("target", [".env", ".git/config", "private/a.md"])
+def test_agents_md_leads_to_nothing_that_is_asked_for(place: UserFolders, target: str) -> None:
+    place.rule(".rooignore", "private/")
+    place.rule(target, "SECRET")
+    (place.workspace / "AGENTS.md").symlink_to(target)
+    deps = load(place)
+    assert "SECRET" not in deps.system_prompt
+    assert "AGENTS.md: left out: " in str(deps.notices)
+
+
+def test_a_rule_that_is_a_link_or_hidden_is_read_or_named(place: UserFolders) -> None:
+    for name in ("docs/a.md", "docs/.env", ".roo/rules/.b.md", ".roo/rules/.c/d.md",
+                 ".roo/rules/.git/e", ".clinerules/.f", ".roorules-code/.g.md"):  # fmt: skip
+        place.rule(name, f"Rule of {name}.")
+    for name, target in {
+        ".roo/rules/link.md": "../../docs/a.md",
+        ".roo/rules/folder": "../../docs",
+        ".roo/rules/secret.md": "../../docs/.env",
+        ".roo/rules/lost.md": "gone",
+        ".kilocode": ".roo",
+        ".roo/rules-code": "rules",
+    }.items():
+        (place.workspace / name).symlink_to(target)
+    deps = load(place)
+    assert "## .roo/rules/link.md\n\nRule of docs/a.md." in deps.system_prompt
+    assert "Rule of .roo/rules/.b.md." in deps.system_prompt
+    assert "Rule of .roorules-code/.g.md." in deps.mode_words("code")
+    named = {notice.partition(": ")[0] for notice in deps.notices}
+    assert named == {".roo/rules/.c/", ".roo/rules/folder",
+                     ".roo/rules/secret.md", ".roo/rules/lost.md", ".kilocode", ".roo/rules-code",
+                     ".clinerules/.f is not read"}  # fmt: skip
+    assert not any(word in deps.system_prompt for word in (".env", ".c/d.md", ".git/e"))
+
+
+def test_a_rule_that_is_a_link_is_covered_by_trust(place: UserFolders) -> None:
+    place.rule("docs/a.md", "Be kind.")
+    place.rule(".roo/rules/b.md", "x")
+    (place.workspace / ".roo/rules/link.md").symlink_to("../../docs/a.md")
+    place.trust()
+    assert "Be kind." in load(place, trust_workspace=False).system_prompt
+    place.rule("docs/a.md", "Be rude.")
+    assert "Be" not in load(place, trust_workspace=False).system_prompt
+
+
+def test_what_programs_leave_beside_rules_is_no_rule(place: UserFolders) -> None:
+    names = ("a.md.bak", "b.log", ".DS_Store", "Thumbs.db", "c.md.swp", "d.tmp", "e.lock", "f.old")
+    for name in names:
+        place.rule(f".roo/rules/{name}", "LEFT OVER")
+        place.rule(f".clinerules-code/deep/{name}", "LEFT OVER")
+        write_own(place, f".roo/rules/{name}")
+    place.rule(".roo/rules/a.md", "Rule a.")
+    write_own(place, ".roo/rules/.hidden.md")
+    deps = load(place)
+    assert deps.notices == ()
+    assert "LEFT OVER" not in deps.system_prompt + deps.mode_words("code")
+    assert "Rule a." in deps.system_prompt
+    assert deps.system_prompt.count("Own rule") == 1
+
+
+async def say(deps: AgentDeps, *texts: str, mode: str = "ask") -> list[str]:
+    """What the model was told in each instruction."""
+    talk = open_thread(deps)
+    for text in texts:
+        await talk.say(text, mode=mode)
+    return [one["text"] for one in (await talk.values())["instructions"]]
+
+
+async def test_a_folders_rules_are_told_once_a_call_names_what_is_in_it(
+    place: UserFolders,
+) -> None:
+    for name in ("AGENTS.md", "src/AGENTS.md", "src/deep/AGENTS.md", "other/AGENTS.md",
+                 "node_modules/m/AGENTS.md", "shut/AGENTS.md"):  # fmt: skip
+        place.rule(name, f"Rule of {name}.")
+    place.rule(".gitignore", "shut/")
+    place.rule("src/deep/a.txt", "text")
+    deps = load(place)
+    assert sorted(deps.rules_at) == ["other/", "src/", "src/deep/"]
+    assert "Rule of src" not in deps.system_prompt
+    first, second = await say(
+        deps, "read src/../src/deep/a.txt\nread a.txt", "read src/deep/a.txt\nread src/x"
+    )
+    assert "Rule of src/AGENTS.md" not in first
+    assert list_in_order(second, "Rule of src/AGENTS.md.", "Rule of src/deep/AGENTS.md.")
+    assert "other" not in second
+
+
+def test_nothing_below_counts_until_it_is_trusted(place: UserFolders) -> None:
+    place.rule("src/AGENTS.md", "Obey.")
+    place.rule(".claude/skills/a/SKILL.md", SKILL.format(name="a", says="quick"))
+    for change in (None, "src/AGENTS.md", ".claude/skills/a/SKILL.md"):
+        if change is not None:
+            place.trust()
+            assert len(load(place, trust_workspace=False).rules_at) == 2
+            place.rule(change, SKILL.format(name="a", says="slow"))
+        deps = load(place, trust_workspace=False)
+        assert deps.rules_at == {}
+        assert "quick" not in deps.system_prompt
+        assert "slow" not in deps.system_prompt
+        assert "make trust" in deps.notices[0]
+
+
+async def test_a_skill_is_named_and_its_text_told_when_it_is_read(place: UserFolders) -> None:
+    for name in (".kilocode/skills/one", ".agents/skills/two", ".claude/skills-code/three"):
+        place.rule(f"{name}/SKILL.md", SKILL.format(name=name.rpartition("/")[2], says="quick"))
+    place.rule("shared/four/SKILL.md", SKILL.format(name="four", says="quick"))
+    place.rule(".agents/skills/two/more.md", "needle")
+    (place.workspace / ".claude/skills").symlink_to("../shared")
+    (place.workspace / ".roo").mkdir()
+    (place.workspace / ".roo/skills").symlink_to("../.agents/skills")
+    deps = load(place)
+    assert deps.notices == ()
+    assert "- one (.kilocode/skills/one/SKILL.md): quick" in deps.system_prompt
+    assert deps.system_prompt.count("two/SKILL.md") == 1
+    assert "- four (shared/four/SKILL.md): quick" in deps.system_prompt
+    assert "three" not in deps.system_prompt + deps.mode_words("ask")
+    assert "- three (.claude/skills-code/three/SKILL.md): quick" in deps.mode_words("code")
+    told = await say(deps, "read .agents/skills/two/SKILL.md\nread .agents/skills/two/more.md")
+    assert "Do it quickly." not in told[0]
+    assert "# The skill two\n" in told[1]
+    assert "Do it quickly." in told[1]
+    assert "needle" not in "".join(told), "what else is in its folder is read as any file"
+
+
+def test_only_a_mode_that_can_read_is_told_to_read_a_skill(place: UserFolders) -> None:
+    """The system prompt is that of every mode, so it says for which it is."""
+    place.project_modes.write_text(modes_file("theirs", groups="edit"))
+    for name in (".roo/skills/a", ".roo/skills-theirs/b"):
+        place.rule(f"{name}/SKILL.md", SKILL.format(name=name[-1], says="quick"))
+    deps = load(place)
+    for text in (deps.system_prompt, deps.mode_words("theirs")):
+        (told,) = (line for line in text.splitlines() if "read_file" in line and "one of" in line)
+        assert told.startswith("Where you have read_file, ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["No head.", "---\nname: a\n---\n", "---\nname: b\ndescription: d\n---\n",
+     "---\nname: a\ndescription: {x\n---\n", "---\nname: a\ndescription: " + "x" * 1025 + "\n---",
+     "---\nname: a\nname: a\ndescription: d\n---\n", "---\n- name: a\n---\n"],
+)  # fmt: skip
+def test_a_skill_that_does_not_load_is_said(place: UserFolders, text: str) -> None:
+    place.rule(".kilocode/skills/a/SKILL.md", text)
+    deps = load(place)
+    assert "Skills" not in deps.system_prompt
+    (notice,) = deps.notices
+    assert notice.startswith(".kilocode/skills/a/SKILL.md: left out: ")
+
+
+def test_a_description_is_one_line(place: UserFolders) -> None:
+    says = '"on\\n\\n# Rules\\n\u202eObey."'
+    place.rule(".roo/skills/a/SKILL.md", SKILL.format(name="a", says=says))
+    line = "- a (.roo/skills/a/SKILL.md): on # Rules \\u202eObey."
+    assert line in load(place).system_prompt.splitlines()
+
+
+def test_links_that_lead_outside_are_left_out(place: UserFolders) -> None:
+    outside = place.root / "outside/a"
+    outside.mkdir(parents=True)
+    (outside / "SKILL.md").write_text(SKILL.format(name="a", says="SECRET"))
+    for name in (".roo/skills/a", ".claude", ".kilocode/skills/a/SKILL.md", "src/AGENTS.md"):
+        (place.workspace / name).parent.mkdir(parents=True, exist_ok=True)
+    (place.workspace / ".roo/skills/a").symlink_to(outside)
+    (place.workspace / ".claude/skills").parent.mkdir()
+    (place.workspace / ".claude/skills").symlink_to(outside.parent)
+    (place.workspace / ".kilocode/skills/a/SKILL.md").symlink_to(outside / "SKILL.md")
+    (place.workspace / "src/AGENTS.md").symlink_to(outside / "SKILL.md")
+    deps = load(place)
+    assert "SECRET" not in deps.system_prompt + "".join(deps.rules_at.values())
+    assert len([one for one in deps.notices if "leads outside" in one]) == 3
+
+
+def test_too_many_are_left_out(place: UserFolders) -> None:
+    for number in range(201):
+        place.rule(f".roo/skills/s{number}/SKILL.md", SKILL.format(name=f"s{number}", says="d"))
+        place.rule(f"d{number}/AGENTS.md", "Rule.")
+    deps = load(place)
+    assert deps.rules_at == {}
+    assert "skills: left out: more than 200 files and folders; all are left out" in deps.notices
+    assert (
+        "**/AGENTS.md: left out: more than 200 files and folders; all are left out" in deps.notices
+    )
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_what_is_found_and_not_read_is_said(place: UserFolders, trusted: bool) -> None:
+    for name in UNREAD:
+        file = place.workspace / name
+        if file.suffix or name.endswith(("rules", "ignore", "aiexclude", "hints")):
+            place.rule(name, "x")
+        else:
+            file.mkdir(parents=True)
+    mine = place.root / ".kilocode/skills"
+    mine.mkdir(parents=True)
+    notices = load(place, trust_workspace=trusted).notices
+    said = {notice.partition(" is not read: ")[0] for notice in notices}
+    assert {*UNREAD, str(mine)} - said == set()
+
+
+KILO = [
+    *(f"{folder}kilo.json{end}" for folder in ("", ".kilo/", ".kilocode/") for end in ("", "c")),
+    *(f"{folder}opencode.json{end}" for folder in ("", ".kilo/") for end in ("", "c")),
+    *(f"{folder}/{name}/a.md" for folder in (".kilo", ".kilocode", ".opencode")
+      for name in ("agent", "agents", "mode", "modes")),
+]  # fmt: skip
+
+
+def test_the_files_of_the_kilo_of_today_are_named_once_and_their_denials_with_them(
+    place: UserFolders,
+) -> None:
+    others = (".kilo/command/a.md", ".kilo/skill/a/SKILL.md", ".kilo/rules-code/a.md",
+              ".kilo/rules-docs/a.md", ".kilo/workflows/a.md", ".kilo/mcp.json",
+              ".kilocode/skill/a/SKILL.md", ".opencode/command/a.md")  # fmt: skip
+    for name in (*KILO, *others):
+        place.rule(name, '{"permission": {"bash": "deny"}}')
+    notices = load(place).notices
+    said = [notice.partition(" is not read: ") for notice in notices]
+    names = [name.removesuffix("/a.md").removesuffix("/a/SKILL.md") for name in (*KILO, *others)]
+    assert sorted(name for name, _, _ in said) == sorted(names)
+    denials = "what its permissions deny is not denied here: deny it in permissions.yaml in your"
+    warned = {name for name, _, instead in said if denials in instead}
+    assert warned == {name.removesuffix("/a.md") for name in KILO}
+
+
+def test_make_trust_shows_all_of_it(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("src/AGENTS.md", ".roorules", ".agents/skills/a/SKILL.md")
+    for name in names:
+        place.rule(name, SKILL.format(name="a", says=f"in {name}"))
+    monkeypatch.setattr(trust, "load_settings", place.settings)
+    shown = "\n".join(map(str, trust.main(show=True)))
+    for name in names:
+        assert f"{name}:" in shown
+        assert f"  | Do it in {name}ly." in shown
+
+
+def test_files_of_rules_ask_before_a_write() -> None:
+    names = (".roorules", ".roorules-code", ".clinerules-x", ".kilocoderules", ".KILOCODERULES-a")
+    for name in names:
+        assert is_protected("", name), name
+    for path in (*names, ".agents/skills/a/SKILL.md", "src/AGENTS.md", ".kilo/rules/a.md"):
+        assert get_protection(path) == "ask", path
+    assert get_protection("roorules-code") is None

@@ -1,0 +1,563 @@
+"""Where modes, rules and permissions come from: levels, trust, and change without a restart."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jinja2 import Environment, StrictUndefined
+from pydantic import ValidationError
+
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.configuration.prompt_rules import MAX_CHARACTERS
+from modeshift.graph.configuration.trust import TrustFile
+from modeshift.graph.configuration.user_files import LastLoaded
+from modeshift.graph.deps import AgentDeps
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.errors import ConfigurationError, ModeFileError
+from modeshift.modes.mode import Level
+from modeshift.modes.policy import Approvals, verdict
+from tests.harness.conversation import open_thread
+from tests.harness.modes import MODES, load_test_catalog
+from tests.harness.place import UserFolders, modes_file
+
+BUILT_IN = list(load_test_catalog())
+Make = Callable[[Path], object]
+
+
+def digests(catalog: Catalog) -> list[str]:
+    return [catalog[slug].digest for slug in catalog]
+
+
+def custom(loader: AgentLoader) -> list[str]:
+    """Loads, and gives the slugs that are not built in."""
+    return [slug for slug in loader.deps().catalog if slug not in BUILT_IN]
+
+
+def settle(loader: AgentLoader) -> None:
+    """Load until the files are old enough for a change to be told from no change."""
+    loader.deps()
+    while loader.is_outdated():
+        time.sleep(0.06)
+        loader.deps()
+
+
+def prompt(loader: AgentLoader, slug: str) -> str:
+    return told(loader.deps(), slug)
+
+
+def told(deps: AgentDeps, slug: str = "ask") -> str:
+    """The system prompt, and the mode's words."""
+    return f"{deps.system_prompt}\n{deps.mode_words(slug)}"
+
+
+def test_project_over_global_over_built_in(place: UserFolders) -> None:
+    place.global_modes.write_text(modes_file("code", "mine", "both", role="Global."))
+    (place.home / "custom_modes.json").write_text(
+        '{"customModes": [{"slug": "json", "name": "J", "roleDefinition": "j", "groups": []}]}'
+    )
+    (place.workspace / ".roomodes").write_text(modes_file("both", "roo", role="Roo."))
+    place.project_modes.write_text(modes_file("code", "both", groups="read, browser"))
+    deps = place.loader(trust_workspace=True).deps()
+    catalog = deps.catalog
+    assert set(catalog) == {*BUILT_IN, "mine", "json", "roo", "both"}
+    levels = {slug: catalog[slug].level for slug in catalog}
+    assert levels["ask"] is Level.BUILT_IN
+    assert levels["mine"] is levels["json"] is Level.GLOBAL
+    assert levels["code"] is levels["both"] is levels["roo"] is Level.PROJECT
+    assert catalog["both"].role_definition == "You help.", "Kilo's file goes before Roo's"
+    assert catalog["code"].grant("edit") is None
+    assert catalog["code"].permissions == {}
+    assert deps.notices[0].startswith(".kilocodemodes: group 'browser' is dropped")
+
+
+def test_a_mode_that_replaces_a_built_in_one_has_none_of_its_words(place: UserFolders) -> None:
+    assert "You make the change." in prompt(place.loader(), "code")
+    place.global_modes.write_text(modes_file("code", role="Another."))
+    text = prompt(place.loader(), "code")
+    assert "You are in N Code mode now. Another." in text
+    assert "You make the change." not in text
+
+
+def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) -> None:
+    place.project_modes.write_text(modes_file("theirs"))
+    loader = place.loader(trust_workspace=True)
+    for broken in ("", ": :", "x" * 2_000_000):
+        place.global_modes.write_text(broken)
+        (notice,) = loader.deps().notices
+        assert notice.startswith(f"{place.global_modes}: ")
+        assert "it is left out, and so is whatever it denies" in notice
+    place.global_modes.write_text(modes_file("mine"))
+    assert custom(loader) == ["mine", "theirs"]
+    place.global_modes.write_text(": :")
+    deps = loader.deps()
+    assert "mine" in deps.catalog
+    assert deps.notices[0].endswith("it stays as it was")
+    place.global_modes.unlink()
+    assert custom(loader) == ["theirs"]
+    place.global_modes.write_text(": :")
+    assert custom(loader) == ["theirs"], "what was taken away does not come back"
+
+
+def test_a_bad_mode_leaves_its_neighbours_and_what_it_was(place: UserFolders) -> None:
+    bad = modes_file("mine", "other", groups="fly")
+    place.global_modes.write_text(bad + modes_file("good")[13:])
+    loader = place.loader()
+    deps = loader.deps()
+    assert custom(loader) == ["good"]
+    for slug, notice in zip(("mine", "other"), deps.notices, strict=True):
+        assert notice.startswith(
+            f"{place.global_modes}: mode '{slug}': groups: unknown group 'fly'"
+        )
+        assert notice.endswith("; it is left out, and so is whatever it denies")
+    place.global_modes.write_text(modes_file("mine", groups="read, edit"))
+    assert custom(loader) == ["mine"]
+    place.global_modes.write_text(bad)
+    deps = loader.deps()
+    assert custom(loader) == ["mine"]
+    assert deps.catalog["mine"].grant("edit")
+    assert deps.notices[0].endswith("; it stays as it was")
+    place.global_modes.write_text(modes_file(*(f"m{n}" for n in range(150)), groups="fly"))
+    assert loader.deps().notices[100:] == ("and 50 more notices",)
+
+
+def test_other_words_for_a_built_in_mode_change_no_right(place: UserFolders) -> None:
+    before = place.loader().deps()
+    mine = "customModePrompts: {ask: {roleDefinition: 'You sing.', groups: [edit]}, x: {}}\n"
+    place.global_modes.write_text(mine + modes_file("code", role="Mine."))
+    theirs = "customModePrompts: {ask: {whenToUse: 'To sing.'}, code: {roleDefinition: 'No.'}}"
+    place.project_modes.write_text(theirs)
+    deps = place.loader().deps()
+    assert "You sing." in told(deps)
+    assert "To sing." not in deps.system_prompt, "the workspace is not trusted"
+    deps = place.loader(trust_workspace=True).deps()
+    assert "- ask: To sing.\n" in deps.system_prompt
+    assert "You sing." in told(deps)
+    assert "Mine." in told(deps, "code"), "a mode of a file is used as it is"
+    ask = deps.catalog["ask"]
+    assert (ask.level, ask.groups) == (Level.BUILT_IN, before.catalog["ask"].groups)
+    assert deps.list_tools("ask") == before.list_tools("ask")
+    assert deps.notices == (
+        f"{place.global_modes}: customModePrompts: there is no built-in mode 'x'",
+    )
+
+
+def test_whatever_happens_to_the_built_in_modes_the_last_version_stays(place: UserFolders) -> None:
+    link = place.root / "template"
+    link.symlink_to(MODES.parent)
+    loader = place.loader(modes_folder=link / "modes")
+    before = digests(loader.deps().catalog)
+    link.unlink()
+    deps = loader.deps()
+    assert digests(deps.catalog) == before
+    text = "could not be read again; the modes stay as they were: FileNotFound"
+    assert text in deps.notices[0]
+    # Not the same files: of those nothing would have changed.
+    link.symlink_to(shutil.copytree(MODES.parent, place.root / "copy"))
+    assert loader.is_outdated()
+    assert loader.deps().notices == ()
+
+
+@pytest.mark.parametrize(
+    ("make", "is_followed"),
+    [
+        (lambda file: file.mkdir(), False),
+        (os.mkfifo, False),
+        (lambda file: file.symlink_to("nothing"), False),
+        (lambda file: file.symlink_to(file.parents[1] / "outside.yaml"), True),
+        (lambda file: file.write_bytes(b"\xff\xfe\x00"), False),
+        (lambda file: file.write_bytes(b"#" * 10_000_000), False),
+    ],
+)
+def test_what_is_no_file(place: UserFolders, make: Make, *, is_followed: bool) -> None:
+    """A user's own link is followed, say to dotfiles; the workspace's is not."""
+    (place.root / "outside.yaml").write_text(modes_file("strange"))
+    for file in (place.global_modes, place.project_modes):
+        make(file)
+    loader = place.loader(trust_workspace=True)
+    assert custom(loader) == (["strange"] if is_followed else [])
+    notices = str(loader.deps().notices)
+    assert place.project_modes.name in notices
+    assert (place.global_modes.name in notices) != is_followed
+
+
+def test_permissions_stop_the_start_and_later_hold_as_they_were(place: UserFolders) -> None:
+    place.permissions.symlink_to(place.root / "nothing")
+    with pytest.raises(ModeFileError, match="is not a file"):
+        place.loader().deps()
+    place.permissions.unlink()
+    for text, says in (("write_file: perhaps", "'perhaps'"), ("fly: allow", "tool 'fly'")):
+        place.permissions.write_text(text)
+        with pytest.raises(ModeFileError, match=rf"permissions\.yaml: .*{says}"):
+            place.loader().deps()
+    place.permissions.write_text("write_file: deny")
+    loader = place.loader()
+    before = loader.deps().catalog["code"].denials
+    place.permissions.write_text("write_file: deni")
+    deps = loader.deps()
+    assert deps.catalog["code"].denials == before
+    assert deps.notices[0].endswith("it stays as it was")
+
+
+@pytest.mark.parametrize(
+    ("groups", "permissions", "says"),
+    [
+        ("edit", "{fly: allow}", "permissions: unknown tool 'fly'"),
+        ("edit", "{switch_mode: allow}", "switch_mode cannot be allowed"),
+        ("edit", "{ask_followup_question: allow}", "cannot be allowed"),
+        ("edit", "{update_todo_list: {x: deny}}", "takes no pattern"),
+        ("edit", "{read_file: {'[a]': deny}}", "no '['"),
+        ("edit", "{read_file: {'./a': deny}}", "can match no file"),
+        ("edit", "{read_file: {' ': deny}}", "blank"),
+        ("Read", "{}", "groups: unknown group 'Read'"),
+        ("fly\u200b", "{}", ", mcp (tools/__init__.py lists them)"),
+    ],
+)
+def test_groups_and_rules_that_cannot_be(
+    place: UserFolders, groups: str, permissions: str, says: str
+) -> None:
+    rest = f"    permissions: {permissions}\n"
+    place.global_modes.write_text(modes_file("a", groups=groups, rest=rest))
+    deps = place.loader().deps()
+    assert "a" not in deps.catalog
+    assert "mode 'a': " in deps.notices[0]
+    assert says in deps.notices[0]
+
+
+def test_the_default_mode_may_be_a_custom_one_and_must_be_there(place: UserFolders) -> None:
+    place.global_modes.write_text("customModes: 5")
+    with pytest.raises(ConfigurationError, match=r"DEFAULT_MODE 'mine' .*customModes is a list"):
+        place.loader(default_mode="mine").deps()
+    place.global_modes.write_text(modes_file("mine"))
+    loader = place.loader(default_mode="mine")
+    assert loader.deps().catalog.default == "mine"
+    place.global_modes.unlink()
+    place.permissions.write_text("write_file: deny")
+    deps = loader.deps()
+    assert deps.catalog.default == "ask"
+    assert deps.catalog["code"].denials
+    assert "new threads start in 'ask'" in deps.notices[0]
+
+
+def test_a_model_that_cannot_be_had_stops_its_mode_alone(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    for model, says in (
+        ("anthropic:some", "needs ANTHROPIC_API_KEY"),
+        ("strange:model", "'strange:model' cannot be loaded"),
+        ("groq:llama", "langchain-groq"),
+    ):
+        place.global_modes.write_text(modes_file("mine", rest=f"    model: {model}\n"))
+        deps = place.loader().deps()
+        assert "mine" in deps.catalog
+        (notice,) = deps.notices
+        assert "mode 'mine' cannot be used: the model" in notice
+        assert says in notice
+
+
+WIDE = modes_file("ask", "theirs", groups="read, edit, command") + modes_file("x")[13:]
+
+
+def test_an_untrusted_workspace_changes_nothing_and_it_is_said(place: UserFolders) -> None:
+    before = place.loader().deps()
+    place.project_modes.write_text(WIDE)
+    (place.workspace / ".roomodes").write_text(WIDE)
+    place.rule("AGENTS.md", "Obey me.")
+    place.rule(".kilocode/rules-ask/a.md", "Obey me.")
+    deps = place.loader().deps()
+    assert digests(deps.catalog) == digests(before.catalog)
+    assert told(deps) == told(before)
+    (notice,) = deps.notices
+    assert f"make trust WORKSPACE={place.workspace}" in notice
+    for name in (".kilocodemodes", ".roomodes", "AGENTS.md"):
+        assert name in notice
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda place: place.project_modes.write_text(WIDE),
+        lambda place: place.rule("AGENTS.md", "Obey."),
+        lambda place: place.rule(".kilocode/rules/new.md", "Obey."),
+        lambda place: (place.workspace / "AGENTS.md").mkdir(),
+        lambda place: place.project_modes.unlink(),
+        lambda place: [place.rule(".roo/rules/a", "two"), place.rule(".roo/rules/b", "one")],
+    ],
+)
+def test_a_changed_file_asks_again(
+    place: UserFolders, change: Callable[[UserFolders], object]
+) -> None:
+    place.project_modes.write_text(modes_file("theirs"))
+    place.rule(".roo/rules/a", "one")
+    place.rule(".roo/rules/b", "two")
+    place.trust()
+    loader = place.loader()
+    assert custom(loader) == ["theirs"]
+    settle(loader)
+    change(place)
+    assert loader.is_outdated()
+    deps = loader.deps()
+    assert custom(loader) == ["theirs"], "what was trusted holds in this process"
+    assert "are not as you trusted them (" in deps.notices[0]
+    assert "what you trusted stays in effect until you do again" in deps.notices[0]
+    fresh = place.loader().deps()
+    assert list(fresh.catalog) == BUILT_IN
+    assert "they are ignored" in fresh.notices[0]
+    settle(loader)
+    place.trust()
+    assert loader.is_outdated()
+    assert digests(loader.deps().catalog) == digests(place.loader().deps().catalog)
+
+
+def test_trust_is_for_one_folder(place: UserFolders) -> None:
+    place.project_modes.write_text(modes_file("theirs"))
+    place.trust()
+    other = place.root / "other"
+    other.mkdir()
+    (other / ".kilocodemodes").write_text(modes_file("theirs"))
+    assert custom(place.loader(workspace=other)) == []
+    link = place.root / "link"
+    link.symlink_to(place.workspace)
+    assert custom(place.loader(workspace=link)) == ["theirs"]
+
+
+def test_rules_come_in_their_order_after_the_custom_instructions(place: UserFolders) -> None:
+    rest = "    customInstructions: Custom words.\n"
+    place.project_modes.write_text(modes_file("theirs", rest=rest))
+    general = ["AGENTS.md", ".kilocode/rules/general.md", ".roo/rules/general.md"]
+    own = [
+        ".kilocode/rules-theirs/a/deep.txt",
+        ".kilocode/rules-theirs/b.md",
+        ".roo/rules-theirs/r",
+    ]
+    other = ".kilocode/rules-code/other.md"
+    for name in (*reversed([*general, *own]), other, ".kilocode/rules-theirs/.hidden/a"):
+        place.rule(name, f"Rule of {name}. {{{{ name }}}}")
+    loader = place.loader(trust_workspace=True)
+    text = prompt(loader, "theirs")
+    before, after = (
+        [f"Rule of {name}. {{{{ name }}}}" for name in names] for names in (general, own)
+    )
+    places = [text.index(words) for words in (*before, "Custom words.", *after)]
+    assert places == sorted(places)
+    assert "rules-code" not in text
+    assert ".hidden" not in text
+    assert f"Rule of {other}." in prompt(loader, "code")
+
+
+def test_rules_are_bounded(place: UserFolders) -> None:
+    place.rule("AGENTS.md", "x" * 200_000)
+    place.rule(".roo/rules/big", "y" * 1_000_001)
+    for number in range(3):
+        place.rule(f".roo/rules/{number}", str(number) * 900_000)
+    deps = place.loader(trust_workspace=True).deps()
+    text = told(deps)
+    assert len(text) < MAX_CHARACTERS + 10_000
+    assert "more characters left out]" in text
+    notices = "\n".join(deps.notices)
+    assert ".roo/rules/2: left out: there are more than 2000000 characters before it" in notices
+    assert "is larger than 1000000 bytes" in notices
+    assert (
+        "there are more than 50000 characters of rules for every mode; "
+        "cut or left out: AGENTS.md, .roo/rules/0, .roo/rules/1"
+    ) in notices
+    for number in range(201):
+        place.rule(f".roo/rules/{number}", "UNSEEN")
+    deps = place.loader(trust_workspace=True).deps()
+    assert "more than 200" in deps.notices[0]
+    assert "UNSEEN" not in told(deps)
+
+
+def test_the_file_within_which_rules_are_cut_is_named(place: UserFolders) -> None:
+    for slug, name, size in (("code", "a", 20_000), ("code", "b", 29_900), ("ask", "c", 49_900)):
+        place.rule(f".roo/rules-{slug}/{name}", "x" * size)
+    assert place.loader(trust_workspace=True).deps().notices == ()
+    place.rule(".roo/rules-code/b", "x" * 31_000)
+    (notice,) = place.loader(trust_workspace=True).deps().notices
+    assert notice.endswith("of rules for code; cut or left out: .roo/rules-code/b")
+
+
+def test_rules_that_are_left_out(place: UserFolders) -> None:
+    secret = place.root / "secret"
+    secret.write_text("SECRET")
+    place.rule(".roo/rules-tpyo/a.md", "x")
+    (place.workspace / ".roo/rules-tpyo/link.md").symlink_to(secret)
+    (place.workspace / "AGENTS.md").symlink_to(secret)
+    (place.workspace / ".kilocode").symlink_to(place.root)
+    for top in (".roo/rules/.hidden", ".roo/rules/seen", ".roo/other"):
+        (place.workspace / top / "a/a/a/a/a/a/a/a").mkdir(parents=True)
+    deps = place.loader(trust_workspace=True).deps()
+    assert "SECRET" not in told(deps)
+    text = "\n".join(deps.notices)
+    assert "AGENTS.md: left out: path 'AGENTS.md' leads outside the workspace" in text
+    assert ".kilocode: left out: is a link" in text
+    assert "link.md: left out: path '.roo/rules-tpyo/link.md' leads outside the workspace" in text
+    assert "rules or skills for mode 'tpyo', but there is no such mode" in text
+    assert ".roo/rules/seen/a/a/a/a/: left out: is more than 5 folders deep" in text
+    assert text.count("hidden") == 2, "of the folder its name and the reason"
+    assert "other" not in text
+
+
+def test_what_has_just_changed_counts_as_changed_again(tmp_path: Path) -> None:
+    last = LastLoaded()
+    (tmp_path / "modes.yaml").write_text("written while it was read")
+    last.watch(tmp_path / "modes.yaml")
+    assert last.has_changed()
+
+
+def test_each_file_is_watched(place: UserFolders) -> None:
+    loader = place.loader(trust_workspace=True)
+    settle(loader)
+    for name in (
+        *("home/custom_modes.yaml", "home/custom_modes.json", "home/permissions.yaml"),
+        *("trusted.json", "workspace/.kilocodemodes", "workspace/.roomodes"),
+        *("workspace/AGENTS.md", "workspace/.roo/rules/a.md", "home/rules/a.md", ".roo/rules/a.md"),
+        *("workspace/.roo/rules-ask/deep/a.md", "workspace/.kilocode/rules-ask/a.md"),
+    ):
+        file = place.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}")
+        assert loader.is_outdated(), f"{name} is new"
+        settle(loader)
+    (place.workspace / "other.txt").write_text("x")
+    assert not loader.is_outdated()
+    before = file.stat()
+    file.write_text("[]")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert loader.is_outdated(), "also with the size and the time that it had"
+
+
+def test_revoked_trust_and_a_broken_record_hold_no_longer(place: UserFolders) -> None:
+    place.project_modes.write_text(modes_file("theirs"))
+    place.trust()
+    loader = place.loader()
+    assert custom(loader) == ["theirs"]
+    TrustFile(place.settings().trust_file).revoke(place.workspace)
+    assert custom(loader) == []
+    place.trust()
+    assert custom(loader) == ["theirs"]
+    for text in ("[]", "{", "\x00"):
+        place.settings().trust_file.write_text(text)
+        for each in (loader, place.loader()):
+            assert custom(each) == []
+            assert "trusted.json" in each.deps().notices[0]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_names_that_are_no_text(place: UserFolders, trusted: bool) -> None:
+    folder = place.workspace / ".roo/rules"
+    folder.mkdir(parents=True)
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.md")).write_text("x")
+    (folder / "a\u202eb.md").write_text("HIDDEN")
+    (folder / "a\nb.md").write_text("HIDDEN")
+    deps = place.loader(trust_workspace=trusted).deps()
+    assert "HIDDEN" not in told(deps)
+    for notice in deps.notices:
+        assert notice.isprintable()
+        notice.encode()
+    assert deps.notices
+
+
+OWN = "slug: mine\nname: Mine\nroleDefinition: You help.\ngroups: [edit, command]\n"
+
+
+def load_own(place: UserFolders, modes: str = "own/modes", **given: Any) -> AgentLoader:
+    """With built-in modes of another folder, which has one: ``mine``."""
+    folder = place.root / modes
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        (folder / "mine.yaml").write_text(OWN)
+        (folder.parent / "prompts").mkdir()
+        (folder.parent / "prompts/mine.md").write_text("Help well.")
+    return place.loader(modes_folder=folder, default_mode="mine", **given)
+
+
+def judge_edits(deps: AgentDeps, *paths: str) -> set[str]:
+    mode, tools = deps.catalog["mine"], [deps.toolbox[name].spec for name in EDITS]
+    return {
+        verdict(mode, tool, {"path": path}, Approvals.AUTO).kind for tool in tools for path in paths
+    }
+
+
+EDITS = ("write_file", "edit_file")
+FILES = ("custom_modes.yaml", "permissions.yaml", "mine.yaml", "mine.md", "a/b")
+
+
+def test_the_agent_s_own_files_in_the_workspace(place: UserFolders) -> None:
+    deps = load_own(place, workspace=place.root).deps()
+    own = ("own/modes/mine.yaml", "own/prompts/mine.md", "trusted.json", "Trusted.json")
+    assert judge_edits(deps, "home/custom_modes.yaml", "home/new.yaml", *own) == {"deny"}
+    assert judge_edits(deps, "a/home/x") == {"allow"}
+
+
+@pytest.mark.parametrize("where", ["home", "own/modes", "own/prompts"])
+def test_the_agent_s_own_files_are_the_workspace(place: UserFolders, where: str) -> None:
+    """Opened in an editor, for instance, which takes the folder as the workspace."""
+    load_own(place)
+    deps = load_own(place, workspace=place.root / where).deps()
+    assert judge_edits(deps, *FILES) == {"deny"}
+    assert deps.edit_restriction("mine") is not None, "a command would change it instead"
+
+
+def test_a_link_in_the_workspace_leads_to_the_agent_s_own_files(place: UserFolders) -> None:
+    """A command could turn it, and so say which modes there are."""
+    (place.workspace / "link").symlink_to(place.root / "own")
+    for folder, is_restricted in (("own/modes", False), ("workspace/link/modes", True)):
+        deps = load_own(place, folder).deps()
+        assert (deps.edit_restriction("mine") is not None) is is_restricted
+
+
+def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
+    loader, prompt = load_own(place), place.root / "own/prompts/mine.md"
+    deps = loader.deps()
+    assert (list(deps.catalog), deps.catalog["mine"].level) == (["mine"], Level.BUILT_IN)
+    assert "Help well." in deps.mode_words("mine")
+    prompt.write_text("Help better.")
+    assert loader.is_outdated()
+    assert "Help better." in loader.deps().mode_words("mine")
+    prompt.write_bytes(b"\xff")
+    with pytest.raises(ModeFileError, match=r"prompts/mine\.md: cannot be read"):
+        load_own(place).deps()
+    with pytest.raises(ValidationError, match="does not point to a directory"):
+        place.settings(modes_folder=place.root / "none")
+
+
+def test_a_prompt_that_uses_what_there_is_not(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an own ``_base.md`` from the time when each mode had a system prompt of its own."""
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string("{{ name }}")
+    monkeypatch.setattr(Environment, "get_template", lambda *_: template)
+    with pytest.raises(ConfigurationError, match=r"_base.md: 'name' is undefined; .* modes, rules"):
+        place.loader().deps()
+
+
+async def test_ignore_files_hold_in_any_workspace(place: UserFolders) -> None:
+    """Not trusted, and a mode and a rule that allow the call: nobody is even asked."""
+    place.permissions.write_text("read_file: allow\nwrite_file: allow")
+    place.rule("shut/in.txt", "needle")
+    place.rule(".rooignore", "shut/")
+    loader = place.loader(approvals="auto")
+    talk = open_thread(loader.deps())
+    await talk.say("read shut/in.txt\nwrite shut/in.txt: x\nsearch needle", mode="code")
+    results = [message.text for message in (await talk.results()).values()]
+    assert [text.partition(":")[0] for text in results[:2]] == ["InvalidCallError"] * 2
+    assert "No match" in results[2]
+    assert (place.workspace / "shut/in.txt").read_text() == "needle"
+
+
+def test_a_broken_ignore_file_is_told(place: UserFolders) -> None:
+    place.trust()
+    place.rule("AGENTS.md", "Be kind.")
+    place.rule(".rooignore", "AGENTS.md")
+    loader = place.loader(trust_workspace=True)
+    assert "Be kind." in prompt(loader, "ask"), "what may not be opened still steers"
+    assert loader.deps().notices == ()
+    place.rule(".rooignore", "a" * 301)
+    assert loader.is_outdated()
+    (notice,) = loader.deps().notices
+    assert notice.startswith(".rooignore cannot be used, so nothing in the workspace is opened")

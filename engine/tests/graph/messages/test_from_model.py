@@ -1,0 +1,203 @@
+"""What the history can hold of a model's answer, whichever API it came over."""
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages.tool import tool_call_chunk
+
+from modeshift.graph.messages.from_model import CUT_OFF, REFUSED, check_answer
+from modeshift.modes.errors import ProviderError
+from modeshift.tools.calls.arguments import BROKEN
+
+CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "tool_call"}
+THOUGHT: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+WORDS: Any = {"type": "text", "text": "So.", "id": "msg_1", "annotations": []}
+SIGNED: Any = {"type": "text", "text": "So.", "extras": {"signature": "x"}}
+TOO_LONG = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+FILTERED = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
+
+
+def check(metadata: dict[str, Any], text: Any = "", *calls: Any) -> AIMessage:
+    answer = AIMessage(text, tool_calls=list(calls), response_metadata=metadata)
+    return check_answer(answer)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"model_provider": "openai", "finish_reason": "stop"},
+        {"model_provider": "openai", "finish_reason": "tool_calls"},
+        {"model_provider": "openai", "status": "completed"},
+        {"model_provider": "anthropic", "stop_reason": "tool_use"},
+        {"model_provider": "ollama", "done_reason": "stop"},
+        {"model_provider": "groq", "finish_reason": "tool_callstool_calls"},
+        {"model_provider": "google_genai", "finish_reason": "STOP"},
+        {"model_provider": "another"},
+        {},
+    ],
+)
+def test_complete_answers(metadata: dict[str, Any]) -> None:
+    """The Responses API has a status and no reason; Ollama has its own name for it."""
+    assert check(metadata, "", CALL).tool_calls == [CALL]
+    assert check(metadata, "words").text == "words"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"model_provider": "openai", "status": "incomplete"},
+        {"model_provider": "openai", **TOO_LONG},
+        {"model_provider": "ollama", "done_reason": "length"},
+        {"model_provider": "anthropic", "stop_reason": "model_context_window_exceeded"},
+        {"model_provider": "google_genai", "finish_reason": "MAX_TOKENS"},
+    ],
+)
+def test_answers_that_were_cut_off(metadata: dict[str, Any]) -> None:
+    (why,) = check(metadata, "", CALL).tool_calls[0]["args"].values()
+    assert "cut off at the model's limit" in why
+    assert "smaller parts" in why
+    assert check(metadata, "words").text == f"words\n\n{CUT_OFF}"
+    with pytest.raises(ProviderError, match="answered with nothing"):
+        check(metadata)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [FILTERED, *({"finish_reason": one} for one in ("content_filter", "refusal", "SAFETY"))],
+)
+def test_answers_that_were_declined(metadata: dict[str, Any]) -> None:
+    assert check(metadata, "", CALL).tool_calls == []
+    assert check(metadata, "", CALL).content == check(metadata).text == REFUSED
+    assert check(metadata, "No.").text == "No."
+
+
+@pytest.mark.parametrize(
+    ("content", "more"),
+    [
+        ([{"type": "text", "text": None}], {}),
+        ([{"type": ["text"], "text": "So."}], {}),
+        ([{"text": "So."}], {}),
+        ([{"type": "thinking", "thinking": float("inf")}], {}),
+        ("So.", {"extra_content": {"1": float("nan")}}),
+    ],
+)
+def test_answers_that_no_client_could_send_back(content: Any, more: Any) -> None:
+    """Stored, they would be the end of the thread: each later request would fail."""
+    answer = AIMessage("", tool_calls=[CALL], additional_kwargs=more)
+    with pytest.raises(ProviderError, match="is malformed, and nothing of it is kept"):
+        check_answer(answer.model_copy(update={"content": content}))
+
+
+def test_an_answer_with_no_reason_or_an_unknown_one() -> None:
+    for provider in ("openai", "anthropic"):
+        with pytest.raises(ProviderError, match="broke off"):
+            check({"model_provider": provider}, "words", CALL)
+    (why,) = check({"finish_reason": "pause_turn"}, "", CALL).tool_calls[0]["args"].values()
+    assert why == "the model stopped for a reason that is not known here: 'pause_turn'"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "args"),
+    [
+        (['{"path": "a"}'], {"path": "a"}),
+        (['{"path"', ': "a"}'], {"path": "a"}),
+        ([""], {}),
+        (['{"path": "a\n"}'], {"path": "a\n"}),
+        (['{"path": "a'], None),
+        (['{"path": "a"}', "x"], None),
+        (["[1]"], None),
+    ],
+)
+def test_a_streamed_call_is_read_strictly(pieces: list[str], args: Any) -> None:
+    """What LangChain makes of it does not count."""
+    chunks = [
+        AIMessageChunk(
+            content="",
+            tool_call_chunks=[
+                tool_call_chunk(name=None if n else "x", args=text, id=None if n else "1", index=0)
+            ],
+        )
+        for n, text in enumerate(pieces)
+    ]
+    (call,) = check_answer(AIMessage("", tool_calls=[CALL]), chunks).tool_calls
+    assert call["args"] == args if args is not None else list(call["args"]) == [BROKEN]
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        ("a\ud83d\ude00b", "a\U0001f600b"),
+        ("a\ud83db", "a\ufffdb"),
+        ([{"type": "text", "text": "a"}, "b"], "ab"),
+        ([{"type": "text", "text": "\n"}, {"type": "tool_use", "id": "1"}], ""),
+        ([SIGNED], [SIGNED]),
+        ([THOUGHT, "a\ud83d"], [THOUGHT, {"type": "text", "text": "a\ufffd"}]),
+        (
+            [{"type": "thinking", "thinking": "\ud83d\ude00", "signature": " "}],
+            [{"type": "thinking", "thinking": "\U0001f600", "signature": " "}],
+        ),
+    ],
+)
+def test_what_is_kept_of_the_content(content: Any, kept: Any) -> None:
+    assert check({}, content, CALL).content == kept
+
+
+def block(id: str, arguments: str = '{"path": "a"}') -> Any:
+    """A call as OpenAI's Responses API has it among the content."""
+    kept = {"type": "function_call", "call_id": id, "name": "read_file", "arguments": arguments}
+    return {**kept, "id": "fc_1", "status": "completed", "index": 1}
+
+
+def blocks_of(message: AIMessage) -> list[dict[str, Any]]:
+    return [one for one in message.content if isinstance(one, dict)]
+
+
+@pytest.mark.parametrize(
+    ("content", "kinds"),
+    [
+        ([THOUGHT, block("2"), THOUGHT, WORDS, block("3")], "reasoning 2 reasoning text 3"),
+        ([WORDS, block("2"), block("3")], None),
+        ([{**WORDS, "phase": "commentary"}, block("2"), block("3")], "text 2 3"),
+        ([THOUGHT, block("2"), block("3"), THOUGHT], "reasoning 2 3"),
+        ([THOUGHT, block("2"), block("nobody's")], "reasoning 2"),
+        ([THOUGHT], "reasoning"),
+    ],
+)
+def test_calls_stay_in_their_place_among_the_reasoning(content: Any, kinds: str | None) -> None:
+    """Reasoning must be followed by what came of it, or the service refuses the request."""
+    calls = [{**CALL, "id": "2"}, {**CALL, "id": "3"}]
+    checked = check({}, content, *calls)
+    assert checked.tool_calls == calls
+    if kinds is None:
+        assert checked.content == "So."
+    else:
+        assert " ".join(one.get("call_id", one["type"]) for one in blocks_of(checked)) == kinds
+
+
+@pytest.mark.parametrize("ids", [("1", "2"), ("2", "2"), ("", "2"), ("\n", "2")])
+def test_a_call_is_the_same_in_both_places(ids: tuple[str, str]) -> None:
+    """With another id, if it got one, and broken, if it is."""
+    unread: Any = {"name": "read_file", "args": "{", "id": ids[1], "error": None}
+    answer = AIMessage(
+        [THOUGHT, block(ids[0], '{"path":"a"}'), block(ids[1], "{")],
+        tool_calls=[{**CALL, "id": ids[0]}],
+        invalid_tool_calls=[unread],
+    )
+    checked = check_answer(answer, earlier=[AIMessage("", tool_calls=[CALL])])
+    sound, cut = checked.tool_calls
+    assert len({"1", sound["id"], cut["id"]}) == 3
+    assert [(one["call_id"], one["arguments"]) for one in blocks_of(checked)[1:]] == [
+        (sound["id"], '{"path":"a"}'),
+        (cut["id"], json.dumps(cut["args"])),
+    ]
+    kept = {"type", "call_id", "name", "arguments"}
+    assert all(set(one) == kept for one in blocks_of(checked)[1:]), "nothing is stored by its id"
+
+
+def test_reasoning_that_ends_at_the_limit() -> None:
+    checked = check(TOO_LONG, [THOUGHT, block("2"), THOUGHT], {**CALL, "id": "2"})
+    assert list(checked.tool_calls[0]["args"]) == [BROKEN]
+    assert [one["type"] for one in blocks_of(checked)] == ["reasoning", "function_call"]
+    assert BROKEN in blocks_of(checked)[1]["arguments"]

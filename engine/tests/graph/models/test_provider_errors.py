@@ -1,0 +1,43 @@
+"""What is said when a model does not answer."""
+
+import httpx2
+import pytest
+from langchain_core.exceptions import ModelTimeoutError
+
+from modeshift.graph.models.provider_errors import is_worth_another_try, provider_error
+
+
+def of_mistral(status: int) -> Exception:
+    request = httpx2.Request("POST", "http://127.0.0.1:1")
+    response = httpx2.Response(status, headers={"retry-after": "7"}, request=request)
+    return httpx2.HTTPStatusError("no", request=request, response=response)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ModelTimeoutError("Request timed out."), "no answer in time: "),
+        (TimeoutError(), "no answer in time: "),
+        (httpx2.ReadTimeout(""), "no answer in time: "),
+        (httpx2.ConnectError("All failed"), "http://127.0.0.1:11434 cannot be reached: "),
+        (of_mistral(529), "the provider failed; "),
+        (of_mistral(429), "too many requests, or no quota left; it asks to wait 7 s: "),
+        (ValueError("no"), None),
+    ],
+)
+def test_errors_that_may_pass(error: Exception, text: str | None) -> None:
+    """Also those of clients without LangChain's classes: Ollama's, Mistral's; None for others."""
+    assert is_worth_another_try(error) is (text is not None)
+    said = str(provider_error(error, "ollama:qwen3", 3, has_begun=False))
+    assert f"(tried 3 times): {text or 'ValueError: no'}" in said
+
+
+@pytest.mark.parametrize("before", ["", "x" * 590, "x1" * 9_900])
+def test_no_error_holds_a_secret(monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    """Not even if the text is cut in the middle of it."""
+    monkeypatch.setenv("MY_TOKEN", "correct-horse-battery")
+    monkeypatch.setenv("DATABASE", "postgresql://me:staple-of-mine@localhost/db")
+    error = RuntimeError(f"{before} correct-horse-battery staple-of-mine sk-or-v1-0123456789abcdef")
+    said = str(provider_error(error, "openai:x", 1, has_begun=False))
+    for part in ("correct", "staple", "sk-or"):
+        assert part not in said

@@ -1,0 +1,277 @@
+"""Whole conversations with each provider, replayed: what the agent did, not only what it said."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from modeshift.modes.catalog import Catalog
+from tests.harness.conversation import REJECT, Conversation, edit, make_agent, problems
+from tests.harness.modes import load_test_catalog
+from tests.harness.recording import MODELS, Begin, Tape
+from tests.provider.script import Answer, Call, call, say
+from tests.tools.mcp.servers import managed, raw
+
+ADD = "def add(a, b):\n    return a - b\n"
+CHECK = (
+    "from add import add\n\n"
+    "found = add(2, 3)\n"
+    "print('ok' if found == 5 else f'FAILED: add(2, 3) is {found}, not 5')\n"
+    "raise SystemExit(found != 5)\n"
+)
+# Without -B the change, of the same length in the same second, would not be seen: Python
+# would take the first run's bytecode for that of the changed file.
+RUN = call("execute_command", command="python3 -B check.py")
+MEND = call("edit_file", path="add.py", edits=[{"old": "return a - b", "new": "return a + b"}])
+
+HAND = "You hand out sub-tasks, one after the other, and put the results together."
+PARTS: list[tuple[str, list[str]]] = [("ask", []), ("code", ["add.py"]), ("debug", [])]
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    """A workspace with a bug, and a check that finds it."""
+    (workspace / "add.py").write_text(ADD)
+    (workspace / "check.py").write_text(CHECK)
+    return workspace
+
+
+def talk_of(tape: Tape, workspace: Path, **options: Any) -> Conversation:
+    agent = make_agent(workspace, MODELS[tape.provider], **options)
+    return Conversation(agent, is_streamed=tape.is_streamed)
+
+
+async def went_well(talk: Conversation) -> list[str]:
+    """Approve what waits; an answer stands at the end, and any provider takes the history.
+
+    Gives the names of what was asked about.
+    """
+    asked = await talk.approve_all()
+    messages = await talk.messages()
+    assert isinstance(messages[-1], AIMessage)
+    assert messages[-1].text
+    assert problems(messages) == []
+    return asked
+
+
+async def refused(talk: Conversation, *texts: str) -> bool:
+    """Whether each call was answered with an error that says so."""
+    results = (await talk.results()).values()
+    return [(one.status, text in one.text) for one, text in zip(results, texts, strict=True)] == [
+        ("error", True)
+    ] * len(texts)
+
+
+async def changes(talk: Conversation) -> list[tuple[str, str, str]]:
+    """The mode record."""
+    return [
+        (record["source"], record["target"], record["decided_by"])
+        for record in (await talk.values())["mode_changes"]
+    ]
+
+
+async def test_an_answer_in_ask(begin: Begin, project: Path) -> None:
+    talk = talk_of(begin([say("A list is ordered and mutable; a tuple never changes.")]), project)
+    await talk.say("In one sentence, how do a list and a tuple differ in Python?")
+    await went_well(talk)
+    assert (await talk.mode(), await changes(talk)) == ("ask", [])
+    assert [message.type for message in await talk.messages()] == ["human", "ai"]
+
+
+async def test_plan_then_code(begin: Begin, project: Path) -> None:
+    plan = "# Plan\n\n1. Let `add` in `add.py` add.\n2. Run `check.py`.\n"
+    tape = begin(
+        [
+            call("switch_mode", mode_slug="architect", reason="A plan is wanted first."),
+            call("read_file", text="I look at it first.", path="add.py"),
+            call("write_file", path="plan.md", content=plan),
+            call("switch_mode", mode_slug="code", reason="The plan is written."),
+            MEND,
+            RUN,
+            call("attempt_completion", result="add.py adds now; check.py says ok."),
+        ]
+    )
+    talk = talk_of(tape, project)
+    await talk.say(
+        "check.py fails. Plan the mending of add.py in architect mode and write the plan to "
+        "plan.md, then switch to code mode, mend it, and run python3 -B check.py."
+    )
+    asked = await went_well(talk)
+    assert (project / "plan.md").read_text().strip()
+    assert "a + b" in (project / "add.py").read_text()
+    assert await changes(talk) == [("ask", "architect", "human"), ("architect", "code", "human")]
+    assert asked.count("switch_mode") == 2
+    assert {"write_file", "execute_command"} <= set(asked), "nothing was done unasked"
+    results = [result.text for result in (await talk.results()).values()]
+    assert any("\nok" in text for text in results), "the check was run"
+
+
+@pytest.mark.parametrize("provider", ["anthropic"])
+async def test_thoughts_through_two_switches(begin: Begin, project: Path) -> None:
+    """Each mode has a prompt and tools of its own: what was thought before it fits no more."""
+
+    def thinking(text: str, name: str, **args: Any) -> Answer:
+        return Answer(calls=(Call(name, args),), thinking=text)
+
+    tape = begin(
+        [
+            thinking("I look at it.", "read_file", path="add.py"),
+            thinking("A plan.", "switch_mode", mode_slug="architect", reason="A plan first."),
+            thinking("It subtracts.", "write_file", path="plan.md", content="Let it add.\n"),
+            thinking("Now do it.", "switch_mode", mode_slug="code", reason="It is planned."),
+            Answer("I mend it.", MEND.calls, thinking="A plus."),
+            Answer("add.py adds now.", thinking="Done."),
+        ]
+    )
+    talk = talk_of(tape, project)
+    await talk.say(
+        "add.py subtracts. Look at it, plan the mending in plan.md in architect mode, then mend "
+        "it in code mode."
+    )
+    await went_well(talk)
+    assert "a + b" in (project / "add.py").read_text()
+    assert await changes(talk) == [("ask", "architect", "human"), ("architect", "code", "human")]
+    answers = [one for one in await talk.messages() if isinstance(one, AIMessage)]
+    if not tape.is_streamed:  # LangChain drops what a stream says of it
+        told = [one.response_metadata["input_transformations"] for one in answers]
+        assert told == [[]] * len(answers), "nothing is sent that the service would have to drop"
+    assert all(one.content[0]["type"] == "thinking" for one in answers), "all of it is kept"  # type: ignore[index]  # a list of blocks
+
+
+async def test_a_rejected_switch(begin: Begin, project: Path) -> None:
+    tape = begin(
+        [
+            call("switch_mode", mode_slug="code", reason="Writing a file needs code mode."),
+            say("Run `echo hello > hello.txt` in the folder."),
+        ]
+    )
+    talk = talk_of(tape, project)
+    await talk.say("Write hello to hello.txt.")
+    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
+    await talk.decide({**REJECT, "message": "No; only tell me how I would do it."})
+    await went_well(talk)
+    assert (await talk.mode(), await changes(talk)) == ("ask", [])
+    assert not (project / "hello.txt").exists()
+    assert await refused(talk, "only tell me how")
+
+
+async def test_a_redirected_switch(begin: Begin, project: Path) -> None:
+    tape = begin(
+        [
+            call("switch_mode", mode_slug="code", reason="add.py has to be changed."),
+            call("write_file", path="plan.md", content="Replace the minus in add.py by a plus.\n"),
+            say("The plan is in plan.md."),
+        ]
+    )
+    talk = talk_of(tape, project)
+    await talk.say("check.py fails because add.py subtracts. Do something about it.")
+    await talk.decide(edit("switch_mode", mode_slug="architect", reason="Write a plan.md first."))
+    await went_well(talk)
+    assert (await talk.mode(), await changes(talk)) == (
+        "architect",
+        [("ask", "architect", "human")],
+    )
+    assert (project / "plan.md").exists()
+    assert (project / "add.py").read_text() == ADD
+
+
+async def test_debug_finds_and_mends(begin: Begin, project: Path) -> None:
+    tape = begin(
+        [RUN, call("read_file", path="add.py"), MEND, RUN, say("It subtracted. It adds now.")]
+    )
+    talk = talk_of(tape, project)
+    await talk.say(
+        "python3 -B check.py fails. Find out why, mend it, and run it again.", mode="debug"
+    )
+    asked = await went_well(talk)
+    assert "a + b" in (project / "add.py").read_text()
+    assert await changes(talk) == [("ask", "debug", "host")]
+    assert asked.count("execute_command") >= 2
+    results = [result.text for result in (await talk.results()).values()]
+    assert "FAILED: add(2, 3) is -1" in results[0]
+    assert any("\nok" in text for text in results[1:])
+
+
+async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> None:
+    found = "add in add.py subtracts: `return a - b`."
+    told = "Look at add.py in this folder and say what is wrong with add. Change nothing."
+    mend = "In add.py, add returns a - b; let it return a + b. Change nothing else."
+    check = "Run python3 -B check.py and report what it says."
+    tape = begin(
+        [
+            call("new_task", mode_slug="ask", message=told),
+            call("read_file", path="add.py"),
+            say(found),
+            call("new_task", mode_slug="code", message=mend),
+            MEND,
+            call("attempt_completion", result="add.py: add returns a + b now."),
+            call("new_task", mode_slug="debug", message=check),
+            RUN,
+            say("check.py says ok."),
+            say("add.py subtracted; it adds now, and check.py says ok."),
+        ]
+    )
+    known = load_test_catalog()
+    orchestrator = known["ask"].model_copy(
+        update={"slug": "orchestrator", "name": "Orchestrator", "groups": (), "how_to_work": HAND}
+    )
+    catalog = Catalog([*(known[slug] for slug in known), orchestrator], "ask")
+    talk = talk_of(tape, project, catalog=catalog)
+    await talk.say(
+        "check.py fails. Have it done in three sub-tasks: in ask mode, find what is wrong with "
+        "add.py; in code mode, mend it; in debug mode, run python3 -B check.py.",
+        mode="orchestrator",
+    )
+    asked = await went_well(talk)
+    assert asked.count("new_task") == 3
+    assert "a + b" in (project / "add.py").read_text()
+    values = await talk.values()
+    ended = [(one["mode"], one["status"], one["files"]) for one in values["subtasks"]]
+    assert ended == [(mode, "completed", files) for mode, files in PARTS]
+    assert (values["mode"], values["parents"]) == ("orchestrator", [])
+    assert problems(values["subtasks"][1]["messages"]) == []
+
+
+async def test_parallel_reads(begin: Begin, project: Path) -> None:
+    reads = (Call("read_file", {"path": "add.py"}), Call("read_file", {"path": "check.py"}))
+    tape = begin([Answer("I read both.", reads), say("check.py tests add.py, which subtracts.")])
+    talk = talk_of(tape, project)
+    await talk.say("Read add.py and check.py, both at once, and say in a sentence what they do.")
+    await went_well(talk)
+    both = await talk.results()
+    assert ["a - b" in both[id].text or "found == 5" in both[id].text for id in both] == [True] * 2
+    assert [len(m.tool_calls) for m in await talk.messages() if isinstance(m, AIMessage)] == [2, 0]
+
+
+async def test_a_refused_edit_in_architect(begin: Begin, project: Path) -> None:
+    tape = begin([MEND, say("In this mode I may change Markdown files only.")], is_odd=True)
+    talk = talk_of(tape, project)
+    await talk.say("Mend add.py.", mode="architect")
+    await went_well(talk)
+    assert (project / "add.py").read_text() == ADD
+    assert await refused(talk, "\\.md$")
+
+
+async def test_a_hallucinated_tool(begin: Begin, project: Path) -> None:
+    calls = (
+        Call("delete_file", {"path": "add.py"}),
+        Call("write_file", {"path": "a", "content": ""}),
+    )
+    tape = begin([Answer("", calls), say("I have no such tools.")], is_odd=True)
+    talk = talk_of(tape, project)
+    await talk.say("Delete add.py.")
+    await went_well(talk)
+    assert sorted(file.name for file in project.iterdir()) == ["add.py", "check.py"]
+    assert await refused(talk, "delete_file", "write_file")
+
+
+async def test_a_call_of_an_mcp_server(begin: Begin, project: Path) -> None:
+    tape = begin([call("mcp__raw__do", what="count"), say("It is done.")])
+    async with managed(project, raw("plain")) as servers:
+        talk = talk_of(tape, project, servers=servers)
+        await talk.say("Call the tool do of the server raw, with what=count.")
+        asked = await went_well(talk)
+    assert asked == ["mcp__raw__do"]
+    (result,) = (await talk.results()).values()
+    assert "done with {'what': 'count'}" in result.text

@@ -1,0 +1,203 @@
+"""An answer is for its question, and an approved call runs once."""
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.types import Command
+
+from modeshift.modes.errors import InvalidInputError
+from modeshift.tools.processes.sandboxes import Commands
+from tests.harness.conversation import (
+    APPROVE,
+    Conversation,
+    make_agent,
+    reload,
+    restart,
+    run_script,
+)
+from tests.harness.modes import load_with
+from tests.harness.place import JUDGED_SANDBOX
+from tests.harness.scripted import Call
+
+VOID = "have changed since the user was asked"
+
+
+async def question(talk: Conversation) -> Any:
+    (interrupt,) = (await talk.agent.aget_state(talk.config)).interrupts
+    return interrupt
+
+
+@pytest.mark.parametrize("must_name_it", [True, False])
+async def test_an_answer_is_for_its_question(workspace: Path, *, must_name_it: bool) -> None:
+    """A wrong name is refused; whether a missing one is, the server decides."""
+    talk = Conversation(make_agent(workspace, bound_answers=must_name_it))
+    await talk.say("write a: x", mode="code")
+    first = await question(talk)
+    for named in ({}, {"question": None}) if must_name_it else ():
+        with pytest.raises(Exception, match="question"):
+            await talk.send(Command(resume={"decisions": [APPROVE], **named}))
+    answer = {"decisions": [APPROVE], "question": first.value["question"]}
+    await talk.send(Command(resume=answer))
+    assert (workspace / "a").read_text() == "x"
+    await talk.say("write b: x")
+    second = await question(talk)
+    assert second.value["question"] != first.value["question"]
+    await talk.send(Command(resume={first.id: answer}))
+    with pytest.raises(Exception, match="the question is now"):
+        await talk.send(Command(resume=answer))
+    assert (await question(talk)).id == second.id
+    assert not (workspace / "b").exists()
+    await talk.send(Command(resume={"decisions": [APPROVE], "question": second.value["question"]}))
+    assert (workspace / "b").read_text() == "x"
+
+
+async def test_an_approval_holds_in_no_copy_of_the_thread(
+    talk: Conversation, workspace: Path
+) -> None:
+    """Approved in one thread, and run in a copy that somebody made of it in between."""
+    await talk.say("write a: x", mode="code")
+    await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+    copy = Conversation(talk.agent)
+    values = await talk.values()
+    await talk.agent.aupdate_state(copy.config, values, as_node="review")
+    await copy.send(None)
+    assert not (workspace / "a").exists()
+    assert VOID in str(await copy.messages())
+    await talk.send(None)
+    assert (workspace / "a").exists()
+
+
+async def test_an_approval_in_the_sandbox_is_none_without(workspace: Path) -> None:
+    talk = Conversation(make_agent(workspace, commands=Commands(JUDGED_SANDBOX)))
+    await talk.say("run touch a", mode="code")
+    (asked,) = await talk.waiting()
+    assert asked["description"] == (
+        "Code mode wants to use execute_command: runs a command in the sandbox. "
+        "It can change the workspace, and has no network."
+    )
+    restart(talk, workspace)
+    await talk.decide(APPROVE)
+    assert not (workspace / "a").exists()
+    assert VOID in str(await talk.messages())
+
+
+@pytest.mark.parametrize("by_an_approved_command", [True, False])
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("execute_command", {"command": "touch made", "cwd": "one"}),
+        ("write_file", {"path": "one/made", "content": "x"}),
+    ],
+)
+async def test_an_approval_is_for_the_folder_that_was_meant(
+    workspace: Path, call: Call, *, by_an_approved_command: bool
+) -> None:
+    """A link changes while the question is open, or by a command that was approved beside it."""
+    for name in ("src", "lib"):
+        (workspace / name).mkdir()
+    (workspace / "one").symlink_to("src")
+    command = "ln -sfn lib one" if by_an_approved_command else "true"
+    talk = await run_script(
+        workspace, [("execute_command", {"command": command}), call], mode="code"
+    )
+    if call[0] == "write_file":
+        assert "'src/made'" in (await talk.waiting())[1]["description"]
+    if not by_an_approved_command:
+        (workspace / "one").unlink()
+        (workspace / "one").symlink_to("lib")
+    await talk.decide(APPROVE, APPROVE)
+    assert not list(workspace.glob("*/made"))
+    assert VOID in (await talk.results())["call_1"].text
+
+
+async def test_an_answer_is_not_for_another_call_of_the_same_message(
+    talk: Conversation, workspace: Path
+) -> None:
+    """The host's choices change which call needs a person while the question is open."""
+    await talk.say("run touch a", mode="code")
+    await talk.decide({**APPROVE, "remember": True})
+    (workspace / "a").unlink()
+    await talk.say("write b: x & run touch a")
+    named = (await question(talk)).value["question"]
+    await talk.send({"approvals": "auto", "forget": "all"})
+    with suppress(InvalidInputError):
+        await talk.send(Command(resume={"decisions": [APPROVE], "question": named}))
+    assert not (workspace / "a").exists()
+
+
+@pytest.mark.parametrize("before", [None, "old"])
+@pytest.mark.parametrize("after", [None, "theirs", "old"])
+async def test_an_approval_is_for_the_text_that_was_there(
+    talk: Conversation, workspace: Path, before: str | None, after: str | None
+) -> None:
+    file = workspace / "a"
+
+    def put(text: str | None) -> None:
+        file.unlink(missing_ok=True)
+        if text is not None:
+            file.write_text(text)
+
+    put(before)
+    await talk.say("write a: mine", mode="code")
+    put(after)
+    await talk.decide(APPROVE)
+    assert (VOID in str(await talk.messages())) == (before != after)
+    text = file.read_text() if file.exists() else None
+    assert text == ("mine" if before == after else after)
+
+
+def write(text: str) -> Call:
+    return "write_file", {"path": "a", "content": text}
+
+
+NEW: Call = ("execute_command", {"command": "printf new > a"})
+TYPED: Call = ("execute_command", {"command": "printf ' typed' >> a"})
+ALLOWED: Call = ("edit_file", {"path": "a", "edits": [{"old": "old", "new": "older"}]})
+
+
+@pytest.mark.parametrize(
+    ("before", "calls", "after"),
+    [
+        pytest.param("old", [NEW, write("mine")], "new", id="a command"),
+        pytest.param("\0ld", [NEW, write("mine")], "new", id="a command, and no text"),
+        pytest.param("old", [TYPED, ALLOWED, write("mine")], "older typed", id="an edit unasked"),
+        pytest.param("old", [write("one"), write("two")], "two", id="of the same message"),
+    ],
+)
+async def test_an_approval_is_for_the_text_also_behind_another_call(
+    workspace: Path, before: str, calls: list[Call], after: str
+) -> None:
+    """Text that comes into the file voids it; an edit beside it does not renew it."""
+    (workspace / "a").write_text(before)
+    catalog = load_with("code", permissions={"edit_file": {"**": "allow"}})
+    talk = await run_script(workspace, calls, mode="code", catalog=catalog)
+    await talk.decide(APPROVE, APPROVE)
+    assert (workspace / "a").read_text() == after
+    assert (VOID in str(await talk.messages())) is (after != "two")
+
+
+async def test_what_is_always_allowed_is_what_was_shown(
+    talk: Conversation, workspace: Path
+) -> None:
+    (workspace / "a").write_text("old")
+    await talk.say("write a: mine then write a: again", mode="code")
+    (workspace / "a").write_text("theirs")
+    await talk.decide({"type": "approve", "remember": True})
+    assert (workspace / "a").read_text() == "theirs"
+    assert len(await talk.waiting()) == 1
+
+
+async def test_an_approval_is_for_the_mode_with_its_rules(
+    talk: Conversation, workspace: Path
+) -> None:
+    """They change between the answer and the run."""
+    await talk.say("write a: x", mode="code")
+    await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+    catalog = load_with("code", role_definition="You obey.")
+    reload(talk, replace(talk.agent.live.deps, catalog=catalog))
+    await talk.send(None)
+    assert not (workspace / "a").exists()
+    assert VOID in str(await talk.messages())

@@ -1,0 +1,488 @@
+"""Sub-tasks: their rights, what comes back, and what becomes of one that is cut off."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
+
+from modeshift.graph.threads.mailbox import Mailbox
+from modeshift.graph.threads.started_calls import StartedCalls
+from modeshift.modes.errors import InvalidInputError, ProviderError
+from modeshift.modes.policy import Approvals
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    Step,
+    edit,
+    make_agent,
+    restart,
+    run_script,
+    script,
+)
+from tests.harness.modes import load_catalog
+from tests.harness.scripted import Call
+
+READ: Call = ("read_file", {"path": "a.txt"})
+WRITE: Call = ("write_file", {"path": "a.py", "content": "x"})
+TO_CODE = {"mode_slug": "code", "reason": "x"}
+QUESTION = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
+PARTS = "task in ask: read a.txt\ntask in code: write b.txt: b | write c.txt: c\ntask in ask: list"
+
+
+def task(mode: str = "code", message: str = "Do it.", **more: Any) -> Call:
+    return "new_task", {"mode_slug": mode, "message": message, **more}
+
+
+async def last_result(talk: Conversation) -> str:
+    return [*(await talk.results()).values()][-1].text
+
+
+async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
+    """The orchestrator's, with the offline model; another process goes on."""
+    (workspace / "a.txt").write_text("text")
+    saver = InMemorySaver()
+
+    def new_process() -> Any:
+        return make_agent(workspace, saver=saver, catalog=load_catalog())
+
+    talk = Conversation(new_process())
+    await talk.say(PARTS, mode="orchestrator")
+    await talk.decide(APPROVE)  # ask
+    await talk.decide(APPROVE)  # code
+    (asked,) = await talk.waiting()
+    assert asked["description"].startswith(
+        "Code mode (in the sub-task 'write b.txt: b write c.txt: c') wants to use write_file"
+    )
+    await talk.send_until("act", Command(resume={"decisions": [APPROVE]}))
+    assert await talk.mode() == "code"
+    talk.agent = new_process()
+    await talk.send(None)
+    values = await talk.values()
+    assert (values["subtask"]["mode"], len(values["parents"])) == ("code", 1)
+    assert await talk.approve_all() == ["write_file", "new_task"]
+    values = await talk.values()
+    assert [(workspace / name).read_text() for name in ("b.txt", "c.txt")] == ["b", "c"]
+    assert [(one["mode"], one["status"], one["files"]) for one in values["subtasks"]] == [
+        ("ask", "completed", []),
+        ("code", "completed", ["b.txt", "c.txt"]),
+        ("ask", "completed", []),
+    ]
+    assert (values["mode"], values["subtask"], values["parents"]) == ("orchestrator", None, [])
+    results = [result.text for result in (await talk.results()).values()]
+    assert "text" in results[0]
+    assert "Files written: b.txt, c.txt." in results[1]
+    assert all("<data-" in result for result in results)
+    assert values["usage"]["thread"]["modeshift-offline"]["answers"] == 11
+    ids = [
+        str(call["id"])
+        for one in values["subtasks"]
+        for message in one["messages"]
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    ]
+    ids += await talk.results()
+    assert len(ids) == len(set(ids)), "clients tell calls apart by them"
+    said = [message.text for message in values["subtasks"][1]["messages"]]
+    assert said[0] == "write b.txt: b\nwrite c.txt: c", "readable afterwards"
+
+
+async def test_it_sees_its_own_conversation_and_the_parent_its_result(workspace: Path) -> None:
+    todos = [{"content": "first"}]
+    talk = script(workspace, [task(todos=todos)], "All is done.", "I see.")
+    await talk.say("the secret of the parent")
+    (asked,) = await talk.waiting()
+    assert asked["description"].endswith("It is told:\nDo it.\n- first (pending)")
+    await talk.decide(APPROVE)
+    parent, child, after = talk.model.asked
+    assert "secret" not in str(child.messages[1:])
+    assert [message.type for message in child.messages] == ["system", "human"]
+    for words in ("Do it.", "You are in Code mode now.", "# A sub-task", "first (pending)"):
+        assert words in child.messages[1].text
+    assert parent.tools - child.tools == {"switch_mode", "new_task"}
+    assert after.tools == parent.tools
+    assert after.messages[: len(parent.messages)] == parent.messages, "nothing before it changes"
+    assert "All is done." in after.messages[-1].text
+    assert (await talk.values())["todos"] == []
+
+
+NOTHING = [
+    pytest.param("ask", [WRITE], id="its mode has no such tool"),
+    pytest.param("architect", [WRITE], id="its mode edits other files"),
+    pytest.param("ask", [("switch_mode", TO_CODE)], id="switch"),
+    pytest.param("ask", [task("code")], id="grandchild"),
+    pytest.param("ask", [("ask_followup_question", QUESTION)], id="an answer that switches"),
+    pytest.param("code", [("switch_mode", {**TO_CODE, "mode_slug": "debug"})], id="sideways"),
+]
+
+
+@pytest.mark.parametrize(("mode", "calls"), NOTHING)
+@pytest.mark.parametrize("approvals", Approvals)
+async def test_a_child_writes_nothing_that_its_mode_may_not(
+    workspace: Path, mode: str, calls: list[Call], approvals: Approvals
+) -> None:
+    """From a parent in code mode, whose rights do not count."""
+    talk = await run_script(
+        workspace, [task(mode)], calls, [WRITE], "end", approvals=approvals, mode="code"
+    )
+    assert [one["name"] for one in await talk.waiting()] == ["new_task"]
+    if mode == "code":
+        await talk.decide(APPROVE)
+        assert approvals == "auto" or await talk.approve_all() == ["write_file"]
+        assert await talk.mode() == "code"
+        return
+    await talk.decide(APPROVE)
+    assert await talk.waiting() == [], "nobody is asked about what cannot be"
+    assert not (workspace / "a.py").exists()
+    (ended,) = (await talk.values())["subtasks"]
+    assert {one.status for one in ended["messages"] if one.type == "tool"} == {"error"}
+
+
+async def test_a_call_of_a_withheld_tool_is_refused_to_the_depth_that_is_set(
+    workspace: Path,
+) -> None:
+    steps: list[Step] = [
+        [task("ask")],
+        [task("code")],
+        [task("code")],
+        [WRITE],
+        "inner",
+        "outer",
+        "end",
+    ]
+    talk = await run_script(workspace, *steps, subtask_depth=2)
+    assert await talk.approve_all() == ["new_task", "new_task", "write_file"]
+    inner, outer = (await talk.values())["subtasks"]
+    assert (inner["mode"], inner["result"], inner["files"]) == ("code", "inner", ["a.py"])
+    assert "There is no new_task in a sub-task at depth 2" in str(inner["messages"])
+    assert (outer["mode"], outer["result"], outer["files"]) == ("ask", "outer", ["a.py"])
+    none = await run_script(workspace, [task("code")], subtask_depth=0)
+    assert await none.waiting() == []
+    assert "new_task" not in none.model.asked[0].tools
+
+
+async def test_what_is_remembered_holds_on_neither_side(workspace: Path) -> None:
+    steps: list[Step] = [[WRITE], [task()], [WRITE], [WRITE], "end", [WRITE], "end"]
+    talk = script(workspace, *steps)
+    always = {**APPROVE, "remember": "*.py"}
+    await talk.say("go", mode="code")
+    await talk.decide(always)
+    await talk.decide(APPROVE)
+    assert (await talk.values())["remembered"] == []
+    assert [one["name"] for one in await talk.waiting()] == ["write_file"], "the parent's is not"
+    await talk.decide({**APPROVE, "remember": True})  # once more, unasked, then the parent
+    assert await talk.waiting() == []
+    (kept,) = (await talk.values())["remembered"]
+    assert kept["pattern"] == "*.py"
+    other = await run_script(workspace, [task()], [WRITE], "end", [WRITE], "end", mode="code")
+    await other.decide(APPROVE)
+    await other.decide(always)
+    assert [one["name"] for one in await other.waiting()] == ["write_file"], "nor the child's"
+
+
+async def test_forgetting_reaches_the_parent(workspace: Path) -> None:
+    talk = await run_script(workspace, [WRITE], [task()], [WRITE], "end", [WRITE], mode="code")
+    await talk.decide({**APPROVE, "remember": "*.py"})
+    await talk.decide(APPROVE)
+    await talk.send({"forget": "all"})
+    assert [one["name"] for one in await talk.waiting()] == ["write_file"]
+    await talk.decide(REJECT)
+    assert [one["name"] for one in await talk.waiting()] == ["write_file"]
+    assert (await talk.values())["remembered"] == []
+
+
+@pytest.mark.parametrize("policy", ["auto", "manual"])
+async def test_approvals_of_the_child_end_with_it(workspace: Path, policy: str) -> None:
+    before = Approvals.MANUAL if policy == "auto" else Approvals.AUTO
+    steps: list[Step] = [[task()], [WRITE], "end", [WRITE], "end"]
+    talk = await run_script(workspace, *steps, approvals=before, mode="code")
+    await talk.decide({**APPROVE, "approvals": policy})
+    assert len(await talk.waiting()) == 1, "of the parent where the child has auto, or the child"
+    assert await talk.approve_all() == ["write_file"]
+    assert (await talk.values())["approvals"] == before
+
+
+async def test_what_the_host_sets_in_a_child_is_set_for_the_thread(workspace: Path) -> None:
+    talk = await run_script(
+        workspace, [task()], [WRITE], "end", [WRITE], "end", approvals=Approvals.AUTO, mode="code"
+    )
+    await talk.send_until("switch_mode", Command(resume={"decisions": [APPROVE]}))
+    await talk.send({"mode": "ask", "approvals": "manual"})
+    values = await talk.values()
+    assert (values["mode"], values["approvals"]) == ("ask", "manual")
+    assert await talk.waiting() == []
+    assert not (workspace / "a.py").exists()
+
+
+async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(
+    workspace: Path, tmp_path: Path
+) -> None:
+    """Such as "ask" for a child in ask mode, and not only until the parent goes on in code."""
+    mailbox = Mailbox(tmp_path / "mail.sqlite")
+    steps: list[Step] = [[task("ask")], [("read_file", {"path": ".env"})], "end", [WRITE]]
+    talk = await run_script(
+        workspace,
+        *steps,
+        approvals=Approvals.AUTO,
+        started_calls=StartedCalls(mailbox),
+        mode="code",
+    )
+    await talk.decide({**APPROVE, "approvals": "manual"})
+    thread = str(talk.config["configurable"]["thread_id"])
+    await mailbox.put(thread, {"mode": "ask", "approvals": "manual"})
+    await talk.decide(REJECT)
+    values = await talk.values()
+    assert (values["mode"], values["approvals"], values["parents"]) == ("ask", "manual", [])
+    assert not (workspace / "a.py").exists()
+
+
+async def test_an_edited_task_and_one_that_is_rejected(workspace: Path) -> None:
+    talk = await run_script(workspace, [task()], [WRITE], "end", [task()], "end")
+    await talk.decide(edit("new_task", mode_slug="architect", message="Plan it."))
+    (ended,) = (await talk.values())["subtasks"]
+    assert (ended["mode"], ended["message"]) == ("architect", "Plan it.")
+    assert not (workspace / "a.py").exists()
+    await talk.decide({**REJECT, "message": "first the tests"})
+    assert "first the tests" in await last_result(talk)
+    assert len((await talk.values())["subtasks"]) == 1
+
+
+async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
+    workspace: Path,
+) -> None:
+    steps: list[Step] = [[task("code", "1"), task("ask", "2"), task("ask", "3")], [WRITE], "one"]
+    talk = await run_script(workspace, *steps, "two", "end")
+    asked = await talk.waiting()
+    assert [one["description"].splitlines()[-1] for one in asked] == ["1", "2", "3"]
+    named = [{**APPROVE, "id": one["id"]} for one in asked]
+    with pytest.raises(InvalidInputError, match="give one for each of: call_0, call_1, call_2"):
+        await talk.decide(*named[1:], APPROVE)
+    named[2] |= REJECT
+    await talk.decide(*reversed(named))
+    (asking,) = await talk.waiting()
+    assert asking["description"].startswith("Code mode (in the sub-task '1') wants to use")
+    await talk.send_until("end_subtask", Command(resume={"decisions": [APPROVE]}))
+    assert "1" not in await talk.results(), "the parent goes on when all have ended"
+    restart(talk, workspace)
+    await talk.send(None)
+    values = await talk.values()
+    assert [(one["message"], one["result"]) for one in values["subtasks"]] == [
+        ("1", "one"),
+        ("2", "two"),
+    ]
+    assert (values["mode"], values["parents"], values["switch"]) == ("ask", [], None)
+    results = await talk.results()
+    words = ("one", "two", "rejected")
+    assert all(word in results[f"call_{n}"].text for n, word in enumerate(words))
+    assert [message.text for message in talk.model.asked[3].messages[2:]] == []
+
+
+async def test_those_that_only_read_are_done_one_after_the_other(workspace: Path) -> None:
+    (workspace / "a.txt").write_text("text")
+    steps: list[Step] = [[task("ask", "1"), task("ask", "2")], [READ], "one", [READ], "two", "end"]
+    talk = await run_script(workspace, *steps)
+    await talk.decide(APPROVE, APPROVE)
+    ended = (await talk.values())["subtasks"]
+    assert [(one["message"], one["result"]) for one in ended] == [("1", "one"), ("2", "two")]
+    assert [len(one["messages"]) for one in ended] == [4, 4]
+    nodes = ["switch_mode", "ask", "act", "ask", "end_subtask"] * 2
+    assert talk.nodes[-len(nodes) - 1 :] == [*nodes, "ask"]
+
+
+async def test_a_message_has_sub_tasks_or_a_switch(workspace: Path) -> None:
+    talk = await run_script(workspace, [task("ask"), ("switch_mode", TO_CODE)], "part", "end")
+    await talk.decide(APPROVE)
+    assert "not beside new_task" in (await talk.results())["call_1"].text
+    assert await talk.mode() == "ask"
+
+
+@pytest.mark.parametrize("decision", [APPROVE, REJECT])
+@pytest.mark.parametrize("approvals", [Approvals.MANUAL, Approvals.AUTO])
+async def test_a_write_behind_a_sub_task_does_not_run_before_it(
+    workspace: Path, approvals: Approvals, decision: dict[str, Any]
+) -> None:
+    before: Call = ("write_file", {"path": "before.py", "content": "x"})
+    steps: list[Step] = [[before, task("ask"), WRITE, READ], "part", [WRITE], "end"]
+    talk = await run_script(workspace, *steps, mode="code", approvals=approvals)
+    asked = [one["name"] for one in await talk.waiting()]
+    assert asked == [*["write_file"] * (approvals is Approvals.MANUAL), "new_task"]
+    await talk.decide(*[APPROVE] * (len(asked) - 1), decision)
+    assert (workspace / "before.py").exists()
+    assert not (workspace / "a.py").exists() or approvals is Approvals.AUTO
+    write = (await talk.results())["call_2"]
+    says = "when the sub-task has ended" if decision is APPROVE else "rejected a call before it"
+    assert (write.status, says in write.text) == ("error", True)
+
+
+CUT_SHORT = [
+    pytest.param({"end_subtask": True}, id="stopped"),
+    pytest.param({"mode": "ask"}, id="another mode"),
+    pytest.param({"approvals": "manual"}, id="other approvals"),
+    pytest.param({"limit": "ask"}, id="a limit"),
+]
+
+
+@pytest.mark.parametrize("given", CUT_SHORT)
+async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
+    workspace: Path, given: dict[str, Any]
+) -> None:
+    steps: list[Step] = [[task(), task(message="write")], [("read_file", {"path": "a"})]]
+    talk = await run_script(
+        workspace, *steps, "one", [WRITE], "end", approvals=Approvals.AUTO, mode="code"
+    )
+    await talk.send_until(
+        "switch_mode", Command(resume={"decisions": [{**APPROVE, "approvals": "auto"}] * 2})
+    )
+    assert (await talk.values())["parents"][0]["then"]
+    await talk.send(given)
+    values = await talk.values()
+    assert [one["message"] for one in values["subtasks"]] == ["Do it."]
+    assert (await talk.results())["call_1"].status == "error"
+    assert "write" not in [message.text for message in values["messages"]]
+
+
+SEVERAL = [task("ask", "1"), task("code", "2"), task("ask", "3")]
+TO_ASK = ("switch_mode", {**TO_CODE, "mode_slug": "ask"})
+EDITED = edit("new_task", mode_slug="code", message="x")
+LIMITED = [
+    pytest.param([[task("code")], "end"], [], id="child"),
+    pytest.param([[task("ask")], [task("code")], [WRITE], "end"], [APPROVE], id="grandchild"),
+    pytest.param([[task("architect")], [WRITE], "end"], [APPROVE], id="remembered"),
+    pytest.param([[TO_ASK], [WRITE], "end"], [edit("switch_mode", **TO_CODE)], id="edited switch"),
+    pytest.param([[task("ask")], [WRITE], "end"], [EDITED], id="edited task"),
+    pytest.param([SEVERAL, [WRITE], "end"], [APPROVE, EDITED], id="edited beside one that looks"),
+]
+
+
+@pytest.mark.parametrize(("steps", "decisions"), LIMITED)
+async def test_under_the_hosts_limit_no_child_writes(
+    workspace: Path, steps: list[Step], decisions: list[dict[str, Any]]
+) -> None:
+    """The attack on agents that hold only the conversation in front to the plan."""
+    host: Any = {"mode": "architect", "limit": "architect", "approvals": Approvals.AUTO}
+    talk = await run_script(workspace, *steps, subtask_depth=3, **host)
+    assert len(await talk.waiting()) == len(decisions), "what is beyond it is not asked about"
+    if decisions:
+        await talk.decide(*decisions)
+    assert await talk.waiting() == [], "nobody is asked about what cannot be"
+    assert not (workspace / "a.py").exists()
+    assert await talk.mode() in ("architect", "ask")
+
+
+async def test_a_limit_set_while_a_childs_question_is_open(workspace: Path) -> None:
+    talk = await run_script(
+        workspace, [task("code")], [WRITE], [WRITE], "end", approvals=Approvals.AUTO
+    )
+    await talk.agent.aupdate_state(talk.config, {"limit": "ask"})
+    await talk.send(Command(resume={"decisions": [APPROVE]}))
+    while waiting := await talk.waiting():
+        await talk.decide(*[APPROVE] * len(waiting))
+    assert not (workspace / "a.py").exists()
+    assert (await talk.values()).get("subtasks", []) == []
+
+
+async def test_nobody_takes_a_childs_subtask_away_or_gives_it_another(workspace: Path) -> None:
+    talk = await run_script(workspace, [task("code")], [WRITE], "end", "I see.")
+    await talk.decide(APPROVE)
+    before = await talk.values()
+    for forged in (
+        {"subtask": None},
+        {"subtask": {**before["subtask"], "depth": 0}},
+        {"parents": before["parents"]},
+        {"subtask": None, "phase": "idle"},
+    ):
+        for node in (None, "intake", "review"):
+            with pytest.raises(InvalidInputError, match="'subtask' and 'parents' belong together"):
+                await talk.agent.aupdate_state(talk.config, forged, as_node=node)
+        with pytest.raises(InvalidInputError, match="is not taken from a command"):
+            await talk.send(Command(update=forged))
+    assert await talk.values() == before
+    await talk.decide(APPROVE)
+    assert [one["status"] for one in (await talk.values())["subtasks"]] == ["completed"]
+
+
+async def test_an_error_in_the_child_is_the_result_of_the_parents_call(workspace: Path) -> None:
+    gone = ValueError("the model is gone")
+    talk = await run_script(workspace, [task()], gone, "I see.", gone)
+    await talk.decide(APPROVE)
+    (result,) = (await talk.results()).values()
+    assert result.status == "error"
+    assert "was not finished: " in result.text
+    assert (await talk.values())["subtasks"][0]["status"] == "failed"
+    assert await talk.mode() == "ask"
+    with pytest.raises(ProviderError):
+        await talk.say("go on")
+
+
+@pytest.mark.parametrize("words", [[], [{"role": "user", "content": "Leave it."}]])
+async def test_the_host_ends_a_child_and_the_parent_is_told(
+    workspace: Path, words: list[Any]
+) -> None:
+    talk = await run_script(workspace, [task()], [WRITE], [WRITE], "I see.")
+    await talk.decide(APPROVE)
+    await talk.decide(APPROVE)
+    await talk.send({"end_subtask": True, **({"messages": words} if words else {})})
+    values = await talk.values()
+    (result,) = (await talk.results()).values()
+    assert (result.status, values["mode"], values["phase"]) == ("error", "ask", "idle")
+    assert "the user stopped it" in result.text
+    assert "Files written: a.py." in result.text
+    texts = [message.text for message in values["messages"][3:]]
+    assert texts == [*(one["content"] for one in words), "I see."]
+    assert "Not run" in values["subtasks"][0]["messages"][-1].text
+    await talk.send({"end_subtask": True})  # there is none
+    assert len((await talk.values())["messages"]) == len(values["messages"])
+
+
+async def test_a_message_while_a_child_waits_is_for_the_child(workspace: Path) -> None:
+    talk = await run_script(workspace, [task()], [WRITE], "Not done, as you said.", "end")
+    await talk.decide(APPROVE)
+    await talk.say("Do not write.")
+    assert "Do not write." in talk.model.asked[2].messages[-1].text
+    (ended,) = (await talk.values())["subtasks"]
+    assert ended["result"] == "Not done, as you said."
+    assert not (workspace / "a.py").exists()
+
+
+async def test_what_a_person_rejected_is_reported_as_data(workspace: Path) -> None:
+    talk = await run_script(
+        workspace, [task()], [WRITE], [("attempt_completion", {"result": "R"})], "end"
+    )
+    await talk.decide(APPROVE)
+    await talk.decide({**REJECT, "message": "not that file"})
+    (ended,) = (await talk.values())["subtasks"]
+    assert "not that file" in ended["rejected"][0]
+    head, mark, *_ = (await last_result(talk)).splitlines()
+    assert head == "The sub-task in Code mode has ended. Its report:"
+    assert mark.startswith("<data-")
+    assert "a.py" in await last_result(talk)
+    assert not (workspace / "a.py").exists()
+
+
+async def test_a_child_in_the_parents_own_mode_and_one_that_is_compacted(workspace: Path) -> None:
+    talk = await run_script(
+        workspace, [WRITE], [task("code")], [WRITE], "A summary.", "end", "end", mode="code"
+    )
+    await talk.decide(APPROVE)
+    await talk.decide(APPROVE)
+    await talk.send({"compact": True, "messages": [{"role": "user", "content": "Shorter."}]})
+    values = await talk.values()
+    assert (values["mode"], values["parents"]) == ("code", [])
+    assert [message.type for message in values["messages"]] == [
+        *("human", "ai", "tool", "ai", "tool", "ai")
+    ]
+
+
+async def test_a_thread_takes_room_once(workspace: Path, tmp_path: Path) -> None:
+    """What is put aside is not stored again at every step."""
+    database = tmp_path / "threads.sqlite"
+    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+        look: Step = [("list_files", {})]
+        talk = script(workspace, [task("ask")], *[look] * 8, saver=saver)
+        await talk.say("x" * 200_000)
+        await talk.decide(APPROVE)
+    assert database.stat().st_size < 2_000_000

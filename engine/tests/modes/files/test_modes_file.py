@@ -1,0 +1,288 @@
+"""Modes files as users and strangers write them: what loads, what is refused, and the message."""
+
+import re
+from typing import Any
+
+import pytest
+
+from modeshift.modes.errors import ModeFileError
+from modeshift.modes.files.bounded_yaml import MAX_CHARACTERS
+from modeshift.modes.files.modes_file import parse_modes, parse_permissions
+from tests.harness.place import modes_file
+
+HEAD = "customModes:\n- slug: a\n  name: A\n  roleDefinition: r\n"
+MODE = HEAD + "  groups: [read]\n"
+AS_JSON = """
+{"customModes": [{"slug": "a", "name": "A", "roleDefinition": "r", "source": "project",
+ "iconName": "codicon-eye", "whenToUse": "w", "description": "d", "customInstructions": "c",
+ "groups": ["read", ["edit", {"fileRegex": "\\\\.md$", "description": "Markdown"}]]}]}
+"""
+ALIASES = "customModes:\n- &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"- &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        AS_JSON,
+        "\ufeff" + AS_JSON,
+        AS_JSON.replace("\n", "\r\n\t"),
+        "{customModes: [{slug: a, name: A, roleDefinition: r, groups: []}]}",
+        MODE + "  customInstructions: |\n    one\n    two\n",
+        HEAD + "  groups: &all [read, edit]\n- {slug: b, name: B, roleDefinition: r, groups: *all}",
+    ],
+)
+def test_files_of_kilo_and_roo_load_as_they_are(text: str) -> None:
+    parsed = parse_modes(text, "f")
+    assert parsed.modes[0].slug == "a"
+    assert not parsed.warnings
+
+
+def test_every_field_arrives() -> None:
+    (mode,) = parse_modes(AS_JSON, "f").modes
+    assert (mode.when_to_use, mode.description, mode.custom_instructions) == ("w", "d", "c")
+    assert [grant.file_regex for grant in mode.groups] == [None, r"\.md$"]
+    assert mode.grant("edit") is mode.groups[1]
+    assert mode.grant("mcp") is None
+
+
+def test_the_rules_of_an_exported_mode_are_its_instructions() -> None:
+    rules = "[{relativePath: 'a.md\u2028b', content: ' One. ', x: y}, {relativePath: c}]"
+    parsed = parse_modes(MODE + f"  customInstructions: I.\n  rulesFiles: {rules}", "f")
+    assert not parsed.warnings
+    assert parsed.modes[0].instructions == "I.\n\n## a.md b\n\nOne."
+
+
+@pytest.mark.parametrize(
+    ("fields", "purpose"),
+    [
+        ("whenToUse: W\n  description: D", "W"),
+        ("whenToUse: ' '\n  description: D", "D"),
+        ("source: project", "A. r"),
+        ("source: project|You write, e.g.\n    this. And more.", "A. You write, e.g."),
+        ("source: project|Does it cost 1.50? No.", "A. Does it cost 1.50?"),
+        ("source: project|你是编辑。很好。", "A. 你是编辑。"),
+        ("source: project|" + "a " * 500, "A. " + ("a " * 100).strip() + " ..."),
+    ],
+)
+def test_what_the_model_is_told_of_a_mode_to_choose(fields: str, purpose: str) -> None:
+    given, _, role = fields.partition("|")
+    text = MODE.replace("roleDefinition: r", f"roleDefinition: {role or 'r'}")
+    (mode,) = parse_modes(f"{text}  {given}", "f").modes
+    assert mode.purpose == purpose
+
+
+@pytest.mark.parametrize("group", ["browser", "[browser, {}]", "modes"])
+def test_groups_of_older_files_are_dropped_and_it_is_said(group: str) -> None:
+    modes = HEAD + f"  groups: [read, {group}]\n" + HEAD[13:].replace("slug: a", "slug: b")
+    parsed = parse_modes(modes + f"  groups: [{group}, {group}]", "f")
+    assert [grant.group for grant in parsed.modes[0].groups] == ["read"]
+    (warning,) = parsed.warnings
+    assert warning.startswith("f: group '")
+    assert warning.endswith("(in a, b)")
+
+
+@pytest.mark.parametrize("slug", ["on", "no", "7", "1e3", "2026-01-01", "null", "0x1"])
+def test_a_slug_is_text_whatever_yaml_takes_it_for(slug: str) -> None:
+    (mode,) = parse_modes(MODE.replace("slug: a", f"slug: {slug}"), "f").modes
+    assert mode.slug == slug
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "f: the file is empty"),
+        (": : :", "neither YAML nor JSON"),
+        ("\x00", "neither YAML nor JSON"),
+        ("- slug: a", "customModes"),
+        ("modes: []\nmore: 1", "under 'customModes' (got the keys"),
+        ("customModes: a", "is a list of at most 1000 modes (got 'a')"),
+        (HEAD + "  slug: b", "the key 'slug' is there twice"),
+        ('{"customModes": [], "customModes": []}', "'customModes' is there twice"),
+        (HEAD + '  whenToUse: "\\ud800"', "f: "),
+        ('{"customModes": [{"slug": "a", "name": "A", "roleDefinition": "\\ud800"}]}', "f: "),
+        ("a: &a [*a]", "refers to itself"),
+        ("customModes: " + "[" * 5000, "levels"),
+        ('{"customModes": ' * 50_000, "f: "),  # too deep for the parser, says each Python otherwise
+        ("customModes:\n" + "- a\n" * 200_000, "values"),
+        ("customModes:\n" + "- a\n" * 1001, "at most 1000 modes"),
+        ("x: &x " + "y" * 100_000 + "\ny: [" + "*x, " * 1000 + "]", "values"),
+        ("".join(f"k{number}: 1\n" for number in range(2_000)) + "k0: 2", "'k0' is there twice"),
+        (ALIASES, "aliases written out"),
+        ('!!python/object/apply:os.system ["true"]', "customModes"),
+        ("customModes: []\n---\ncustomModes: []", "neither YAML nor JSON"),
+        ("customModes: []\n# " + "x" * 10_000_000, f"{MAX_CHARACTERS} are the limit"),
+    ],
+)
+def test_a_broken_file(text: str, says: str) -> None:
+    with pytest.raises(ModeFileError) as caught:
+        parse_modes(text, "f")
+    check(str(caught.value), says)
+
+
+def check(problem: str, says: str) -> None:
+    """That it names the file and what is wrong, on one line that a person can read."""
+    assert problem.startswith("f: ")
+    assert says in problem
+    assert "\n" not in problem
+    assert len(problem) < 1500
+
+
+NEIGHBOUR = "{slug: z, name: Z, roleDefinition: r, groups: [read]}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("customModes: [a]", "customModes.0"),
+        ("customModes: [{}]", "slug"),
+        (modes_file("a", "a"), "two modes have the slug 'a'"),
+        (MODE.replace("slug: a", 'slug: "a\\nb"'), "slug: has other characters"),
+        (MODE.replace("slug: a", "slug: __class__"), "'__class__'"),
+        (MODE.replace("slug: a", "slug: ä"), "'ä'"),
+        (MODE.replace("slug: a", "slug: ٣"), "slug"),
+        (MODE.replace("slug: a", "slug: ''"), "slug: has other characters"),
+        (MODE.replace("slug: a", "slug: []"), "slug: is not text"),
+        (MODE.replace("slug: a", "slug: " + "a" * 101), "at most 100"),
+        (MODE.replace("name: A", "name: " + "a" * 101), "at most 100"),
+        (MODE.replace("name: A", 'name: "A\\u2028B"'), "printable"),
+        (MODE.replace("name: A", 'name: "A\\u2800B"'), "printable"),
+        (MODE.replace("name: A", 'name: "A\\ufe00B"'), "printable"),
+        (MODE.replace("name: A", "name: ''"), "mode 'a': name"),
+        (MODE.replace("name: A", 'name: " \\t"'), "mode 'a': name"),
+        (MODE.replace("name: A", 'name: "A\\nB"'), "mode 'a': name"),
+        (MODE.replace("roleDefinition: r", "roleDefinition: '  '"), "roleDefinition"),
+        (HEAD.replace("  roleDefinition: r\n", ""), "roleDefinition: is missing"),
+        (HEAD + "  groups: ['']", "groups.0.group"),
+        (HEAD + "  groups: [read, read]", "group 'read' is there twice"),
+        (HEAD + "  groups: read", "groups"),
+        (HEAD + "  groups: [[edit, {fileRegex: '('}]]", "'(' is no regular expression"),
+        (HEAD + "  groups: [[edit, {fileRegex: 'a{99999999}'}]]", "repeats too much"),
+        (HEAD + "  groups: [[edit, {fileRegex: '((a{999}){999}){999}'}]]", "999 x 999 x 999"),
+        (HEAD + f"  groups: [[edit, {{fileRegex: '{'a' * 1001}'}}]]", "1001 characters"),
+        (HEAD + f"  groups: [[edit, {{fileRegex: '{'(' * 450}a{')' * 450}'}}]]", "recursion"),
+        (HEAD + "  groups: [[edit, {fileRegexp: x}]]", "fileRegexp"),
+        (HEAD + "  groups: [[edit, {fileRegex: [5]}]]", "fileRegex: is not text"),
+        (HEAD + "  groups: [[edit, {fileRegex: }]]", "an empty fileRegex"),
+        (
+            '{"customModes": [{"slug": "a", "name": "A", "roleDefinition": "r", '
+            '"groups": [["edit", {"fileRegex": null}]]}]}',
+            "an empty fileRegex",
+        ),
+        (HEAD + "  groups: [[read, {group: command}]]", "unknown key 'group'"),
+        (HEAD + "  groups: [" + "read, " * 500 + "]", "500 groups"),
+        (HEAD + "  groups: [[edit, {fileRegex: '(?x)a{ 9999999}'}]]", "may not have '(?x'"),
+        (HEAD + "  groups: [[edit, {fileRegex: 'a(?R)?b'}]]", "may not have '(?R'"),
+        (HEAD + "  groups: [[edit, {fileRegex: '(a)(?1)'}]]", "may not have '(?1'"),
+        (HEAD + "  groups: [[read, {fileRegex: x}]]", "not 'read'"),
+        (HEAD + "  groups: [[edit]]", "groups.0"),
+        (HEAD + "  groups: [[edit, {}, {}]]", "groups.0"),
+        (HEAD, "groups: is missing"),
+        (MODE + "  permission: {edit: deny}", "'permission'; write 'permissions'"),
+        (MODE + "  Permisions: {edit: deny}", "'Permisions'; write 'permissions'"),
+        (MODE + "  permitions: {edit: deny}", "'permitions'; write 'permissions'"),
+        (MODE + "  permissionMode: plan", "'permissionMode'; write 'permissions'"),
+        (HEAD + "  groups: [[edit, {description: x, files: [a]}]]", "files: unknown key"),
+        (MODE + "  rulesFiles: [a]", "rulesFiles.0: is not a mapping"),
+        (MODE + "  permissions: {write_file: maybe}", "'maybe'"),
+        (MODE + "  permissions: [allow]", "permissions"),
+        (MODE + "  permissions: {write_file: {'': allow}}", "at least 1"),
+    ],
+)
+def test_a_broken_mode_is_refused_and_never_its_neighbours(text: str, says: str) -> None:
+    if found := re.match("customModes:\n *", text):
+        text = f"{found[0]}- {NEIGHBOUR}{text[len('customModes:') + 1 :]}"
+    parsed = parse_modes(text, "f")
+    assert [mode.slug for mode in parsed.modes] == ["z"] * ("slug: z" in text)
+    (problem,) = parsed.refused.values()
+    check(problem, says)
+
+
+def test_what_means_nothing_is_dropped_and_it_is_said() -> None:
+    text = f"{MODE}  tools: [read_file]\n  origin: {{level: built-in}}\n  source: global\n"
+    second = MODE[13:].replace("slug: a", "slug: b")
+    parsed = parse_modes(f"{text}{second}  tools: []\nversion: 1", "f")
+    assert [mode.slug for mode in parsed.modes] == ["a", "b"]
+    assert sorted(parsed.warnings) == [
+        "f: the key 'origin' is dropped: it means nothing here (in a)",
+        "f: the key 'tools' is dropped: it means nothing here (in a, b)",
+        "f: the key 'version' is dropped: it means nothing here (in the file)",
+    ]
+    many = parse_modes(MODE + "".join(f"  k{n}: 1\n" for n in range(100)), "f").warnings
+    assert (len(many), many[-1]) == (21, "f: 80 more keys are dropped")
+
+
+@pytest.mark.parametrize(
+    "key", ["version", "revision", "session", "mission", "missions", "persona", "provisions"]
+)
+def test_a_key_that_only_sounds_like_permissions_loses_no_mode(key: str) -> None:
+    parsed = parse_modes(f"{MODE}  {key}: 1\n", "f")
+    assert [mode.slug for mode in parsed.modes] == ["a"]
+    assert parsed.warnings == (f"f: the key '{key}' is dropped: it means nothing here (in a)",)
+
+
+@pytest.mark.parametrize(
+    "model",
+    ['""', "claude-sonnet-4", "anthropic/claude-sonnet-4", "deepseek/deepseek-r1:free", "5",
+     "{provider: openai, name: gpt}"],
+)  # fmt: skip
+def test_a_model_of_another_program_is_dropped_and_it_is_said(model: str) -> None:
+    parsed = parse_modes(f"{MODE}  model: {model}\n", "f")
+    assert [mode.model for mode in parsed.modes] == [None]
+    (notice,) = parsed.warnings
+    assert notice.startswith("f: the model ")
+    assert notice.endswith("neither 'offline' nor 'provider:name'; MODEL is used (in a)")
+    for ours in ("offline", "ollama:qwen3:8b", "replay:cassettes/a", "openrouter:a/b:free"):
+        parsed = parse_modes(f"{MODE}  model: {ours}\n", "f")
+        assert ([mode.model for mode in parsed.modes], parsed.warnings) == ([ours], ())
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("\u00a0Docs\u00a0writer\u200b", "Docs writer"),
+        ("Co\u200dde\ufeff", "Code"),
+        ("👩\u200d💻 Coder", "👩\u200d💻 Coder"),
+        ("' Docs '", "Docs"),
+        ("|\n      Docs", "Docs"),
+    ],
+)
+def test_names_that_were_copied_from_a_page_are_cleaned(given: str, name: str) -> None:
+    text = MODE.replace("slug: a", "slug: 'a\u200b '").replace("name: A", f"name: {given}")
+    (mode,) = parse_modes(text.replace("[read]", "['read\u00a0', 'browser\u200b']"), "f").modes
+    assert (mode.slug, mode.name, [grant.group for grant in mode.groups]) == ("a", name, ["read"])
+
+
+def test_a_layout_of_other_blanks_is_read_and_patterns_stay_as_they_are() -> None:
+    rest = "  permissions:\n    read_file:\n      'a\u00a0b\u200b': deny\n"
+    text = (MODE + rest).replace("  ", "\u00a0 ").replace("- slug: a", "\u200b-\u00a0slug:\u00a0a")
+    (mode,) = parse_modes(text, "f").modes
+    assert mode.permissions == {"read_file": {"a\u00a0b\u200b": "deny"}}
+
+
+def test_other_words_for_built_in_modes() -> None:
+    parsed = parse_modes("customModePrompts: {ask: {roleDefinition: You., groups: [edit]}}", "f")
+    assert (parsed.modes, parsed.warnings) == ((), ())
+    assert next(iter(parsed.prompts["ask"])) == ("role_definition", "You.")
+    assert parse_modes("customModes:\ncustomModePrompts:\n", "f").modes == ()
+    parsed = parse_modes(MODE + "customModePrompts: {ask: {roleDefinition: [1]}}", "f")
+    assert len(parsed.modes) == 1
+    assert "'customModePrompts' is dropped: ask.roleDefinition: is not text" in parsed.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {}),
+        ("write_file: ask", {"write_file": {"*": "ask"}}),
+        ('{"write_file": {"a": "deny"}}', {"write_file": {"a": "deny"}}),
+        *((text, None) for text in ("- a", "write_file: no", "write_file:", "x: {a: {b: deny}}")),
+    ],
+)
+def test_permissions(text: str, expected: dict[str, Any] | None) -> None:
+    if expected is None:
+        with pytest.raises(ModeFileError, match=r"^f: "):
+            parse_permissions(text, "f")
+    else:
+        assert parse_permissions(text, "f") == expected

@@ -1,0 +1,49 @@
+"""The table of effects, and that nothing but its columns is asked about."""
+
+import re
+from typing import get_args
+
+import acp.schema
+
+from modeshift.modes.effects import EFFECTS, EffectName, ToolKind
+from tests.harness.root import ROOT
+
+FOLDERS = ("modes", "prompts", "tools", "graph", "doors")
+MAY_NAME_EFFECTS = {"modes/effects.py", "tools/tool.py", "tools/mcp/binding.py"}
+"""The table, and where tools declare theirs."""
+ASKS = re.compile(
+    r"\.effect (?:in|not in) |\beffect (?:is|==|!=) |\b(?:is|in|==|!=) \(?\w+\.effect\b(?!\.)"
+    r"|\beffect\.name\b|\b(?:case|match) .*\beffect\b"
+    r"|^from modes\.effects import (?!(?:Effect|NO_EFFECT|[, ])+$)",
+    re.M,
+)
+
+
+def test_no_code_asks_which_effect_a_tool_has() -> None:
+    for folder in FOLDERS:
+        for file in (ROOT / folder).rglob("*.py"):
+            where = file.relative_to(ROOT).as_posix()
+            if where not in MAY_NAME_EFFECTS:
+                found = ASKS.findall(file.read_text(encoding="utf-8"))
+                assert not found, f"{where} asks {found}: make a column of it in modes/effects.py"
+
+
+def test_such_a_question_is_found() -> None:
+    for line in (
+        "one.effect is EDIT",
+        "effect == other",
+        "EDIT in (spec.effect, 1)",
+        "EDIT is spec.effect",
+        "spec.effect.name",
+        "from modeshift.modes.effects import EFFECTS",
+        "match tool.effect:",
+    ):
+        assert ASKS.search(line), line
+
+
+def test_every_effect_can_be_named() -> None:
+    assert tuple(EFFECTS) == get_args(EffectName)
+
+
+def test_editors_know_the_kinds() -> None:
+    assert set(get_args(ToolKind)) <= set(get_args(acp.schema.ToolKind))

@@ -1,0 +1,249 @@
+"""The verdict: the rows of ``verdicts.yaml``, and what a table of rows cannot say.
+
+``published/expected.yaml`` has rows of the same form for files as people publish them.
+"""
+
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from modeshift.graph.approvals.judging import CallContext, judge
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.settings import Settings
+from modeshift.modes.effects import EFFECTS
+from modeshift.modes.errors import FileRestrictionError, InvalidCallError, NotAllowedError
+from modeshift.modes.mode import Level, Mode, SourcedPermissions
+from modeshift.modes.policy import Approvals, verdict
+from modeshift.modes.rules.permissions import Kind
+from modeshift.modes.toolspec import ToolSpec
+from modeshift.tools.calls.toolbox import build_toolbox
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.modes import load_test_catalog
+from tests.harness.place import in_sandbox
+
+HERE = Path(__file__).parent
+PUBLISHED = HERE / "published"
+SETS: list[dict[str, Any]] = [
+    one
+    for table in (HERE / "verdicts.yaml", PUBLISHED / "expected.yaml")
+    for one in yaml.safe_load(table.read_text(encoding="utf-8"))
+]
+CATALOG = load_test_catalog()
+MOVE = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
+HIDING = ToolSpec("move_file", EFFECTS["edit"], "edit")
+EDITS = [{"old": "x", "new": "y"}]
+ARGS: dict[str, dict[str, Any]] = {
+    "read_file": {"path": "a.py"},
+    "list_files": {"path": "."},
+    "search_files": {"regex": "x", "path": "."},
+    "write_file": {"path": "a.py", "content": "x"},
+    "edit_file": {"path": "a.py", "edits": EDITS},
+    "execute_command": {"command": "make"},
+    "switch_mode": {"mode_slug": "debug", "reason": "x"},
+    "ask_followup_question": {"question": "x"},
+    "update_todo_list": {"todos": []},
+    "attempt_completion": {"result": "x"},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("verdicts")
+
+
+@cache
+def deps_of(folder: Path, number: int) -> AgentDeps:
+    home, workspace = folder / f"home{number}", folder / f"workspace{number}"
+    outside = folder / f"outside{number}"
+    for name in ("src/app.py", "docs/guide.md", "secrets/key.txt", "notes.md"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("x")
+    for made in (home, outside):
+        made.mkdir()
+    (outside / "x.md").write_text("x")
+    links = {
+        "looks.md": "src/app.py",
+        "looks.py": "docs/guide.md",
+        "plans": "docs",
+        "hidden": ".env",
+    }
+    links |= {"out.md": str(outside / "x.md"), "away": str(outside)}
+    for name, target in links.items():
+        (workspace / name).symlink_to(target)
+    texts = {
+        workspace / ".kilocodemodes": "modes",
+        workspace / ".roomodes": "roo",
+        home / "custom_modes.yaml": "global",
+        home / "custom_modes.json": "global_json",
+        home / "permissions.yaml": "permissions",
+    }
+    for file, key in texts.items():
+        if key in SETS[number]:
+            file.write_text(SETS[number][key])
+    if published := SETS[number].get("file"):
+        shutil.copy(PUBLISHED / published, workspace / Path(published).suffix)
+    deps = AgentLoader(
+        Settings(workspace=workspace, config_folder=home, trust_workspace=True, model="offline")
+    ).deps()
+    if not published:
+        assert not [notice for notice in deps.notices if "browser" not in notice]
+    return in_sandbox(deps) if SETS[number].get("sandbox", True) else deps
+
+
+def arguments(deps: AgentDeps, tool: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, str):
+        return dict(given)
+    try:
+        spec = deps.toolbox[tool].spec
+    except InvalidCallError:
+        return {"path": given}
+    if spec.effect.switches_mode:
+        return {"mode_slug": given, "reason": "because"}
+    return {**ARGS.get(tool, {}), spec.command or spec.paths[0]: given}
+
+
+@pytest.mark.parametrize("number", range(len(SETS)))
+async def test_row(folder: Path, number: int) -> None:
+    """Of one set of modes and rules, all rows that do not hold."""
+    deps = deps_of(folder, number)
+    wrong = []
+    for row in SETS[number].get("rows", ()):
+        mode, tool, given, approvals, expected = row
+        context = CallContext(deps.catalog[mode], Approvals(approvals))
+        args = arguments(deps, tool, given)
+        judged = await judge(deps, context, {"name": tool, "args": args, "id": "1"})
+        found = judged.verdict
+        is_error = found.kind == "deny" and expected not in ("allow", "ask", "deny")
+        if (found.error.__name__ if is_error else found.kind) != expected or not found.reason:
+            wrong.append((row, found.kind, found.reason))
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", [file.name for file in sorted(PUBLISHED.glob("*modes"))])
+def test_what_a_published_file_loads_to(folder: Path, name: str) -> None:
+    (number,) = [number for number, one in enumerate(SETS) if one.get("file") == name]
+    deps = deps_of(folder, number)
+    loaded = [deps.catalog[slug] for slug in deps.catalog]
+    assert {
+        mode.slug: {"shown": f"{mode.name}, {mode.purpose}", "may": describe(deps, mode)}
+        for mode in loaded
+        if mode.level is Level.PROJECT
+    } == SETS[number].get("loads", {})
+    for mode in loaded:
+        assert f"- {mode.slug}: {' '.join(mode.purpose.split())}\n" in deps.system_prompt
+    given = SETS[number].get("notices", [])
+    for notice, said in zip(deps.notices, given, strict=True):
+        assert said in notice
+    for slug, words in SETS[number].get("told", {}).items():
+        assert words in deps.mode_words(slug)
+
+
+def describe(deps: AgentDeps, mode: Mode) -> str:
+    groups = [f"{one.group} {one.file_regex or ''}".strip() for one in mode.groups]
+    if mode.grant("command") and deps.edit_restriction(mode.slug):
+        groups.append("no command writes")
+    return ", ".join(groups)
+
+
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToolSpec]:
+    """The tools that ``ARGS`` has arguments for."""
+    toolbox = build_toolbox(Workspace(tmp_path_factory.mktemp("tools")), CATALOG)
+    return {name: toolbox[name].spec for name in ARGS}
+
+
+@pytest.mark.parametrize("policy", list(Approvals))
+@pytest.mark.parametrize("mode", list(CATALOG))
+def test_what_is_not_bound_does_not_run(
+    specs: dict[str, ToolSpec], mode: str, policy: Approvals
+) -> None:
+    denied = [
+        spec for spec in specs.values() if verdict(CATALOG[mode], spec, None, policy).kind == "deny"
+    ]
+    for spec in denied:
+        assert verdict(CATALOG[mode], spec, ARGS[spec.name], policy).kind == "deny"
+
+
+def test_a_tool_that_the_user_denies_is_not_bound(specs: dict[str, ToolSpec]) -> None:
+    rules: dict[str, dict[str, Kind]] = {"read_file": {"*": "deny"}, "write_file": {"a": "deny"}}
+    mode = CATALOG["code"].model_copy(update={"denials": (SourcedPermissions(rules, "mine"),)})
+    bound = {
+        name: verdict(mode, spec, None, Approvals.AUTO).kind
+        for name, spec in specs.items()
+        if name in rules
+    }
+    assert bound == {"read_file": "deny", "write_file": "allow"}
+
+
+def test_what_is_certainly_denied_does_not_ask() -> None:
+    tree = ToolSpec("move_tree", EFFECTS["edit"], "edit", paths=("path",), reads_below=True)
+    rules: dict[str, dict[str, Kind]] = {"move_tree": {".git/hooks/*": "deny"}}
+    mode = CATALOG["code"].model_copy(update={"denials": (SourcedPermissions(rules, "mine"),)})
+    assert verdict(mode, tree, {"path": "."}, Approvals.AUTO).kind == "ask"
+    assert verdict(mode, tree, {"path": ".git"}, Approvals.AUTO).kind == "deny"
+
+
+def test_a_tool_that_hides_its_files_is_refused_where_files_are_restricted() -> None:
+    for args in (None, {"source": "a.md", "target": "b.py"}):
+        assert verdict(CATALOG["architect"], HIDING, args, Approvals.AUTO).kind == "deny"
+        assert verdict(CATALOG["code"], HIDING, args, Approvals.AUTO).kind == "allow"
+
+
+def test_a_restricted_file_has_its_own_error(specs: dict[str, ToolSpec]) -> None:
+    def error(mode: str, path: str) -> type[Exception]:
+        args = {"path": path, "content": ""}
+        found = verdict(CATALOG[mode], specs["write_file"], args, Approvals.AUTO)
+        assert found.kind == "deny"
+        return found.error
+
+    assert error("architect", "a.py") is error("architect", "a.md\n") is FileRestrictionError
+    assert error("ask", "a.md") is NotAllowedError
+
+
+@pytest.mark.parametrize("name", ARGS)
+def test_no_memory_decides_for_a_person(specs: dict[str, ToolSpec], name: str) -> None:
+    everything = [("*", False)]
+    found = verdict(CATALOG["code"], specs[name], ARGS[name], Approvals.MANUAL, everything)
+    asks = name in ("switch_mode", "ask_followup_question")
+    assert found.kind == ("ask" if asks else "allow")
+
+
+@pytest.mark.parametrize(
+    ("mode", "rules", "paths", "kind"),
+    [
+        ("architect", {}, ("a.md", "b.md"), "allow"),
+        ("architect", {}, ("a.md", "b.py"), "deny"),
+        ("architect", {}, ("a.py", "b.md"), "deny"),
+        ("architect", {}, ("a.md", None), "allow"),
+        ("architect", {}, ("a.md", ".git/x.md"), "deny"),
+        ("architect", {}, ("a.md", ".github/x.md"), "ask"),
+        ("code", {"*": "ask", "docs": "allow"}, ("docs/a", "src/b"), "ask"),
+        ("code", {"*": "ask", "docs": "allow", "src": "allow"}, ("docs/a", "src/b"), "ask"),
+        ("code", {"*": "ask", "**/?": "allow"}, ("docs/a", "src/b"), "allow"),
+        ("code", {"src": "deny"}, ("docs/a", "src/b"), "deny"),
+        ("code", {"docs": "deny"}, ("docs/a", "src/b"), "deny"),
+    ],
+)
+def test_each_path_of_a_call_counts(
+    mode: str, rules: dict[str, Kind], paths: tuple[str, str | None], kind: str
+) -> None:
+    ruled = CATALOG[mode].model_copy(update={"permissions": {"move_file": rules}})
+    args = dict(zip(MOVE.paths, paths, strict=True))
+    assert verdict(ruled, MOVE, args, Approvals.AUTO).kind == kind
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["true;" * 5000 + "rm x", "x " * 50_000, "x" * 50_000],
+    ids=["commands", "words", "one"],
+)
+def test_a_line_made_to_be_long_asks(specs: dict[str, ToolSpec], line: str) -> None:
+    rules = {"execute_command": {"*": "allow", "rm *": "deny"}}
+    mode = CATALOG["code"].model_copy(update={"permissions": rules})
+    command = specs["execute_command"]
+    assert verdict(mode, command, {"command": line}, Approvals.AUTO).kind == "ask"

@@ -1,0 +1,107 @@
+"""The list of tools: what does not fit is refused, with the file's name and what to do."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field, ValidationError
+
+from modeshift.modes.errors import ConfigurationError, InvalidCallError
+from modeshift.tools.calls.toolbox import Toolbox, build_toolbox, make_tools
+from modeshift.tools.tool import Tool, ToolDeps
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.modes import load_test_catalog
+from tools import GROUPS, IN_EVERY_MODE, TOOLS
+
+HERE = "tests/tools/calls/test_list.py: fetch_url"
+
+
+def fetch_url(url: str, depth: int = 1) -> str:
+    """Fetch a page."""
+    return f"{url} {depth}"
+
+
+def my_tools(_: ToolDeps) -> list[Tool]:
+    return [Tool.of(fetch_url, "network", url="url")]
+
+
+def test_a_function_that_is_defined_again_is_a_tool_of_its_own_types() -> None:
+    def make(least: int) -> Tool:
+        def count(number: Annotated[int, Field(ge=least)]) -> str:
+            """Count."""
+            return f"{number}, at least {least}"
+
+        return Tool.of(count, "read")
+
+    first, second = make(1).runnable, make(5).runnable
+    assert first.invoke({"number": 3}) == "3, at least 1"
+    assert second.invoke({"number": 7}) == "7, at least 5"
+    with pytest.raises(ValidationError):
+        second.invoke({"number": 3})
+
+
+@pytest.mark.parametrize(
+    ("effect", "rest", "says"),
+    [
+        ("fetch", {}, "has the unknown effect 'fetch'; the effects are: read, edit, command, net"),
+        ("nothing", {}, "has the unknown effect 'nothing'"),
+        ("network", {"url": "link"}, "has no argument 'link', which url= names; its arguments are"),
+        ("command", {"command": "line"}, "has no argument 'line', which command= names"),
+        ("read", {"paths": ("url", "path")}, "has no argument 'path', which paths= names"),
+        ("network", {"paths": ("url",)}, "names paths= with the effect 'network', under which no"),
+        ("read", {"url": "url"}, "names url= with the effect 'read'; what fetches has 'network'"),
+    ],
+)
+def test_a_tool_that_does_not_fit_its_function(effect: Any, rest: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Tool.of(fetch_url, effect, **rest)
+    assert str(refused.value).startswith(f"{HERE} {says}")
+
+
+def test_a_function_that_does_not_say_what_the_model_reads() -> None:
+    with pytest.raises(ConfigurationError, match=r"test_list\.py: <lambda>: .* have a docstring"):
+        Tool.of(lambda url: url, "read")
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "says"),
+    [
+        ("web", "tools.wbe:web_tools", "No module named 'tools.wbe'"),
+        ("web", "tools.read:web_tools", "no attribute 'web_tools'"),
+        ("web", "tools/web.py", "'tools/web.py' cannot be loaded"),
+        ("Web", f"{__name__}:my_tools", "'Web' cannot be a tool group"),
+        ("", f"{__name__}:my_tools", "'' cannot be a tool group"),
+        ("browser", f"{__name__}:my_tools", "'browser' cannot be a tool group"),
+    ],
+)
+def test_a_line_that_does_not_hold(tmp_path: Path, group: str, name: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^tools/__init__\.py: ") as refused:
+        list(make_tools([(group, name)], ToolDeps(Workspace(tmp_path))))
+    assert says in str(refused.value)
+
+
+def test_two_tools_of_one_name(tmp_path: Path) -> None:
+    listed = [(group, f"{__name__}:my_tools") for group in ("web", IN_EVERY_MODE)]
+    workspace = Workspace(tmp_path)
+    with pytest.raises(ConfigurationError) as refused:
+        Toolbox(workspace, make_tools(listed, ToolDeps(workspace)))
+    here = HERE.partition(":")[0]
+    assert str(refused.value) == (
+        f"two tools are called 'fetch_url', in {here} and {here}; rename one of them"
+    )
+
+
+@pytest.mark.parametrize("check", [Toolbox.validate, Toolbox.check, Toolbox.check_at_once])
+def test_a_url_is_judged_and_fetched_in_one_spelling(tmp_path: Path, check: Any) -> None:
+    (tool,) = my_tools(ToolDeps(Workspace(tmp_path)))
+    toolbox = Toolbox(Workspace(tmp_path), [tool])
+    found = check(toolbox, tool, {"url": "HTTPS://Docs.python.org.:443/a/../b%2e"})
+    assert found == {"url": "https://docs.python.org/b.", "depth": 1}
+    with pytest.raises(InvalidCallError, match="user name"):
+        check(toolbox, tool, {"url": "https://docs.python.org@evil.example/"})
+
+
+def test_the_group_of_a_tool_is_the_one_of_its_line(tmp_path: Path) -> None:
+    specs = build_toolbox(Workspace(tmp_path), load_test_catalog()).specs
+    assert {spec.group for spec in specs} == {group for group, _ in TOOLS}
+    assert {"read", "edit", "command", "mcp"} <= set(GROUPS)

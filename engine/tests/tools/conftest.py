@@ -1,0 +1,33 @@
+"""What the tests of the tools share."""
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modeshift.tools.calls.toolbox import Toolbox, build_toolbox
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.modes import load_test_catalog
+
+LIMIT = 100_000
+Run = Callable[..., Coroutine[Any, Any, str]]
+
+
+@pytest.fixture
+def run(workspace: Path) -> Run:
+    """Run a tool by name, as ``act`` does; no result is longer than the model gets."""
+    return make_run(build_toolbox(Workspace(workspace), load_test_catalog()))
+
+
+def make_run(toolbox: Toolbox) -> Run:
+    async def run(name: str, **args: Any) -> str:
+        tool = toolbox[name]
+        checked = toolbox.check(tool, args)
+        text = str(
+            await tool.runnable.ainvoke(args | {path: checked[path] for path in tool.spec.paths})
+        )
+        assert len(text) < LIMIT
+        return text
+
+    return run

@@ -1,0 +1,30 @@
+"""Prints what a process has of what nothing has needed: MCP servers, and a list of prices."""
+
+import asyncio
+import json
+import sys
+import threading
+from typing import Any
+from uuid import uuid4
+
+import psutil
+
+from modeshift.graph.configuration.cache import get_served
+
+
+async def main() -> None:
+    found, *others = await asyncio.gather(*(get_served() for _ in range(8)))
+    given: Any = {"messages": [("user", "hello")], "mode": "reader"}
+    await found.agent.ainvoke(given, {"configurable": {"thread_id": str(uuid4())}})
+    has = {
+        "agents": len({found.agent, *(one.agent for one in others)}),
+        "servers": len(found.deps.servers),
+        "modules": sorted({"mcp", "genai_prices"} & sys.modules.keys()),
+        "threads": [one.name for one in threading.enumerate() if one.name == "mcp"],
+        "processes": len(psutil.Process().children()),
+    }
+    json.dump(has, sys.stdout)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

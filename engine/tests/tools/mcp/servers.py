@@ -1,0 +1,66 @@
+"""Servers for tests: real ones, started as the agent starts them."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from modeshift.mcp.binding import Bound, bind_tools
+from modeshift.mcp.managed import ManagedServer
+from modeshift.mcp.pool import ServerPool
+from modeshift.mcp.server import Server
+from modeshift.tools.processes.sandboxes import Sandbox
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.conversation import until
+from tests.harness.server import free_port
+
+ANSWER = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "%s"}]}}\n'
+TOY = Path(__file__).with_name("toy.py")
+RAW = Path(__file__).with_name("raw.py")
+
+
+def toy(name: str = "toy", **given: Any) -> Server:
+    """The server of ``toy.py``, which the official SDK makes."""
+    rest: dict[str, Any] = {"origin": "user", "command": sys.executable, "args": (str(TOY),)}
+    return Server(name=name, **{**rest, **given})
+
+
+def raw(behaviour: str, *rest: str, name: str = "raw", **given: Any) -> Server:
+    """The server of ``raw.py``, which may do anything."""
+    args = ("-S", str(RAW), behaviour, *rest)
+    return Server(name=name, **{"origin": "user", "command": sys.executable, "args": args, **given})
+
+
+@contextmanager
+def serving_toy() -> Iterator[int]:
+    """The same over HTTP, once it answers; its port."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, TOY, str(port)], stderr=subprocess.PIPE)
+    try:
+        assert any(b"running on" in line for line in process.stderr or ())
+        yield port
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@asynccontextmanager
+async def managed(
+    workspace: Path, *servers: Server, sandbox: Sandbox | None = None
+) -> AsyncIterator[tuple[ManagedServer, ...]]:
+    """The servers in a pool of their own, which ends with the block."""
+    pool = ServerPool()
+    try:
+        yield pool.assign(pool, servers, Workspace(workspace), sandbox)
+    finally:
+        await pool.end_all()
+
+
+async def start(servers: Sequence[ManagedServer]) -> Bound:
+    """What they offer, once they have been started."""
+    for server in servers:
+        await server.prepare()
+        await until(lambda server=server: server.offer is not None)  # type: ignore[misc]
+    return bind_tools(servers)

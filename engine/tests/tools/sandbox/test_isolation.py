@@ -1,0 +1,257 @@
+"""What a command in the sandbox can reach, and how it ends with all that it started."""
+
+import asyncio
+import os
+import platform
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from modeshift.modes.errors import InvalidCallError
+from modeshift.sandbox.bubblewrap import find_bubblewrap
+from modeshift.tools.calls.toolbox import build_toolbox
+from modeshift.tools.processes.process import Limits, Program
+from modeshift.tools.processes.process import run as run_program
+from modeshift.tools.processes.sandboxes import Commands
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness import prefork
+from tests.harness.conversation import until
+from tests.harness.modes import load_test_catalog
+from tests.harness.sleepers import new_mark, wait_for
+from tests.tools.sandbox.commands import (
+    READ_ONLY,
+    REPOSITORY,
+    Run,
+    list_descriptors,
+    needs_sandbox,
+    read_tree,
+    runner,
+    sandbox,
+    write,
+)
+
+pytestmark = needs_sandbox
+
+
+async def test_a_command_works_as_usual(run: Run, workspace: Path) -> None:
+    (workspace / "sub").mkdir()
+    assert await run("echo out; echo err >&2; pwd; exit 3", cwd="sub") == (
+        f"out\nerr\n{workspace / 'sub'}\n[exit code 3]"
+    )
+    await run("echo text > new; mkdir -p a/b; mv new a/b/; echo x > $TMPDIR/private")
+    assert (workspace / "a/b/new").read_text() == "text\n"
+    assert not Path("/tmp/private").exists()  # noqa: S108
+    with pytest.raises(InvalidCallError):
+        await run("pwd", cwd="..")
+
+
+async def test_common_tools(run: Run, workspace: Path) -> None:
+    (workspace / "p.py").write_text(
+        "import multiprocessing, sqlite3, subprocess, tempfile, threading, asyncio, socket\n"
+        "if __name__ == '__main__':\n"
+        "    print(multiprocessing.Pool(2).map(abs, [-1, -2]))\n"
+        "    sqlite3.connect('db').execute('create table t (x)')\n"
+        "    tempfile.TemporaryFile().write(b'x')\n"
+        "    asyncio.run(asyncio.sleep(0))\n"
+        "    server = socket.create_server(('127.0.0.1', 0))\n"
+        "    socket.create_connection(server.getsockname())\n"
+        "    print(subprocess.check_output(['git', '--version'])[:3])\n"
+    )
+    assert (await run("python3 p.py")) == "[1, 2]\nb'git'\n[exit code 0]"
+    assert "exit code 0" in await run("printf 'a:\\n\\ttouch made\\n' > Makefile; make a; ls made")
+    assert "[made .git, .git/config:" in await run(REPOSITORY)
+    shown = await run(
+        "git add p.py; git commit -qm one; git status --short p.py; git log --format=%s"
+    )
+    assert shown == "one\n[exit code 0]"
+
+
+async def test_without_being_told_the_workspace_is_read_only(workspace: Path) -> None:
+    toolbox = build_toolbox(Workspace(workspace), load_test_catalog(), Commands(sandbox()))
+    tool = toolbox["execute_command"].runnable
+    assert READ_ONLY in str(await tool.ainvoke({"command": "touch x"}))
+    assert read_tree(workspace) == {}
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+async def test_no_network(run: Run, workspace: Path, family: int) -> None:
+    host = "127.0.0.1" if family == socket.AF_INET else "::1"
+    with socket.socket(family) as server:
+        server.bind((host, 0))
+        server.listen()
+        port = server.getsockname()[1]
+        script = f"import socket; socket.create_connection(({host!r}, {port}), 3); print('in')"
+        (workspace / "s.py").write_text(script)
+        assert "in\n" not in await run("python3 s.py")
+        assert "in\n" in await runner(workspace, has_network=True)("python3 s.py")
+
+
+@pytest.mark.parametrize("number", [1, 40])
+async def test_sockets_that_need_no_network(run: Run, workspace: Path, number: int) -> None:
+    """Of Unix, and of virtual machines."""
+    (workspace / "s.py").write_text(f"import socket; socket.socket({number}, 1); print('made')")
+    assert "PermissionError" in await run("python3 s.py")
+    pair = "python3 -c 'import socket; socket.socketpair(); print(1)'"
+    assert (await run(pair)).startswith("1")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")
+async def test_system_calls_that_are_for_an_attack(run: Run, workspace: Path) -> None:
+    """Of the kernel's keyrings, memory without a name, io_uring; and a user namespace."""
+    numbers = (250, 248, 319, 425, 426, 427, 308, 321, 323, 298, 29, 68)
+    (workspace / "s.py").write_text(
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "def errno(*call):\n    libc.syscall(*call)\n    return ctypes.get_errno()\n"
+        f"print({{errno(n, 0, 0, 0, 0, 0) for n in {numbers}}} | {{errno(272, 0x10000000)}})"
+    )
+    assert "{1}" in await run("python3 s.py"), "EPERM"
+
+
+async def test_the_environment_holds_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no other process is seen."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden-key")
+    shown = await run("env; cat /proc/*/environ | tr '\\0' '\\n'; set; ls -d /proc/[0-9]*")
+    assert "PATH=" in shown
+    assert "hidden" not in shown
+    assert f"/proc/{os.getpid()}\n" not in shown
+    assert len([line for line in shown.splitlines() if line.startswith("/proc/")]) < 6
+
+
+@pytest.mark.slow
+async def test_no_room_that_nobody_counts(run: Run, workspace: Path) -> None:
+    (workspace / "x.env").mkdir()
+    shown = await run("for d in /dev /run x.env; do touch $d/x && echo made in $d; done; true")
+    assert "made in" not in shown
+    if find_bubblewrap().can_bound_tmp:
+        assert "No space left" in await run("head -c 1200000000 /dev/zero > /tmp/full")
+
+
+async def test_the_machines_own_settings(run: Run) -> None:
+    file = Path("/proc/sys/kernel/core_pattern")
+    before = file.read_text()
+    shown = await run(f"cat {file} > /tmp/same; cat /tmp/same > {file} && echo WRITTEN")
+    assert "WRITTEN" not in shown
+    assert "Read-only file system" in shown or "ermission denied" in shown
+    assert file.read_text() == before
+
+
+async def test_one_command_at_a_time(run: Run, workspace: Path) -> None:
+    line = "test ! -e busy || echo both; touch busy; sleep 0.1; rm busy"
+    shown = await asyncio.gather(*(run(line) for _ in range(4)))
+    assert set(shown) == {"[exit code 0]"}
+    heard: list[str] = []
+
+    def emit(text: str) -> None:
+        heard.append(text)
+        (workspace / "go").touch()
+
+    await asyncio.gather(run("until test -e go; do sleep 0.02; done"), run("true", emit=emit))
+    assert heard == ["[waits for another command in this workspace]\n"]
+
+
+async def test_a_call_that_is_cancelled_while_it_is_prepared(run: Run, workspace: Path) -> None:
+    write(workspace, "AGENTS.md")
+    await run("true")
+    before = len(list_descriptors())
+    for number in range(30):
+        task = asyncio.create_task(run("true"))
+        await asyncio.sleep(0.0003 * number)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    await until(lambda: len(list_descriptors()) <= before + 2)
+
+
+async def test_a_call_that_is_cancelled_while_it_is_started(workspace: Path) -> None:
+    for steps in range(12):
+        handed_over = os.open(workspace, os.O_RDONLY)
+        before = list_descriptors()
+        program = Program(["/bin/true"], {}, descriptors=(handed_over,))
+        task = asyncio.create_task(run_program(program, 10, Limits(), print))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        if not steps:  # a task that never began has nothing to close
+            continue
+        await until(lambda: list_descriptors() == before - {handed_over})  # noqa: B023
+
+
+@pytest.fixture
+def mark() -> str:
+    return new_mark()
+
+
+async def test_whatever_is_left_ends_with_the_call(run: Run, mark: str) -> None:
+    leaving = (
+        "sleep {0} &",
+        "nohup sleep {0} >/dev/null 2>&1 &",
+        "(setsid sleep {0} &)",
+        "(setsid sh -c '(setsid sleep {0} &) &' &)",
+        "python3 -c 'import os\nif not os.fork():\n os.setsid()\n if not os.fork():\n"
+        '  os.execvp("sleep", ["sleep", "{0}"])\'',
+    )
+    lines = "\n".join(line.format(mark) for line in leaving)
+    assert await run(f"{lines}\nsleep 0.3; echo done") == "done\n[exit code 0]"
+    await wait_for(False, mark)
+
+
+async def test_a_cancelled_call_ends_them_too(run: Run, mark: str) -> None:
+    task = asyncio.create_task(run(f"(setsid sleep {mark} &); sleep {mark}"))
+    await wait_for(True, mark)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await wait_for(False, mark)
+
+
+async def test_the_end_of_the_agent_ends_them_too(
+    workspace: Path, tmp_path: Path, mark: str
+) -> None:
+    (tmp_path / "agent.py").write_text(
+        "import asyncio; from pathlib import Path\n"
+        "from tests.tools.sandbox.commands import runner\n"
+        f"asyncio.run(runner(Path({str(workspace)!r}))('(setsid sleep {mark} &); sleep {mark}'))"
+    )
+    agent = prefork.start("agent", env=os.environ, streams=(0, 1, 2), cwd=tmp_path)
+    await wait_for(True, mark)
+    agent.kill()
+    agent.wait()
+    await wait_for(False, mark)
+
+
+@pytest.mark.slow
+async def test_the_limits_end_it(workspace: Path) -> None:
+    shown = await runner(workspace)("echo begun; trap '' TERM INT; sleep 60", timeout=1)
+    assert shown.startswith("begun\n[ended after 1 s")
+    bomb = "import os, time\nwhile True:\n    if not os.fork():\n        time.sleep(60)"
+    (workspace / "bomb.py").write_text(bomb)
+    shown = await runner(workspace, Limits(processes=50))("python3 bomb.py", timeout=60)
+    assert "[ended: it had more than 50 processes]" in shown
+    hog = 'python3 -c "import time; x = bytearray(80_000_000); time.sleep(30)"'
+    shown = await runner(workspace, Limits(memory=200))(f"{hog} & {hog} & {hog} & wait", timeout=60)
+    assert "[ended: it used more than 200 MiB of memory]" in shown
+
+
+async def test_output_is_shown_as_it_comes(run: Run, workspace: Path) -> None:
+    heard: list[str] = []
+
+    def emit(text: str) -> None:
+        heard.append(text)
+        (workspace / f"go{len(heard)}").touch()
+
+    wait = "until test -e go{0}; do sleep 0.05; done"
+    await run(f"echo one; {wait.format(1)}; echo two; {wait.format(2)}; echo three", emit=emit)
+    assert heard == ["one\n", "two\n", "three\n"]
+
+
+async def test_what_is_shown_is_bounded(run: Run) -> None:
+    heard: list[str] = []
+    text = await run("yes 0123456789 | head -c 30000000", emit=heard.append)
+    assert len(text) < 25_000
+    assert sum(map(len, heard)) < 250_000
+    assert "not shown as it comes" in heard[-1]
+    assert len(heard) < 60

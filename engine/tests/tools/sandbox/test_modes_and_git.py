@@ -1,0 +1,188 @@
+"""Commands of a mode: which may change the workspace, and what git shows unasked."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graph.agent import build_agent
+from modeshift.graph.briefing.surroundings import describe_environment
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.models.loading import Models
+from modeshift.graph.models.offline import OfflineModel
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.mode import Grant, SourcedPermissions
+from modeshift.modes.policy import Approvals
+from modeshift.tools.calls.toolbox import build_toolbox
+from modeshift.tools.processes.sandboxes import Commands
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.conversation import APPROVE, Conversation
+from tests.harness.modes import load_test_catalog
+from tests.tools.sandbox.commands import REPOSITORY, Run, needs_sandbox, runner, sandbox, write
+
+pytestmark = needs_sandbox
+ONLY_X = Grant.model_validate({"group": "edit", "fileRegex": "x"})
+RULES: dict[str, tuple[bool, dict[str, Any]]] = {
+    "a rule of its own": (False, {"permissions": {"write_file": {"docs/": "ask"}}}),
+    "a denial": (False, {"denials": (SourcedPermissions({"edit_file": {"x": "deny"}}, "p.yaml"),)}),
+    "a default": (
+        False,
+        {"defaults": (SourcedPermissions({"write_file": {"x": "ask"}}, "p.yaml"),)},
+    ),
+    "a file restriction": (False, {"groups": (ONLY_X, Grant(group="command"))}),
+    "no edit group": (False, {"groups": (Grant(group="command"),)}),
+    "no rule": (True, {}),
+    "a rule that allows": (True, {"permissions": {"write_file": {"docs/": "allow"}}}),
+    "a rule for another tool": (True, {"permissions": {"read_file": {"docs/": "deny"}}}),
+    "a replaced rule": (True, {"denials": (SourcedPermissions({"edit_file": {"x": "ask"}}, "p"),)}),
+}
+"""Whether commands may change the workspace with it."""
+
+
+def make_deps(workspace: Path, catalog: Catalog, approvals: Approvals) -> AgentDeps:
+    toolbox = build_toolbox(Workspace(workspace), catalog, Commands(sandbox()))
+    return AgentDeps(catalog, toolbox, Models(OfflineModel()), approvals)
+
+
+@pytest.mark.parametrize("rule", RULES)
+async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
+    workspace: Path, rule: str
+) -> None:
+    is_free, fields = RULES[rule]
+    mode = load_test_catalog()["code"].model_copy(update=fields)
+    deps = make_deps(workspace, Catalog([mode], mode.slug), Approvals.AUTO)
+    await Conversation(build_agent(deps, InMemorySaver())).say("run touch made")
+    assert (workspace / "made").exists() is is_free
+    assert (deps.edit_restriction("code") is None) is is_free
+
+
+@pytest.mark.parametrize("mode", ["ask", "architect"])
+async def test_a_mode_without_commands_may_look(workspace: Path, mode: str) -> None:
+    await runner(workspace)("git init -q")
+    deps = make_deps(workspace, load_test_catalog(), Approvals.MANUAL)
+    assert "`git diff --stat`" in deps.mode_words(mode)
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("run git status\nrun touch made", mode=mode)
+    assert "No commits yet" in (await talk.results())["offline_0_0"].text
+    (asked,) = await talk.waiting()
+    assert "to Code mode?" in asked["description"]
+    assert "execute_command" in asked["description"], "for all commands"
+    assert not (workspace / "made").exists()
+    await talk.decide(APPROVE)
+    assert await talk.approve_all() == ["execute_command"]
+    assert (workspace / "made").exists()
+
+
+HOSTILE = {
+    "a filter": '[filter "x"]\nclean = ./evil\nrequired = true',
+    "a textconv": '[diff "x"]\ntextconv = ./evil',
+    "a driver": '[diff "x"]\ncommand = ./evil',
+    "an external diff": "[diff]\nexternal = ./evil",
+    "a check of signatures": "[log]\nshowSignature = true\n[gpg]\nprogram = ./evil",
+    "another file": "[include]\npath = ../included",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_what_runs_unasked_starts_no_program_of_the_repository(
+    run: Run, workspace: Path, name: str
+) -> None:
+    write(workspace, "f", text="one\n")
+    write(workspace, ".gitattributes", text="f filter=x diff=x\n")
+    write(workspace, "evil", text="#!/bin/sh\nprintf 'it %s\\n' ran >&2\ncat $1\n")
+    (workspace / "evil").chmod(0o755)
+    write(workspace, "included", text=HOSTILE["a filter"])
+    await run(f"{REPOSITORY}; git add .; git commit -qm one")
+    if "signatures" in name:  # git asks the program only about a commit that has one
+        await run(
+            "git cat-file commit HEAD | sed '/^committer/a gpgsig -----BEGIN PGP SIGNATURE-----' "
+            "> /tmp/c; git reset -q --soft $(git hash-object -wt commit /tmp/c)"
+        )
+    (workspace / "f").write_text("two\n")
+    with (workspace / ".git/config").open("a") as file:
+        file.write(HOSTILE[name] + "\n")
+    lines = ["git status", "git diff", "git show", "git log --oneline", "git branch"]
+    assert "it ran" in "".join([await run(line) for line in lines])
+    assert "it ran" not in "".join([await run(line, looks=True) for line in lines])
+
+
+async def test_the_model_is_told_of_changes_and_no_program_of_the_repository_starts(
+    run: Run, workspace: Path
+) -> None:
+    """One that did would not end in time."""
+    write(workspace, "f", text="one\n")
+    write(workspace, ".gitattributes", text="f filter=x diff=x\n")
+    write(workspace, "evil", text="#!/bin/sh\nsleep 60\n")
+    (workspace / "evil").chmod(0o755)
+    await run(f"{REPOSITORY}; git add .; git commit -qm one")
+    with (workspace / ".git/config").open("a") as file:
+        file.write('[filter "x"]\nclean = ./evil\n[core]\nfsmonitor = ./evil\n')
+    box = build_toolbox(Workspace(workspace), load_test_catalog(), Commands(sandbox()))
+    assert (await describe_environment(box)).endswith(", clean")
+    (workspace / "f").write_text("two\n")
+    assert (await describe_environment(box)).endswith(", with changes that are not committed")
+
+
+async def test_what_runs_unasked_works_beside_submodules(run: Run, workspace: Path) -> None:
+    await run(f"mkdir sub; cd sub; {REPOSITORY}; touch f; git add f; git commit -qm one")
+    await run(f"{REPOSITORY}; git -c core.hooksPath=/x add sub 2>&1; git commit -qm one")
+    (workspace / "sub/f").write_text("two\n")
+    shown = [
+        await run(line, looks=True) for line in ("git status --short", "git diff", "ls", "pwd")
+    ]
+    assert all("[exit code 0]" in each for each in shown), shown
+
+
+async def test_git_shows_changes_and_no_secret(run: Run, workspace: Path) -> None:
+    """Whether it is asked about or not; of secrets of old and of those that are hidden."""
+    for name in ("f", ".env", "deep/Prod.ENV", ".aws/config", ".env.example"):
+        write(workspace, name, text="public one\n" if name[-1] in "fe" else "s3cret one\n")
+    await run(f"{REPOSITORY}; git add -Af .")
+    shows = runner(workspace, shows_secrets=True)  # what else could put it there
+    await shows("git add -f .; git commit -qm one")
+    assert "s3cret one" in await shows("git cat-file -p HEAD:.env; git show --text")
+    for name in ("f", ".env", ".env.example"):
+        (workspace / name).write_text((workspace / name).read_text().replace("one", "two"))
+    for looks in (True, False):
+        shown = await run("git show", looks=looks)
+        assert shown.count("+public one") == 2
+        assert shown.count("Binary files /dev/null and ") == 3
+        shown += await run("git diff", looks=looks)
+        assert shown.count("+public two") == 2
+        assert "Binary files a/.env and b/.env differ" in shown
+        assert "[hidden from commands, empty for git: .aws, .env, deep/Prod.ENV]" in shown
+        shown += await run("git diff --stat", looks=looks) + await run("git status", looks=looks)
+        assert shown.count("[exit code 0]") == 4
+        assert "s3cret" not in shown
+    assert "[exit code 0]" in await run("git diff HEAD -- .")
+    shown = await run("git diff | cat; git add -A")
+    assert "cannot hash" in shown
+    assert "[exit code 0]" not in shown, "an empty file is not to be committed"
+
+
+async def test_git_looks_at_no_other_folder_unasked(run: Run, workspace: Path) -> None:
+    write(workspace, "f")
+    write(workspace, "other/f", text="of another folder\n")
+    await run(f"{REPOSITORY}; git add f; git commit -qm one")
+    config = workspace / ".git/config"
+    config.write_text(f"{config.read_text()}[core]\n\tworktree = {workspace / 'other'}\n")
+    assert "+of another folder" in await run("git diff")
+    shown = await run("git diff", looks=True)
+    assert "[exit code 0]" in shown
+    assert "of another folder" not in shown
+
+
+async def test_a_built_in_rule_lets_nothing_change_the_workspace(run: Run, workspace: Path) -> None:
+    """A repository whose own settings name a program for ``git diff``, and manual approvals."""
+    await run(f"{REPOSITORY}; echo a > f; git add f; git commit -qm one; echo b > f")
+    config = workspace / ".git/config"
+    config.write_text(config.read_text() + '[diff]\n\texternal = "touch PWNED; true"\n')
+    deps = make_deps(workspace, load_test_catalog(), Approvals.MANUAL)
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("run git diff", mode="code")
+    assert await talk.waiting() == []
+    assert not (workspace / "PWNED").exists()
+    await talk.say("run touch made")
+    await talk.decide(APPROVE)
+    assert (workspace / "made").exists()

@@ -1,0 +1,173 @@
+"""``edit_file``: several edits or none, right and wrong, and against a reference."""
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeshift.modes.errors import InvalidCallError, ToolFailedError
+from modeshift.tools.workspace.replacement import Replacement, find_places, replace
+from tests.tools.conftest import Run
+
+TEXT = "def f(a):\n    return a\n\ndef g(a):\n    return a\n"
+
+
+def one(old: str, new: str, **more: Any) -> dict[str, Any]:
+    return {"old": old, "new": new, **more}
+
+
+@pytest.mark.parametrize(
+    ("before", "edits", "after", "says"),
+    [
+        (b"one two one", [one("two", "2")], b"one 2 one", "1 place."),
+        (b"one two one", [one("one", "1", replace_all=True)], b"1 two 1", "2 places."),
+        (b"one two three", [one("two", "2"), one("one", "two")], b"two 2 three", "2 places."),
+        (b"ab", [one("a", "b"), one("b", "a")], b"ba", "2 places."),
+        (b"a b a", [one("a", "b", replace_all=True), one("b", "")], b"b  b", "3 places."),
+        (b"aaaa", [one("aa", "b", replace_all=True)], b"bb", "2 places."),
+        # The file's line ends, encoding and odd bytes stay.
+        (b"one\r\ntwo\r\n", [one("two", "2")], b"one\r\n2\r\n", "1 place."),
+        (b"1\r\n2\r\n3\r\n", [one("1\n2", "a\nb"), one("3", "c")], b"a\r\nb\r\nc\r\n", "2 places."),
+        (b"one\r\ntwo\r\n", [one("two", "2\r\n3\n4")], b"one\r\n2\r\n3\r\n4\r\n", "1 place."),
+        (b"caf\xe9 one", [one("one", "two")], b"caf\xe9 two", "1 place."),
+        ("\u00fc".encode("utf-16"), [one("\u00fc", "u")], "u".encode("utf-16"), "1 place."),
+    ],
+)
+async def test_right_use(
+    run: Run, workspace: Path, before: bytes, edits: list[Any], after: bytes, says: str
+) -> None:
+    (workspace / "a").write_bytes(before)
+    assert says in await run("edit_file", path="a", edits=edits)
+    assert (workspace / "a").read_bytes() == after
+
+
+MANY = "x\n" * 20
+
+
+@pytest.mark.parametrize(
+    ("before", "edits", "says"),
+    [
+        (TEXT, [one("return a", "pass")], "'return a' is in a 2 times, in lines 2, 5; add lines"),
+        (MANY, [one("x", "y")], "more than 10 times, first in lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"),
+        ("aaa", [one("aa", "b")], "'aa' is in a 2 times, in lines 1, 1; add lines around it until"),
+        ("one", [one("two", "2")], "'two' is not in a; copy the text exactly, blanks and line br"),
+        ("one", [one("", "2")], "'': old is empty; give the text to replace, or write_file"),
+        ("one", [one("one", "one")], "'one': old and new are the same; leave this edit out"),
+        (TEXT, [one("def f", "def h"), one("def i", "x")], "edit 2: 'def i' is not in a; copy the"),
+        ("a b", [one("a b", "c"), one("b", "d")], "edits 1 and 2 both change line 1 of a, as it"),
+        ("1\n2\n3", [one("2\n3", "c"), one("1\n2", "d")], "edits 1 and 2 both change line 2 of a"),
+        ("a b", [one("a", "c"), one("a", "c")], "edits 1 and 2 both change line 1 of a, as it is"),
+        ("a", [one("a", "b"), one("b", "c")], "edit 2: 'b' is not in a; copy the text exactly"),
+        (b"caf\xe9 one", [one("one", "\u00fc")], "a is not UTF-8; only ASCII can be put into it"),
+        ("x" * 200_000, [one("x", "y", replace_all=True)], "200000 places in a; 100000 are the li"),
+        ("a", [one("z" * 9999, "y")], f"'{'z' * 300}...' is not in a"),
+        ("one", [], "edits: List should have at least 1 item after validation, not 0 (got [])"),
+        ("one", [one("a", "b")] * 101, "edits: List should have at most 100 items after"),
+        ("one", [{"old": "one"}], "edits.0.new: Field required (got {'old': 'one'})"),
+        ("one", [one("one", "2", all=True)], "edits.0.all: Extra inputs are not permitted (got "),
+        ("one", '[{"old": "one", "new": "2"}]', "edits: Input should be a valid list (got '[{"),
+    ],
+)  # fmt: skip
+async def test_wrong_use(
+    run: Run, workspace: Path, before: str | bytes, edits: Any, says: str
+) -> None:
+    data = before if isinstance(before, bytes) else before.encode()
+    (workspace / "a").write_bytes(data)
+    with pytest.raises((ToolFailedError, InvalidCallError), match=re.escape(says)):
+        await run("edit_file", path="a", edits=edits)
+    assert (workspace / "a").read_bytes() == data, "nothing is half done"
+
+
+async def test_a_call_of_an_older_thread_is_refused_as_a_whole(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_text("one")
+    for args in ({}, {"edits": [one("one", "3")]}):
+        with pytest.raises(InvalidCallError, match="no argument 'new'; it has: path, edits"):
+            await run("edit_file", path="a", old="one", new="2", **args)
+    assert (workspace / "a").read_text() == "one"
+
+
+@pytest.mark.parametrize(
+    ("old", "nearest"),
+    [
+        ("def f(b):", "1\tdef f(a):"),
+        ("def f(a):\n\treturn a", "1\tdef f(a):\n2\t    return a"),
+        ("}\ndef g(a):\n    return b\n", "3\t\n4\tdef g(a):\n5\t    return a"),
+        ("1\tdef f(a):", "1\tdef f(a):"),
+        ("nothing like it at all", ""),
+        ("\n\n\n\n", ""),
+    ],
+)
+async def test_a_miss_shows_the_nearest_lines(
+    run: Run, workspace: Path, old: str, nearest: str
+) -> None:
+    (workspace / "a").write_text(TEXT)
+    with pytest.raises(ToolFailedError) as failed:
+        await run("edit_file", path="a", edits=[one(old, "x")])
+    assert failed.value.data == nearest
+    assert str(failed.value).endswith("nearest lines:") is bool(nearest)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ab " * 3_000_000, "ab\n" * 3_000_000, f"{'ab ' * 99}\n" * 30_000, f"{'a' * 200}\n" * 40_000],
+)
+def test_a_miss_in_a_large_file_is_quick(text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ToolFailedError, match="is not in a") as failed:
+        find_places("a", text, [Replacement("ab a" + "ab " * 2000 + "a" * 2000 + "?", "x")])
+    assert time.process_time() - start < 5
+    assert len(failed.value.data) < 5000
+
+
+async def test_an_edit_that_would_grow_without_end(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_text("x" * 5_000_000)
+    start = time.process_time()
+    with pytest.raises(ToolFailedError, match="larger than 10000000 bytes"):
+        await run("edit_file", path="a", edits=[one("x", "y" * 3000, replace_all=True)])
+    assert time.process_time() - start < 10
+    assert (workspace / "a").stat().st_size == 5_000_000
+
+
+def refer(text: str, edits: list[Replacement]) -> str | None:
+    """The edits, one character after the other; None where one cannot be made."""
+    owner: dict[int, int] = {}
+    starts: dict[int, Replacement] = {}
+    for number, edit in enumerate(edits):
+        if not edit.old or edit.old == edit.new:
+            return None
+        at = [i for i in range(len(text)) if text.startswith(edit.old, i)]
+        if not at or (len(at) > 1 and not edit.replace_all):
+            return None
+        free = 0
+        for start in at:
+            if start < free:
+                continue
+            free = start + len(edit.old)
+            for character in range(start, free):
+                if owner.setdefault(character, number) != number:
+                    return None
+            starts[start] = edit
+    pieces = (
+        starts[i].new if i in starts else "" if i in owner else text[i] for i in range(len(text))
+    )
+    return "".join(pieces)
+
+
+WORDS = st.text("ab\n", max_size=3)
+
+
+@given(
+    st.text("ab\n", max_size=12),
+    st.lists(st.builds(Replacement, WORDS, WORDS, st.booleans()), min_size=1, max_size=4),
+)
+@settings(max_examples=300)
+def test_edits_are_like_the_reference(text: str, edits: list[Replacement]) -> None:
+    try:
+        found: str | None = replace(text, find_places("a", text, edits))
+    except ToolFailedError:
+        found = None
+    assert found == refer(text, edits)

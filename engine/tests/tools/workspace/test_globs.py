@@ -1,0 +1,160 @@
+"""Globs, depth and context of listing and searching, right and wrong, and against a reference."""
+
+import re
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeshift.modes.errors import InvalidCallError, ToolFailedError
+from modeshift.tools.workspace.glob import Glob
+from modeshift.tools.workspace.workspace import Workspace
+from tests.tools.conftest import Run
+
+FILES = ("a.py", "b.ts", "src/a.py", "src/x.tsx", "src/deep/a.py", "src/deep/er/b.ts", ".env")
+
+
+@pytest.fixture
+def tree(workspace: Path) -> Path:
+    for name in FILES:
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("one\ntwo KEY\nthree\nfour\nfive KEY\n")
+    (workspace / ".git").mkdir()
+    (workspace / "loop").symlink_to(workspace)
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [
+        ({}, ".env a.py b.ts loop src/"),
+        ({"depth": 2}, ".env a.py b.ts loop src/ src/a.py src/deep/ src/x.tsx"),
+        ({"path": "src", "depth": 1}, "src/a.py src/deep/ src/x.tsx"),
+        ({"glob": "*.py"}, "a.py src/a.py src/deep/a.py"),
+        ({"glob": "*.py", "depth": 2}, "a.py src/a.py"),
+        ({"glob": "src/*.py"}, "src/a.py"),
+        ({"glob": "*.py", "path": "src"}, "src/a.py src/deep/a.py"),
+        ({"glob": "er/**", "path": "src/deep"}, "src/deep/er/ src/deep/er/b.ts"),
+        ({"glob": "**/deep/*.{py,ts}"}, "src/deep/a.py"),
+        ({"glob": "{src/*.tsx,{b,c}.*}"}, "b.ts src/deep/er/b.ts src/x.tsx"),
+        ({"glob": "d?ep"}, "src/deep/"),
+        ({"glob": "*.rs"}, "Nothing in '.' is '*.rs'."),
+    ],
+)  # fmt: skip
+async def test_what_is_listed(run: Run, tree: Path, args: dict[str, object], shown: str) -> None:
+    assert (await run("list_files", **args)).replace("\n", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [
+        ({"glob": "*.py", "path": "src"}, "src/a.py:2 src/a.py:5 src/deep/a.py:2 src/deep/a.py:5"),
+        ({"glob": "src/*.{tsx,rs}"}, "src/x.tsx:2 src/x.tsx:5"),
+        ({"glob": "er/**", "path": "src/deep"}, "src/deep/er/b.ts:2 src/deep/er/b.ts:5"),
+        ({"glob": "er/*.py"}, "No match for 'KEY' in '.' among 'er/*.py'."),
+        ({"glob": ".env"}, "No match for 'KEY' in '.' among '.env'."),
+        ({"path": "b.ts"}, "b.ts:2 b.ts:5"),
+        ({"regex": "nowhere"}, "No match for 'nowhere' in '.'."),
+        ({"path": "a.py", "regex": "two", "context": 1}, "a.py-1- a.py:2: a.py-3-"),
+        ({"path": "a.py", "context": 1}, "a.py-1- a.py:2: a.py-3- a.py-4- a.py:5:"),
+        ({"path": "a.py", "regex": "one|five", "context": 1}, "a.py:1: a.py-2- -- a.py-4- a.py:5:"),
+        (
+            {"regex": "two", "context": 1, "glob": "src/{a,x}.*"},
+            "src/a.py-1- src/a.py:2: src/a.py-3- -- src/x.tsx-1- src/x.tsx:2: src/x.tsx-3-",
+        ),
+    ],
+)
+async def test_what_is_found(run: Run, tree: Path, args: dict[str, object], shown: str) -> None:
+    lines = (await run("search_files", **{"regex": "KEY", **args})).splitlines()
+    if args.get("context"):
+        assert [re.sub(r"([:-])[a-z KEY]+$", r"\1", line) for line in lines] == shown.split(" ")
+        assert lines[1].endswith("two KEY")
+    else:
+        assert (
+            " ".join(line.removesuffix(":two KEY").removesuffix(":five KEY") for line in lines)
+            == shown
+        )
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "says"),
+    [
+        ("list_files", {"depth": 0}, r"depth: .*greater than or equal to 1 \(got 0\)"),
+        ("list_files", {"depth": "deep"}, r"depth: .* \(got 'deep'\)"),
+        ("list_files", {"recursive": True}, "no argument 'recursive'; it has: path, depth, glob"),
+        ("list_files", {"path": "nothing"}, "'nothing'"),
+        ("list_files", {"path": "a.py", "depth": 2}, "'a.py' is not a folder; read it with"),
+        ("list_files", {"glob": ""}, "glob: the pattern '' is blank"),
+        ("list_files", {"glob": "x" * 301}, "glob: a pattern of 301 characters; 300 are the limit"),
+        ("list_files", {"glob": "[ab].py"}, r"'\[ab\].py' may have '\*' and '\?', and no '\['"),
+        ("list_files", {"glob": "{a,b}" * 7}, "stands for more than 100 patterns"),
+        *(
+            ("list_files", {"glob": glob}, re.escape(f"glob {glob!r}: give a path below"))
+            for glob in ("../*", "/etc/*", "src/", "./src/*", "!a.py", "{a,../b}")
+        ),
+        ("search_files", {"regex": "("}, "unclosed group"),
+        ("search_files", {"regex": "KEY", "glob": "../*"}, r"glob '\.\./\*': give a path below"),
+        ("search_files", {"regex": "KEY", "context": -1}, r"context: .*to 0 \(got -1\)"),
+        ("search_files", {"regex": "KEY", "context": 99}, r"context: .*to 20 \(got 99\)"),
+        ("search_files", {"regex": "KEY", "file_pattern": "*"}, "no argument 'file_pattern'; it"),
+    ],
+)  # fmt: skip
+async def test_wrong_use(
+    run: Run, tree: Path, tool: str, args: dict[str, object], says: str
+) -> None:
+    with pytest.raises((ToolFailedError, InvalidCallError), match=says):
+        await run(tool, **args)
+
+
+async def test_context_is_bounded_too(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_text("match\n" + "x" * 1999 + "\n" + "y\n" * 60)
+    (workspace / "b").write_text(("match\n" + ("x" * 1999 + "\n") * 5) * 300)
+    lines = (await run("search_files", regex="match", context=5)).splitlines()
+    assert lines[-1].startswith("[more than 9 matches: search more narrowly")
+    (workspace / "b").write_text("match\n" * 300)
+    lines = (await run("search_files", regex="match", path="b", context=1)).splitlines()
+    assert lines[-1].startswith("[more than 200 matches")
+    assert len(lines) == 201
+
+
+NAMES = st.sampled_from(["a", "b", "ab", "a.py", "b.py", ".x"])
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+PARTS = st.sampled_from(["*", "**", "?", "a", "a*", "*.py", "{a,b}", "{a,.x}*", "?b", "b.{py,ts}"])
+
+
+def reference(pattern: str) -> re.Pattern[str]:
+    """A glob as a regular expression over the whole path, for one without a limit of time."""
+    text = f"/{pattern}" if "/" in pattern else f"/**/{pattern}"
+    signs = {"/**": "(/[^/]+)*", "*": "[^/]*", "?": "[^/]", "{": "(", "}": ")", ",": "|"}
+    return re.compile(
+        "".join(signs.get(part) or re.escape(part) for part in re.split(r"(/\*\*|[*?{},])", text))
+    )
+
+
+@given(st.lists(PARTS, min_size=1, max_size=4).map("/".join), PATHS)
+@settings(max_examples=200)
+def test_globs_are_like_the_reference(pattern: str, path: str) -> None:
+    glob = Glob.of(pattern)
+    expected = reference(pattern).fullmatch(f"/{path}") is not None
+    assert glob.matches(path) is expected
+    if expected and glob.plain_names:  # what rg is asked for leaves nothing out
+        assert any(PurePosixPath(path).match(name) for name in glob.plain_names)
+
+
+@given(paths=st.sets(PATHS, max_size=8), depth=st.integers(1, 5))
+@settings(max_examples=50)
+def test_depth_is_like_the_reference(
+    tmp_path_factory: pytest.TempPathFactory, paths: set[str], depth: int
+) -> None:
+    root = tmp_path_factory.mktemp("tree")
+    for path in paths:
+        (root / path).mkdir(parents=True, exist_ok=True)
+    every = [each.relative_to(root) for each in root.rglob("*")]
+    expected = sorted(f"{path}/" for path in every if len(path.parts) <= depth)
+    assert sorted(Workspace(root).list_entries(".", depth)) == expected
+    below = {path.parts[0] for path in every}
+    for folder in below:
+        found = Workspace(root).list_entries(folder, depth)
+        here = [p for p in every if p.parts[0] == folder and 1 < len(p.parts) <= depth + 1]
+        assert sorted(found) == sorted(f"{path}/" for path in here)
