@@ -17,7 +17,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.agent import Agent, build_agent
+from graph.agent import build as build_agent
+from modeshift import Agent
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.settings import Settings
 from modeshift.graph.state import Input

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.phases import ChartData
 
 MARK = "langgraph.json"
 """The file that every clone has in its folder."""
@@ -23,6 +24,10 @@ class Project:
     """The folder with ``modes``, ``prompts``, ``.env`` and the rest."""
     build: Callable[..., Any]
     """Makes the graph; see ``graph/agent.py`` of the clone."""
+    chart: ChartData
+    """Phases and edges: ``graph/chart.py`` of the clone."""
+    state: type
+    """The clone's ``State``, which inherits ``modeshift.State``."""
     tools: Sequence[tuple[str | None, str]]
     """Tool groups, each with ``module:function``, which makes its tools; None: in every mode."""
 

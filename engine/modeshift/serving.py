@@ -1,21 +1,29 @@
-"""``serve``: hands a clone's graph and tools to the engine."""
+"""``serve``: hands a clone's graph, state and tools to the engine."""
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from modeshift.graph.entry.compiled import Agent
+from modeshift.modes.phases import ChartData
 from modeshift.project import Project, register
 
 
 def serve(
-    build: Callable[..., Agent], *, root: Path, tools: Sequence[tuple[str | None, str]]
+    build: Callable[..., Agent],
+    *,
+    root: Path,
+    chart: ChartData,
+    state: type,
+    tools: Sequence[tuple[str | None, str]],
 ) -> Callable[[], Awaitable[Any]]:
     """Make ``build`` the graph of this process; gives what ``langgraph.json`` names as graph.
 
     ``root`` is the clone's folder, ``tools`` the list in its ``tools/__init__.py``.
     """
-    register(Project(root, build, tuple(tools)))
+    here = Path(os.path.abspath(root))  # noqa: PTH100  # resolve() would follow links
+    register(Project(here, build, chart, state, tuple(tools)))
 
     async def agent() -> Agent:
         from modeshift.graph.configuration.cache import get_served  # noqa: PLC0415  # a second

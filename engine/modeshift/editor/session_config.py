@@ -25,8 +25,8 @@ from modeshift.editor.store import Record, Sessions
 from modeshift.graph.configuration.cache import AgentCache, CachedAgent
 from modeshift.graph.threads.mailbox import REVISION, Mailbox
 from modeshift.mcp.server import Server
-from modeshift.modes.chart import Phase
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.phases import Phase
 from modeshift.tools.workspace.client_files import buffers
 
 WITHDRAWN = "Withdrawn: you have chosen another mode."

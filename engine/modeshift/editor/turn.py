@@ -21,8 +21,8 @@ from modeshift.editor.user_prompt import Content, Prompt
 from modeshift.graph.approvals.requests import Request
 from modeshift.graph.messages.repair import VOID
 from modeshift.graph.state import Input
-from modeshift.modes.chart import Phase
 from modeshift.modes.errors import UserError
+from modeshift.modes.phases import Phase
 from modeshift.tools.workspace.client_files import buffers
 
 STOPPED_HERE = "[The user stopped this answer here.]"

@@ -1,13 +1,18 @@
-"""``act``: judges one tool call again, just before running it, and runs it."""
+"""``DueCall``: a call that is due, judged again just before it runs."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
-from langgraph.types import Command
+from langgraph.types import Command, StreamWriter
 
-from modeshift.graph.approvals.contents import digest_contents, list_approved_files, renew_approvals
+from modeshift.graph.approvals.contents import (
+    digest_contents,
+    list_approved_files,
+    renew_approvals,
+)
 from modeshift.graph.approvals.judged import Judged
 from modeshift.graph.approvals.judging import CallContext, judge
 from modeshift.graph.deps import AgentDeps
@@ -15,70 +20,115 @@ from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import CHANGED, UNKNOWN, VOID, build_not_run_result
 from modeshift.graph.messages.untrusted import EDITED, truncate
 from modeshift.graph.records.approvals import Planned
-from modeshift.graph.routing import (
-    Node,
-    get_thread,
-    next_step,
-    read_host_changes,
-    sets_only_approvals,
-)
+from modeshift.graph.routing import get_thread, next_step, read_host_changes, sets_only_approvals
 from modeshift.graph.run_tool import run_tool
-from modeshift.graph.state import ActTask
-from modeshift.modes.chart import Configuration, Event, Phase
+from modeshift.graph.state import ActTask, Update
+from modeshift.modes.chart import Configuration
+from modeshift.modes.errors import NodeError
+from modeshift.modes.phases import Event, Phase
 
 
-def act_node(deps: AgentDeps) -> Node:
-    """One task per call. A failure is an answer to the model, never an end of the run."""
+class DueCall:
+    """One call of the batch under way. A failure is an answer to the model, never the run's end."""
 
-    async def act(task: ActTask, config: RunnableConfig, runtime: Runtime[None]) -> Command[Any]:
-        if ActTask.__required_keys__ - task.keys() or task["mode"] not in deps.catalog:
-            # An interrupted run continues with other code or modes: start as for a new turn.
-            return Command(goto="intake" if task["is_last"] else ())
-        planned, approved = task["planned"], task["planned"]["approved"]
-        call = planned["call"]
-        if approved is not None:
-            call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
-        context = CallContext.of(deps, task)
-        judged = await judge(deps, context, call)
-        thread = get_thread(config)
-        refusal = await _refuse(deps, planned, judged, thread)
-        refusal = refusal or await _begin(deps, task, judged, thread)
-        if refusal is not None:
-            result = build_not_run_result(call, truncate(refusal))
-            return await _move_on(deps, task, {"messages": [result]}, config)
+    def __init__(
+        self,
+        deps: AgentDeps,
+        task: ActTask,
+        config: RunnableConfig,
+        judged: Judged,
+        context: CallContext,
+        write: StreamWriter,
+    ) -> None:
+        self._deps = deps
+        self.task = task
+        self._config = config
+        self._judged = judged
+        self._context = context
+        self._write = write
+        self._has_started = False
+        self.refusal: str | None = None
+        """Why it must not run; None if it may."""
+        self.ends_turn = False
+        """Whether it has run and the turn is over with it."""
+        self.result: Update | None = None
+        """What ``run`` or ``not_run`` gave."""
 
-        shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
+    def not_run(self, why: str) -> Update:
+        """The update that answers it without running it."""
+        self.result = Update(messages=[build_not_run_result(self._judged.call, truncate(why))])
+        return self.result
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator[str | None]:
+        """Record the call as begun; gives why it must not: it may have run, the host has changed."""
+        problem = await _begin(self._deps, self.task, self._judged, get_thread(self._config))
+        self._has_started = problem is None
         try:
-            before = await digest_contents(deps, shared)
-            message, update = await run_tool(deps, context, judged, config, runtime.stream_writer)
+            yield problem
         finally:
-            _end(deps, call, thread)
+            self._has_started = False
+            if problem is None:
+                mailbox = self._deps.started_calls.mailbox
+                mailbox.end(get_thread(self._config), get_call_id(self._judged.call))
+
+    async def run(self) -> Update:
+        """Run the tool; the update with its result. Raises ``NodeError`` unless it may run now."""
+        if self.refusal is not None:
+            raise NodeError(f"{self._judged.call['name']} must not run: {self.refusal}")
+        if not self._has_started:
+            raise NodeError(f"{self._judged.call['name']} has not been started: see call.started()")
+        self._has_started = False
+        self.result = await self._run()
+        return self.result
+
+    async def _run(self) -> Update:
+        deps, task, judged = self._deps, self.task, self._judged
+        shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
+        before = await digest_contents(deps, shared)
+        message, updates = await run_tool(deps, self._context, judged, self._config, self._write)
+        update: Update = {**updates, "messages": [message]}  # type: ignore[typeddict-item]
+        approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:
             _mark_edited(message, approved["args"])
-        update["messages"] = [message]
         if message.status != "success":
-            return await _move_on(deps, task, update, config)
+            return update
         if judged.edited_paths:
             written = [*task["written"], *judged.edited_paths]
             update["written"] = list(dict.fromkeys(written))
             after = await digest_contents(deps, shared)
-            task = {**task, "plan": renew_approvals(task["plan"], before, after)}
+            self.task = {**task, "plan": renew_approvals(task["plan"], before, after)}
         if judged.effect.ends_turn:
-            update["messages"].append(AIMessage(message.text))
-        return await _move_on(deps, task, update, config, is_done=judged.effect.ends_turn)
+            update["messages"] = [message, AIMessage(message.text)]
+            self.ends_turn = True
+        return update
 
-    return act
+
+async def judge_due_call(
+    deps: AgentDeps, task: ActTask, config: RunnableConfig, write: StreamWriter
+) -> DueCall | None:
+    """The call that is due, judged now; None if the run continues with other code or modes."""
+    if ActTask.__required_keys__ - task.keys() or task["mode"] not in deps.catalog:
+        return None
+    planned, approved = task["planned"], task["planned"]["approved"]
+    call = planned["call"]
+    if approved is not None:
+        call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
+    context = CallContext.of(deps, task)
+    due = DueCall(deps, task, config, await judge(deps, context, call), context, write)
+    due.refusal = await _refuse(deps, planned, due._judged, get_thread(config))
+    return due
 
 
 async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, thread: str) -> str | None:
     """Why the call must not run; None if it may."""
     approved, verdict = planned["approved"], judged.verdict
-    if planned["denied"] is not None:
-        return planned["denied"]
     # Before its approval: a call that was cut off may have changed what that was given for.
     may_matter = judged.tool is None or judged.effect.changes_the_world
     if may_matter and deps.started_calls.has_begun(thread, planned):
         return UNKNOWN
+    if planned["denied"] is not None:
+        return planned["denied"]
     if approved is not None:
         # It must be the call that a person approved, on files that are as they were then.
         is_same = approved["digest"] == judged.digest(thread, planned.get("message", ""))
@@ -99,11 +149,8 @@ async def _begin(deps: AgentDeps, task: ActTask, judged: Judged, thread: str) ->
     if judged.effect.changes_the_world and not calls.begin(thread, task["planned"]):
         return UNKNOWN
     id, name, taken = get_call_id(judged.call), judged.call["name"], task.get("host_revision", 0)
-    return None if await calls.mailbox.begin(thread, id, name, taken) else CHANGED
-
-
-def _end(deps: AgentDeps, call: ToolCall, thread: str) -> None:
-    deps.started_calls.mailbox.end(thread, get_call_id(call))
+    begun = await calls.mailbox.begin(thread, id, name, taken)
+    return None if begun else CHANGED
 
 
 def _mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:
@@ -113,13 +160,8 @@ def _mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:
         message.artifact = {**(message.artifact or {}), "changed_to": args}
 
 
-async def _move_on(
-    deps: AgentDeps,
-    task: ActTask,
-    update: dict[str, Any],
-    config: RunnableConfig,
-    *,
-    is_done: bool = False,
+async def move_on(
+    deps: AgentDeps, task: ActTask, update: Update, config: RunnableConfig, *, is_done: bool
 ) -> Command[Any]:
     """Advance the state machine and the plan, once per batch.
 
@@ -140,10 +182,10 @@ async def _move_on(
         ends = Event.RETURN if task.get("subtask") else Event.COMPLETE
         event = ends if is_done else Event.ACTED
     now = deps.machine.send(Configuration(task["mode"], Phase.ACTING), event)
-    update |= {"phase": now.phase.value, "plan": task["plan"]}
+    update = {**update, "phase": now.phase, "plan": task["plan"]}
     after: ActTask = {
         **task,
-        "phase": now.phase.value,
+        "phase": now.phase,
         "written": update.get("written", task["written"]),
     }
     return Command(update=update, goto="intake" if host_changes else next_step(deps, after))

@@ -2,14 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import get_type_hints
 
 from modeshift.graph.models.bound_modes import BoundModes
-from modeshift.graph.state import State
+from modeshift.graph.state import list_own_keys
 from modeshift.graph.threads.started_calls import StartedCalls
 from modeshift.modes.policy import Approvals
-
-TAKEN_NAMES = frozenset({*State.__annotations__, "intake"})
-"""Names that no mode's node may have: LangGraph uses them for channels, and for another node."""
+from modeshift.project import load_project
 
 
 async def no_environment() -> str:
@@ -32,4 +31,15 @@ class AgentDeps(BoundModes):
     bound_answers: bool = False
     """Whether a decision must name the question it answers."""
     started_calls: StartedCalls = field(default_factory=StartedCalls)
-    taken_names: frozenset[str] = field(default=TAKEN_NAMES, kw_only=True)
+    state: type = field(default_factory=lambda: load_project().state, kw_only=True)
+    """The clone's ``State``."""
+
+    def __post_init__(self) -> None:
+        # LangGraph uses them for channels, and for another node.
+        taken = frozenset({*get_type_hints(self.state), "intake"})
+        object.__setattr__(self, "taken_names", taken)
+
+    @property
+    def own_keys(self) -> frozenset[str]:
+        """The keys that the clone's nodes may write, and a host."""
+        return list_own_keys(self.state)

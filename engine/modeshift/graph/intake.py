@@ -1,9 +1,8 @@
-"""``intake``: opens the turn."""
+"""``Opening``: how a turn begins, or goes on."""
 
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from modeshift.graph.approvals.always_allow import forget
@@ -14,52 +13,58 @@ from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
 from modeshift.graph.models.usage import NEW_TURN, Usage
 from modeshift.graph.records.subtasks import Subtask
-from modeshift.graph.routing import Node, read_host_changes, reconcile_mode, sets_only_approvals
-from modeshift.graph.state import State
+from modeshift.graph.routing import reconcile_mode, sets_only_approvals
+from modeshift.graph.state import State, Update
 from modeshift.graph.subtasks.end import STOPPED
-from modeshift.modes.chart import Configuration, Event, Phase
+from modeshift.modes.chart import Configuration
+from modeshift.modes.phases import Event, Phase
 
 
-def intake_node(deps: AgentDeps) -> Node:
-    """Repairs the history, applies what the host set, and starts the turn if there is one."""
+class Opening:
+    """A thread as ``intake`` finds it: with what the host has set, without what does not fit."""
 
-    async def intake(state: State, config: RunnableConfig) -> dict[str, Any]:
-        host_changes = await read_host_changes(deps, state, config)
-        before = state.get("messages", [])
+    def __init__(self, deps: AgentDeps, state: State, host_changes: dict[str, Any]) -> None:
+        """``host_changes`` are what the thread does not have yet."""
+        self._deps = deps
+        self._host_changes = host_changes
+        self._before = state.get("messages", [])
         # A message may come with rights, which are in the mailbox, too.
-        is_said = bool(before) and isinstance(before[-1], HumanMessage)
-        goes_on = host_changes and not is_said and state.get("phase", Phase.IDLE) != Phase.IDLE
+        is_said = bool(self._before) and isinstance(self._before[-1], HumanMessage)
+        is_idle = state.get("phase", Phase.IDLE) == Phase.IDLE
+        self._goes_on = bool(host_changes) and not is_said and not is_idle
         state = cast("State", {**state, **host_changes})
-        state, dropped = drop_invalid(state)
-        now, changed = reconcile_mode(deps, state)
-        forgotten, notices = _forget(deps, state)
-        if not changed and not dropped and _stays_open(state, now.phase, host_changes):
-            # An approved switch may set approvals, too: what was set later counts.
-            switch = state.get("switch")
-            switch = switch and {**switch, "approvals": state["approvals"]}
-            kept = {"phase": now.phase.value, "switch": switch, "notices": notices}
-            return kept | host_changes | forgotten
+        self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
+        self.now, self._changed = reconcile_mode(deps, self.state)
+        self._forgotten, self._notices = _forget(deps, self.state)
 
-        plan = state.get("plan", []) if now.phase is Phase.ACTING else []
-        running = [
-            get_call_id(planned["call"])
-            for planned in (plan[0] if plan else [])
-            if deps.started_calls.may_have_begun(planned)
-        ]
-        messages = repair(state.get("messages", []), running, CHANGED if goes_on else NOT_RUN)
-        if lost := _describe_lost_mode(deps, state, now.mode):
-            notices.insert(0, lost)
-            _insert_before_user_message(messages, lost)
-        messages, stale = drop_stale_thinking(deps, now.mode, state, messages)
-        now, subtask = _begin_turn(deps, state, now, messages)
-        notices += [*_describe_lost_limit(deps, state), *stale]
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether what waits still waits, or goes on: nothing was said, the mode is the same."""
+        if self._changed or self._dropped:
+            return False
+        return _stays_open(self.state, self.now.phase, self._host_changes)
+
+    def keep(self) -> Update:
+        """The update that leaves it waiting."""
+        # An approved switch may set approvals, too: what was set later counts.
+        switch = self.state.get("switch")
+        switch = switch and {**switch, "approvals": self.state["approvals"]}
+        kept = {"phase": self.now.phase, "switch": switch, "notices": self._notices}
+        return cast("Update", kept | self._host_changes | self._forgotten)
+
+    def begin(self) -> Update:
+        """The update that repairs the history and starts the turn, if there is one."""
+        deps, state, notices = self._deps, self.state, [*self._notices]
+        messages = self._repair(notices)
+        now, subtask = _begin_turn(deps, state, self.now, messages)
+        notices += _describe_lost_limit(deps, state)
         notices += [
-            f"{key!r} of this thread held invalid values; they are dropped" for key in dropped
+            f"{key!r} of this thread held invalid values; they are dropped" for key in self._dropped
         ]
         update: dict[str, Any] = {
             "mode": now.mode,
             "limit": state.get("limit"),
-            "phase": now.phase.value,
+            "phase": now.phase,
             "first_mode": state.get("first_mode", deps.catalog.default),
             "approvals": state.get("approvals", deps.approvals.value),
             "plan": [],
@@ -67,32 +72,49 @@ def intake_node(deps: AgentDeps) -> Node:
             "refused": [],
             "subtask": subtask,
             "end_subtask": False,
-            "compact": now.phase is Phase.RETURNING and bool(state.get("compact")),
+            "compact": now.phase == Phase.RETURNING and bool(state.get("compact")),
             "compact_from": 0,
             "written": state.get("written", []),
             "notices": [*deps.notices, *notices],
-            "usage": Usage() if goes_on else NEW_TURN,
-            **forgotten,
-            **changed,
+            "usage": Usage() if self._goes_on else NEW_TURN,
+            **self._forgotten,
+            **self._changed,
         }
-        return (
-            {key: state.get(key) for key in dropped if key in state}
-            | host_changes
+        return cast(
+            "Update",
+            {key: state.get(key) for key in self._dropped if key in state}
+            | self._host_changes
             | update
-            | overwrite_dropped(state, dropped, changed)
-            | _write_messages(before, messages)
+            | overwrite_dropped(state, self._dropped, self._changed)
+            | _write_messages(self._before, messages),
         )
 
-    return intake
+    def _repair(self, notices: list[str]) -> list[AnyMessage]:
+        """The history, which any model takes; adds to the notices."""
+        deps, state = self._deps, self.state
+        plan = state.get("plan", []) if self.now.phase == Phase.ACTING else []
+        running = [
+            get_call_id(planned["call"])
+            for planned in (plan[0] if plan else [])
+            if deps.started_calls.may_have_begun(planned)
+        ]
+        why = CHANGED if self._goes_on else NOT_RUN
+        messages = repair(state.get("messages", []), running, why)
+        if lost := _describe_lost_mode(deps, state, self.now.mode):
+            notices.insert(0, lost)
+            _insert_before_user_message(messages, lost)
+        messages, stale = drop_stale_thinking(deps, self.now.mode, state, messages)
+        notices += stale
+        return messages
 
 
-def _stays_open(state: State, phase: Phase, host_changes: dict[str, Any]) -> bool:
+def _stays_open(state: State, phase: str, host_changes: dict[str, Any]) -> bool:
     """Whether what waits still waits, or goes on: nothing was said, and the mode is the same."""
     if state.get("end_subtask") or not find_open_calls(state.get("messages", [])):
         return False
     if phase in (Phase.ACTING, Phase.SWITCHING):
         return sets_only_approvals(host_changes)
-    return phase is Phase.REVIEWING
+    return phase == Phase.REVIEWING
 
 
 def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, Any]:
@@ -124,7 +146,7 @@ def _begin_turn(
     subtask = state.get("subtask") if state.get("parents") else None
     if subtask is not None and state.get("end_subtask"):
         return deps.machine.send(now, Event.RETURN), {**subtask, "failure": STOPPED}
-    if subtask is not None and now.phase is Phase.IDLE:
+    if subtask is not None and now.phase == Phase.IDLE:
         return deps.machine.send(now, Event.RETURN), subtask
     return deps.machine.send(now, Event.COMPACT) if state.get("compact") else now, subtask
 

@@ -6,16 +6,15 @@ from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
-from langgraph.types import Command, Send
+from langgraph.types import Send
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.records.switches import ModeChange
-from modeshift.graph.state import ActTask, RoutingState, State
+from modeshift.graph.state import ActTask, RoutingState, State, Update
 from modeshift.graph.threads.mailbox import REVISION
-from modeshift.modes.chart import Configuration, Event, Phase
-
-Node = Callable[..., Awaitable[dict[str, Any] | Command[Any]]]
-"""A coroutine function from the state (``act``: from an ``ActTask``) to an update of it."""
+from modeshift.modes.chart import Configuration
+from modeshift.modes.errors import NodeError
+from modeshift.modes.phases import Event, Phase
 
 
 def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
@@ -50,9 +49,11 @@ def get_thread(config: RunnableConfig) -> str:
 
 def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
     """The node that comes next; for ``act`` a task for each call of the first batch."""
-    node = deps.machine.node(Configuration(state["mode"], Phase(state["phase"])))
+    node = deps.machine.node(Configuration(state["mode"], state["phase"]))
     if node != "act":
         return END if node is None else node
+    if not state["plan"]:
+        raise NodeError("the phase 'acting' without a call that is due")
     batch, *rest = state["plan"]
     return [
         Send("act", ActTask({**state, "plan": rest, "planned": one, "is_last": one is batch[-1]}))
@@ -68,14 +69,14 @@ def is_cut_off(values: Mapping[str, Any], next: Sequence[str], interrupts: Seque
     return not interrupts and bool(next or values.get("phase", Phase.IDLE) != Phase.IDLE)
 
 
-def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, dict[str, Any]]:
+def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, Update]:
     """Where the thread is, and the update for a change of mode that is not recorded yet.
 
     Only the host writes the mode from outside, in a run's input or with ``update_state``: a mode
     that is in the state and not in the record was set by the host. A mode that no longer exists
     gives way to the default one.
     """
-    phase = Phase(state.get("phase", Phase.IDLE))
+    phase = state.get("phase", Phase.IDLE.value)
     before = Configuration(_recorded_mode(deps, state), phase)
     wanted = state.get("mode", before.mode)
     if wanted not in deps.catalog:
@@ -100,7 +101,7 @@ def change_mode(
     target: str,
     reason: str,
     decided_by: Literal["human", "host", "nobody"],
-) -> dict[str, Any]:
+) -> Update:
     """The update of the state for a change of mode, with its record."""
     when = datetime.now(UTC).isoformat(timespec="milliseconds")
     record = ModeChange(
@@ -108,4 +109,4 @@ def change_mode(
     )
     if written := state.get("written"):
         record["written"] = written
-    return {"mode": target, "mode_changes": [record], "written": []}
+    return Update(mode=target, mode_changes=[record], written=[])

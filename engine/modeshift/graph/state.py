@@ -1,9 +1,12 @@
 """The state of a thread, and what a run's input may contain."""
 
-from typing import Annotated, Literal, NotRequired
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any, Literal, NotRequired, get_type_hints
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import _messages_delta_reducer
+from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from modeshift.graph.messages.channels import Messages, append, build_growing_list
@@ -84,6 +87,36 @@ class State(TypedDict, total=False):
     """As in ``Input``; False once it is done."""
 
 
+class Update(TypedDict, total=False):
+    """What a node writes: the keys of ``State``; ``Overwrite`` replaces a list that else grows."""
+
+    messages: Sequence[AnyMessage] | Overwrite
+    instructions: Sequence[Instruction] | Overwrite
+    todos: list[Todo]
+    notices: list[str]
+    usage: Usage | Overwrite
+    compact: bool
+    compact_from: int | None
+    mode: str
+    phase: str
+    limit: str | None
+    first_mode: str
+    mode_changes: Sequence[ModeChange] | Overwrite
+    switch: Switch | None
+    refused: list[str]
+    written: list[str]
+    host_revision: int
+    approvals: str
+    plan: list[list[Planned]]
+    asked: Asked | None
+    remembered: list[Remembered]
+    forget: list[str]
+    subtask: Subtask | None
+    parents: Sequence[Parent] | Overwrite
+    subtasks: Sequence[EndedSubtask] | Overwrite
+    end_subtask: bool
+
+
 class RoutingState(TypedDict):
     """The part of the state that decides what comes next; without the history, which is long."""
 
@@ -111,3 +144,18 @@ def get_depth(state: State | RoutingState) -> int:
     """How many sub-tasks deep a thread is; 0 is in none."""
     subtask = state.get("subtask")
     return subtask["depth"] if subtask is not None else 0
+
+
+@cache
+def list_own_keys(state: type) -> frozenset[str]:
+    """The keys that a clone's state has beside the engine's."""
+    return frozenset(get_type_hints(state).keys() - get_type_hints(State).keys())
+
+
+@cache
+def build_input_type(state: type) -> Any:
+    """``Input``, with the clone's own keys, which a host may set, too."""
+    hints = get_type_hints(state, include_extras=True)
+    own = {key: hints[key] for key in sorted(list_own_keys(state))}
+    both = {**get_type_hints(Input, include_extras=True), **own}
+    return TypedDict("Input", both, total=False) if own else Input  # type: ignore[operator]

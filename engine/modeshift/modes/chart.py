@@ -4,7 +4,6 @@ Two parallel regions, generated from the catalog: ``mode`` (one state per mode) 
 the turn is doing). The only module that imports python-statemachine.
 """
 
-from enum import StrEnum
 from functools import lru_cache
 from threading import Lock
 from types import SimpleNamespace
@@ -14,88 +13,15 @@ from statemachine import StateChart
 from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
 
-from modeshift.modes.errors import UnknownModeError
-
-
-class Phase(StrEnum):
-    """What a turn is doing."""
-
-    IDLE = "idle"
-    THINKING = "thinking"
-    REVIEWING = "reviewing"
-    ACTING = "acting"
-    SWITCHING = "switching"
-    COMPACTING = "compacting"
-    RETURNING = "returning"
-
-
-class Event(StrEnum):
-    """What moves the machine."""
-
-    START = "start"
-    """A turn begins."""
-    ANSWER = "answer"
-    """The model called no tool."""
-    REVIEW = "review"
-    """A person has to decide on a call."""
-    DECIDED = "decided"
-    """The person has decided, or the question is void, and no call is left to run."""
-    ACT = "act"
-    """Calls can run."""
-    ACTED = "acted"
-    """Every call of the message has run."""
-    COMPLETE = "complete"
-    """The task is done: the model says so, or it was but to compact the history."""
-    COMPACT = "compact"
-    """The history is too long to go on with, or a person wants it shorter."""
-    COMPACTED = "compacted"
-    """It has been replaced by a summary, or cannot be; the turn goes on."""
-    SWITCH = "switch"
-    """Only a switch that a person approved is left to do."""
-    SWITCH_MODE = "switch_mode"
-    """The approved switch takes effect; needs the target's slug."""
-    RETURN = "return"
-    """A sub-task is at its end."""
-    RETURNED = "returned"
-    """The conversation that it belongs to goes on; needs the slug of that one's mode."""
-    NEXT = "next"
-    """That conversation has one more to begin, as approved; needs the slug of its mode, too."""
-    SET_MODE = "set_mode"
-    """The host sets the mode, which it may at any time; needs the target's slug."""
-    RESET = "reset"
-    """The turn is abandoned, whatever was going on."""
+from modeshift.modes.errors import InvalidInputError, UnknownModeError
+from modeshift.modes.phases import ChartData, Event, Phase
 
 
 class Configuration(NamedTuple):
     """The chart's current states, as plain strings that a checkpoint can hold."""
 
     mode: str
-    phase: Phase
-
-
-PHASE_EDGES = (
-    (Phase.IDLE, Event.START, Phase.THINKING),
-    (Phase.THINKING, Event.ANSWER, Phase.IDLE),
-    (Phase.THINKING, Event.REVIEW, Phase.REVIEWING),
-    (Phase.THINKING, Event.ACT, Phase.ACTING),
-    (Phase.REVIEWING, Event.ACT, Phase.ACTING),
-    (Phase.REVIEWING, Event.SWITCH, Phase.SWITCHING),
-    (Phase.REVIEWING, Event.DECIDED, Phase.THINKING),
-    (Phase.ACTING, Event.ACT, Phase.ACTING),
-    (Phase.ACTING, Event.ACTED, Phase.THINKING),
-    (Phase.ACTING, Event.SWITCH, Phase.SWITCHING),
-    (Phase.ACTING, Event.COMPLETE, Phase.IDLE),
-    (Phase.SWITCHING, Event.SWITCH_MODE, Phase.THINKING),
-    (Phase.IDLE, Event.COMPACT, Phase.COMPACTING),
-    (Phase.THINKING, Event.COMPACT, Phase.COMPACTING),
-    (Phase.COMPACTING, Event.COMPACTED, Phase.THINKING),
-    (Phase.COMPACTING, Event.COMPLETE, Phase.IDLE),
-    (Phase.IDLE, Event.RETURN, Phase.RETURNING),
-    (Phase.THINKING, Event.RETURN, Phase.RETURNING),
-    (Phase.ACTING, Event.RETURN, Phase.RETURNING),
-    (Phase.RETURNING, Event.RETURNED, Phase.THINKING),
-    (Phase.RETURNING, Event.NEXT, Phase.SWITCHING),
-)
+    phase: str
 
 
 class Chart:
@@ -106,17 +32,18 @@ class Chart:
     share it: the chart itself, which is not safe for threads, is behind a lock.
     """
 
-    def __init__(self, names: tuple[tuple[str, str], ...], default: str) -> None:
+    def __init__(self, names: tuple[tuple[str, str], ...], default: str, data: ChartData) -> None:
         """``names`` are the slugs with the modes' names."""
         self._slugs = [slug for slug, _ in names]
-        self._class = _build_class(dict(names), default)
+        self._phases = data.phases
+        self._class = _build_class(dict(names), default, data)
         # The model object on which a chart finds, and leaves, its state.
         self._seat = SimpleNamespace(state=self._raw(Configuration(default, Phase.IDLE)))
         self._chart = self._class(self._seat)
         self._lock = Lock()
-        self._outcomes: dict[tuple[Configuration, Event, str | None], Configuration] = {}
+        self._outcomes: dict[tuple[Configuration, str, str | None], Configuration] = {}
 
-    def send(self, now: Configuration, event: Event, mode_slug: str | None = None) -> Configuration:
+    def send(self, now: Configuration, event: str, mode_slug: str | None = None) -> Configuration:
         """The configuration after ``event``.
 
         Raises ``UnknownModeError`` for a mode that is not in the catalog, and
@@ -127,10 +54,14 @@ class Chart:
             self._outcomes[key] = self._send(*key)
         return self._outcomes[key]
 
-    def _send(self, now: Configuration, event: Event, mode_slug: str | None) -> Configuration:
+    def _send(self, now: Configuration, event: str, mode_slug: str | None) -> Configuration:
         # A chart does not notice an unknown state, so slugs are checked before it sees them.
         self._check(now.mode)
-        events: list[str] = [] if event is Event.SET_MODE else [event]
+        if now.phase not in self._phases:
+            raise InvalidInputError(
+                f"unknown phase {now.phase!r}; there are: {', '.join(self._phases)}"
+            )
+        events: list[str] = [] if event == Event.SET_MODE else [event]
         if event in (Event.SWITCH_MODE, Event.SET_MODE, Event.RETURNED, Event.NEXT):
             events.append(_to(self._check(mode_slug)))
         with self._lock:
@@ -141,7 +72,7 @@ class Chart:
             values = {str(value) for value in self._chart.configuration_values}
         return Configuration(
             mode=next(slug for slug in self._slugs if _state(slug) in values),
-            phase=next(phase for phase in Phase if phase in values),
+            phase=next(phase for phase in self._phases if phase in values),
         )
 
     @staticmethod
@@ -159,9 +90,9 @@ class Chart:
 
 
 @lru_cache(maxsize=16)  # making one takes 5 ms, and a tool that is new does not change it
-def build_chart(names: tuple[tuple[str, str], ...], default: str) -> Chart:
+def build_chart(names: tuple[tuple[str, str], ...], default: str, data: ChartData) -> Chart:
     """The one chart of these modes."""
-    return Chart(names, default)
+    return Chart(names, default, data)
 
 
 def _state(slug: str) -> str:
@@ -174,7 +105,7 @@ def _to(slug: str) -> str:
     return f"to_mode:{slug}"  # a blank would make two events of it
 
 
-def _build_class(names: dict[str, str], default: str) -> type[StateChart[Any]]:
+def _build_class(names: dict[str, str], default: str, data: ChartData) -> type[StateChart[Any]]:
     # Ids are m_0, m_1, ...: a slug can collide with an attribute of the chart.
     ids = {slug: f"m_{number}" for number, slug in enumerate(names)}
     modes: dict[str, Any] = {
@@ -183,9 +114,9 @@ def _build_class(names: dict[str, str], default: str) -> type[StateChart[Any]]:
     }
     modes[ids[default]]["initial"] = True
     phases: dict[str, Any] = {
-        phase: {"value": phase, "initial": phase is Phase.IDLE, "on": {}} for phase in Phase
+        phase: {"value": phase, "initial": phase == Phase.IDLE, "on": {}} for phase in data.phases
     }
-    for source, event, target in PHASE_EDGES:
+    for source, event, target in data.edges:
         phases[source]["on"].setdefault(event, []).append({"target": target})
     # On the parents, and internal: one edge per target rather than per pair, and the
     # sibling region keeps its state. An event per target, too: with one event and a guard

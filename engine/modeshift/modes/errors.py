@@ -6,6 +6,7 @@
     │   ├── NotAllowedError        the verdict is deny
     │   │   └── FileRestrictionError   ... for the sake of one file
     │   └── ToolFailedError        the tool ran and could not do it
+    ├── NodeError                the clone's owner: a node that leaves out what it must not
     └── UserError                the person who runs the agent, or calls it
         ├── ConfigurationError     settings, the workspace
         │   └── MissingKeyError        ... or a model's package or key
@@ -69,6 +70,10 @@ class ToolFailedError(ModelError):
     def __init__(self, text: str, data: str = "") -> None:
         super().__init__(text)
         self.data = data
+
+
+class NodeError(ModeshiftError, RuntimeError):
+    """A node of the graph that the engine refuses to go on with; no gate is open for it."""
 
 
 class UserError(ModeshiftError, ValueError):

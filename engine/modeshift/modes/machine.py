@@ -3,19 +3,13 @@
 from collections.abc import Collection, Iterable
 
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.chart import Configuration, Phase, build_chart
+from modeshift.modes.chart import Configuration, build_chart
 from modeshift.modes.limit import is_offered
+from modeshift.modes.phases import EACH_MODE, ChartData, Phase
 from modeshift.modes.rights import list_free_commands
 from modeshift.modes.rules.server_tools import is_server_tool
 from modeshift.modes.toolspec import ToolSpec
 
-_NODES = {
-    Phase.REVIEWING: "review",
-    Phase.ACTING: "act",
-    Phase.SWITCHING: "switch_mode",
-    Phase.COMPACTING: "compact_history",
-    Phase.RETURNING: "end_subtask",
-}
 MAX_SERVER_TOOLS = 100
 """Of all MCP servers together, in a mode: several providers take 128 tools in all."""
 
@@ -24,15 +18,21 @@ class Machine:
     """The chart of one catalog with one set of tools, and what follows from where it is."""
 
     def __init__(
-        self, catalog: Catalog, tools: Iterable[ToolSpec], taken: Collection[str] = ()
+        self,
+        catalog: Catalog,
+        tools: Iterable[ToolSpec],
+        data: ChartData,
+        taken: Collection[str] = (),
     ) -> None:
         """``taken`` are names that the graph uses for something other than a mode's node."""
         self._catalog = catalog
         # No slug has an underscore, so a name with one is free.
-        taken = {*taken, *_NODES.values()}
+        self._nodes = data.nodes
+        self._edges = data.targets
+        taken = {*taken, *filter(None, data.nodes.values())}
         self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
         names = tuple((slug, catalog[slug].name) for slug in catalog)
-        self.chart = build_chart(names, catalog.default)
+        self.chart = build_chart(names, catalog.default, data)
         self.send = self.chart.send
         specs = tuple(tools)
         self._bound: dict[str, tuple[str, ...]] = {}
@@ -48,11 +48,14 @@ class Machine:
             for slug in catalog
         }
 
+    def allows(self, now: Configuration, event: str) -> bool:
+        """Whether the chart has an edge for the event."""
+        return (now.phase, event) in self._edges
+
     def node(self, now: Configuration) -> str | None:
         """The node that runs next; None when the turn is over."""
-        if now.phase is Phase.IDLE:
-            return None
-        return _NODES.get(now.phase) or self.mode_node(now.mode)
+        node = self._nodes[now.phase]
+        return self.mode_node(now.mode) if node == EACH_MODE else node
 
     def mode_node(self, slug: str) -> str:
         """The name of a mode's node: its slug, unless that name is taken."""
@@ -60,7 +63,7 @@ class Machine:
 
     def bound_tools(self, now: Configuration) -> tuple[str, ...]:
         """The names of the tools that the model has now; it has none unless it is thinking."""
-        return self._bound[now.mode] if now.phase is Phase.THINKING else ()
+        return self._bound[now.mode] if now.phase == Phase.THINKING else ()
 
     def compare_tools(self, source: str, target: str) -> tuple[list[str], list[str]]:
         """The names of the tools gained, and of those lost, by a change of mode.

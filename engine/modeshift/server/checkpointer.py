@@ -19,7 +19,7 @@ from modeshift.graph.configuration.environment import load_settings
 from modeshift.graph.configuration.user_files import make_private
 from modeshift.graph.configuration.whole_writes import WholeWrites
 from modeshift.graph.settings import Settings
-from modeshift.modes.chart import Phase
+from modeshift.modes.phases import Phase
 from modeshift.server.logs import shorten_log
 
 CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}

@@ -20,8 +20,8 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import SETTINGS, build_settings_check
 from modeshift.graph.state import State
 from modeshift.graph.threads.mailbox import REVISION, Mailbox
-from modeshift.modes.chart import PHASE_EDGES, Phase
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import read_values
 
 _settings = load_settings()
@@ -49,7 +49,11 @@ async def show_chart(_: Request) -> Response:
     """
     deps = (await get_served()).deps
     return JSONResponse(
-        {"phases": list(Phase), "edges": list(PHASE_EDGES), "approvals": deps.approvals.value}
+        {
+            "phases": deps.chart.phases,
+            "edges": list(deps.chart.edges),
+            "approvals": deps.approvals.value,
+        }
     )
 
 

@@ -7,8 +7,8 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from modeshift.graph.deps import TAKEN_NAMES
 from modeshift.graph.models.loading import Models
+from modeshift.graph.state import State
 from modeshift.modes.errors import ConfigurationError
 from tests.harness.conversation import (
     APPROVE,
@@ -37,7 +37,7 @@ SUGGEST: Call = (
 
 
 async def test_slugs_that_collide_with_something(place: UserFolders) -> None:
-    taken = ["review", "act", *(name for name in TAKEN_NAMES if "_" not in name)]
+    taken = ["review", "act", *(name for name in State.__annotations__ if "_" not in name)]
     slugs = [*taken, "send", "model", "m-0", "0", "-", "END", "start", "agent", "Ask", "class"]
     place.global_modes.write_text(modes_file(*slugs))
     agent = open_thread(place.loader().deps()).agent

@@ -18,7 +18,7 @@ from langchain_core.messages import (
 )
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from graph.agent import build_agent
+from graph.agent import build as build_agent
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
 from modeshift.modes.catalog import Catalog

@@ -16,7 +16,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, StreamMode
 
 import tools
-from graph.agent import Agent, build_agent
+from graph.agent import build as build_agent
+from modeshift import Agent
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
 from modeshift.graph.models.offline import OfflineModel
@@ -63,6 +64,8 @@ def make_agent(
     saver: BaseCheckpointSaver[Any] | None = None,
     catalog: Catalog | None = None,
     commands: Commands | None = None,
+    *,
+    build: Callable[..., Agent] = build_agent,
     **more: Any,
 ) -> Agent:
     """An agent on ``workspace``, with the offline model unless another is given."""
@@ -71,7 +74,7 @@ def make_agent(
     toolbox = make_toolbox(place, catalog, commands)
     models = model if isinstance(model, Models) else Models(model or OfflineModel())
     deps = AgentDeps(catalog, toolbox, models, approvals, **more)
-    return build_agent(deps, saver or InMemorySaver())
+    return build(deps, saver or InMemorySaver())
 
 
 class Conversation:

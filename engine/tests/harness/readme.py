@@ -7,6 +7,7 @@ and compare.
 import re
 from collections.abc import Callable, Mapping
 
+from graph.chart import CHART
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import EFFECTS
 from modeshift.modes.machine import Machine
@@ -36,7 +37,7 @@ def _groups(mode: Mode) -> str:
 
 def diagram(catalog: Catalog) -> str:
     """The state machine, as a Mermaid code block."""
-    return f"```mermaid\n{Machine(catalog, []).chart.mermaid()}\n```"
+    return f"```mermaid\n{Machine(catalog, [], CHART).chart.mermaid()}\n```"
 
 
 def approvals_table(catalog: Catalog) -> str:

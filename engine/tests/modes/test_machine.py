@@ -7,12 +7,14 @@ import threading
 import pytest
 from statemachine.exceptions import TransitionNotAllowed
 
+from graph.chart import CHART
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.chart import Configuration, Event, Phase
+from modeshift.modes.chart import Configuration
 from modeshift.modes.effects import EFFECTS
 from modeshift.modes.errors import UnknownModeError
 from modeshift.modes.machine import Machine
 from modeshift.modes.mode import Mode
+from modeshift.modes.phases import Event, Phase
 from modeshift.modes.toolspec import ToolSpec
 from tests.harness.modes import load_test_catalog
 
@@ -44,7 +46,7 @@ TO_MODE = (Event.SWITCH_MODE, Event.RETURNED, Event.NEXT)
 
 @pytest.fixture(scope="module")
 def machine() -> Machine:
-    return Machine(load_test_catalog(), [])
+    return Machine(load_test_catalog(), [], CHART)
 
 
 def test_every_event_in_every_phase(machine: Machine) -> None:
@@ -76,7 +78,7 @@ def test_tools_are_bound_only_while_it_thinks() -> None:
         ToolSpec("look", EFFECTS["read"], None),
         ToolSpec("write", EFFECTS["edit"], load_test_catalog()["code"].groups[1].group),
     ]
-    machine = Machine(load_test_catalog(), iter(specs))
+    machine = Machine(load_test_catalog(), iter(specs), CHART)
     bound = {
         (slug, phase): machine.bound_tools(Configuration(slug, phase))
         for slug in ("ask", "code")
@@ -92,7 +94,7 @@ def test_tools_are_bound_only_while_it_thinks() -> None:
 def test_slugs_that_are_names_of_something_else() -> None:
     slugs = ["idle", "phase", "mode", "send", "states", "0", "review", "act", "plan"]
     catalog = Catalog([Mode(slug=s, name=s, role_definition="x", groups=()) for s in slugs], "idle")
-    machine = Machine(catalog, [], ["plan"])
+    machine = Machine(catalog, [], CHART, ["plan"])
     for source, target in itertools.permutations(slugs, 2):
         now = Configuration(source, Phase.SWITCHING)
         assert machine.send(now, Event.SWITCH_MODE, target) == (target, Phase.THINKING)
@@ -107,7 +109,7 @@ def test_threads_may_share_it(machine: Machine) -> None:
 
     def work(mode: str) -> None:
         for phase in itertools.islice(itertools.cycle(Phase), 100):
-            after = Machine(load_test_catalog(), []) if phase is Phase.IDLE else machine
+            after = Machine(load_test_catalog(), [], CHART) if phase is Phase.IDLE else machine
             place = after.send(Configuration("ask", phase), Event.SET_MODE, mode)
             if place != (mode, phase):
                 wrong.append(place)

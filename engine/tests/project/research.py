@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.agent import build_agent
+from graph.agent import build as build_agent
 from modeshift.commands.modes import main as list_modes
 from modeshift.graph.models.loading import Models
 from tests.harness.conversation import APPROVE, Conversation

@@ -3,8 +3,8 @@
 The shape is that of LangChain's human-in-the-loop middleware and of Agent Chat UI.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langgraph.types import interrupt
 from pydantic import AfterValidator, Discriminator, ValidationError, with_config
@@ -68,6 +68,7 @@ class Respond(_Decided):
 
 
 EXAMPLE = '{"decisions": [{"type": "approve"}]}, with one decision for each action request'
+YES_OR_NO = frozenset({"type", "message", "id"})
 Decision = Annotated[Approve | Reject | Edit | Respond, Discriminator("type")]
 
 
@@ -104,6 +105,29 @@ def ask_person(
             _check_decision(deps.toolbox, decision, one)
         return {**answer, "decisions": decisions}
 
+    return _interrupt(request, check)
+
+
+def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approve | Reject:
+    """The same for a node's own question, which takes one decision.
+
+    ``is_required``: whether an answer must name its question.
+    """
+
+    def check(answer: Decisions) -> Decisions:
+        _check_question(str(request["question"]), answer.get("question"), is_required=is_required)
+        match answer["decisions"]:
+            case [{"type": "approve" | "reject"} as decision] if decision.keys() <= YES_OR_NO:
+                return answer
+        raise InvalidInputError(f"this question takes one yes or no; give {EXAMPLE}")
+
+    (decision,) = _interrupt(request, check)
+    return cast("Approve | Reject", decision)
+
+
+def _interrupt(
+    request: Mapping[str, object], check: Callable[[Decisions], Decisions]
+) -> list[Decision]:
     schema: Any = Annotated[Decisions, AfterValidator(check)]
     try:
         answer: Decisions = interrupt(request, response_schema=schema)

@@ -17,8 +17,9 @@ from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
 from modeshift.graph.records.approvals import Approved
 from modeshift.graph.records.switches import NewTask, Switch, Todo, list_switches
-from modeshift.modes.chart import Configuration, Event
+from modeshift.graph.state import Update
 from modeshift.modes.effects import Effect
+from modeshift.modes.phases import Event
 from modeshift.modes.plain_text import to_one_line
 
 MAX_REASON = 200
@@ -150,8 +151,8 @@ class Outcome:
             self._results.append(_success(before["call"], before["reply"]))
         self._switch = switch
 
-    def update(self, now: Configuration) -> dict[str, Any]:
-        """The state update, with the phase that the state machine goes to from ``now``."""
+    def update(self) -> tuple[str, Update]:
+        """The event that follows, and the state update."""
         settled = {result.tool_call_id for result in self._results}
         settled |= {get_call_id(one["call"]) for one in list_switches(self._switch)}
         left = [one for one in self._question.judged if get_call_id(one.call) not in settled]
@@ -159,14 +160,13 @@ class Outcome:
             self._deps.started_calls.process_id, self._question.message, left, self._approved
         )
         event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
-        return {
-            "messages": self._results,
-            "switch": self._switch,
-            "refused": self._refused,
-            "remembered": list(self._remembered.values()),
-            "plan": plan,
-            "phase": self._deps.machine.send(now, event).phase.value,
-        }
+        return event, Update(
+            messages=self._results,
+            switch=self._switch,
+            refused=self._refused,
+            remembered=list(self._remembered.values()),
+            plan=plan,
+        )
 
 
 def voids(rejected: Effect, behind: Effect) -> bool:

@@ -65,6 +65,18 @@ def build_request(
     )
 
 
+def build_own_request(name: str, text: str, args: Mapping[str, Any], unique: str) -> Request:
+    """A question of a node of the clone's own, called ``name``, which takes a yes or a no."""
+    question = sha256(unique.encode()).hexdigest()[:16]
+    return Request(
+        question=question,
+        action_requests=[
+            ActionRequest(name=name, args={**args}, description=make_readable(text), id=question)
+        ],
+        review_configs=[ReviewConfig(action_name=name, allowed_decisions=["approve", "reject"])],
+    )
+
+
 def _action_request(deps: AgentDeps, context: CallContext, one: Judged) -> ActionRequest:
     request = ActionRequest(
         name=one.call["name"],

@@ -1,7 +1,7 @@
 """Checks of what is written into a thread from outside, and of what an older thread contains."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from functools import cache
 from typing import Any, cast, get_type_hints
 
 from langgraph.types import Command, Overwrite
@@ -10,11 +10,11 @@ from pydantic import TypeAdapter, ValidationError
 from modeshift.graph.messages.from_client import accept_messages, check_history, check_kept
 from modeshift.graph.models.usage import Usage
 from modeshift.graph.records.switches import ModeChange
-from modeshift.graph.state import Input, State, get_depth
+from modeshift.graph.state import State, build_input_type, get_depth, list_own_keys
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.chart import Phase
 from modeshift.modes.errors import InvalidInputError, describe_misfit
 from modeshift.modes.limit import find_unheld, is_offered
+from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals
 from modeshift.modes.toolspec import ToolSpec
 
@@ -36,13 +36,12 @@ def _type_check(key: str, hint: Any) -> Check:
     return check
 
 
-def _member_check(key: str, members: type[StrEnum]) -> Check:
+def _member_check(key: str, members: Sequence[str]) -> Check:
     def check(value: Any) -> str:
-        try:
-            return members(value).value
-        except ValueError:
-            known = ", ".join(members)
-            raise InvalidInputError(f"unknown {key} {value!r}; it is one of: {known}") from None
+        if isinstance(value, str) and value in members:
+            return str(value)
+        known = ", ".join(members)
+        raise InvalidInputError(f"unknown {key} {value!r}; it is one of: {known}")
 
     return check
 
@@ -56,12 +55,20 @@ def _check_ids(given: Any) -> list[str]:
     return ids
 
 
-_CHECKS: dict[str, Check] = {
-    **{key: _type_check(key, hint) for key, hint in get_type_hints(State).items()},
-    "approvals": _member_check("approvals", Approvals),
-    "phase": _member_check("phase", Phase),
-    "messages": check_history,
-}
+PHASES = tuple(map(str, Phase))
+
+
+@cache
+def _list_checks(state: type, phases: tuple[str, ...]) -> dict[str, Check]:
+    """By key of a clone's state."""
+    return {
+        **{key: _type_check(key, hint) for key, hint in get_type_hints(state).items()},
+        "approvals": _member_check("approvals", tuple(Approvals)),
+        "phase": _member_check("phase", phases),
+        "messages": check_history,
+    }
+
+
 _EMPTY: dict[str, Any] = {
     "approvals": Approvals.MANUAL.value,
     "phase": Phase.IDLE.value,
@@ -90,7 +97,12 @@ _OF_TURN = {"phase", "plan", "asked", "switch", "subtask", "parents"}
 _check_change = _type_check("mode_changes", ModeChange)
 
 
-def _build_checks(catalog: Catalog, tools: Sequence[ToolSpec]) -> dict[str, Check]:
+def _build_checks(
+    catalog: Catalog,
+    tools: Sequence[ToolSpec],
+    state: type,
+    phases: tuple[str, ...] = PHASES,
+) -> dict[str, Check]:
     """Those of the state's keys, among them which modes there are."""
 
     def check_mode(slug: Any) -> str:
@@ -105,13 +117,21 @@ def _build_checks(catalog: Catalog, tools: Sequence[ToolSpec]) -> dict[str, Chec
             raise InvalidInputError(f"{problem}; limit the thread to a mode without it")
         return limit.slug
 
-    return {**_CHECKS, "mode": check_mode, "first_mode": check_mode, "limit": check_limit}
+    return {
+        **_list_checks(state, phases),
+        "mode": check_mode,
+        "first_mode": check_mode,
+        "limit": check_limit,
+    }
 
 
-def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
+def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type = State) -> Check:
     """A check of a run's whole input."""
-    known = _build_checks(catalog, tools) | {"messages": accept_messages, "forget": _check_ids}
-    checks = {key: known[key] for key in Input.__annotations__}
+    known = _build_checks(catalog, tools, state) | {
+        "messages": accept_messages,
+        "forget": _check_ids,
+    }
+    checks = {key: known[key] for key in get_type_hints(build_input_type(state))}
 
     def check(given: Any) -> dict[str, Any]:
         if not isinstance(given, dict):
@@ -124,7 +144,7 @@ def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
 
 def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
     """A check of what the host sets in a thread beside its runs."""
-    checks = {key: _build_checks(catalog, tools)[key] for key in SETTINGS}
+    checks = {key: _build_checks(catalog, tools, State)[key] for key in SETTINGS}
 
     def check(given: Any) -> dict[str, Any]:
         _check_keys(given, checks, "the settings of a thread")
@@ -133,9 +153,14 @@ def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
     return check
 
 
-def build_update_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Callable[[Any], None]:
+def build_update_check(
+    catalog: Catalog,
+    tools: Sequence[ToolSpec],
+    state: type = State,
+    phases: tuple[str, ...] = PHASES,
+) -> Callable[[Any], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
-    checks = _build_checks(catalog, tools)
+    checks = _build_checks(catalog, tools, state, phases)
 
     def check(update: Any) -> None:
         for key, value in read_writes(update):
@@ -195,7 +220,9 @@ def read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
             raise InvalidInputError(f"an update of the state is a mapping, not {update!r}")
 
 
-def drop_invalid(state: State) -> tuple[State, list[str]]:
+def drop_invalid(
+    state: State, kind: type = State, phases: tuple[str, ...] = PHASES
+) -> tuple[State, list[str]]:
     """The state without what does not fit, and the keys where that was so.
 
     Older versions saved such values, and a value of a type that has since changed is one too.
@@ -203,10 +230,10 @@ def drop_invalid(state: State) -> tuple[State, list[str]]:
     kept: dict[str, Any] = {}
     dropped = []
     for key, value in state.items():
-        valid = _keep_valid(key, value)
+        valid = _keep_valid(_list_checks(kind, phases), key, value)
         if valid is not value:
             dropped.append(key)
-        if valid is value or key not in _SET_ANEW:
+        if valid is value or (key not in _SET_ANEW and key not in list_own_keys(kind)):
             kept[key] = valid
     return cast("State", kept), dropped
 
@@ -221,12 +248,12 @@ def overwrite_dropped(
     return update | ({"usage": Overwrite(Usage())} if "usage" in dropped else {})
 
 
-def _keep_valid(key: str, value: Any) -> Any:
+def _keep_valid(checks: Mapping[str, Check], key: str, value: Any) -> Any:
     """``value`` itself where all of it fits."""
     if key == "messages":
         valid = [message for message in value if _fits(check_kept, message)]
         return value if len(valid) == len(value) else valid
-    if _fits(_CHECKS[key], value):
+    if _fits(checks[key], value):
         return value
     if key == "mode_changes" and isinstance(value, list):
         return [record for record in value if _fits(_check_change, record)]

@@ -5,14 +5,12 @@ node begins with what is known by then.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import partial, wraps
 from typing import Any
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.records.switches import list_switches
-from modeshift.graph.routing import Node
 from modeshift.mcp.binding import bind_tools
 from modeshift.mcp.managed import Offer
 from modeshift.modes.machine import MAX_SERVER_TOOLS
@@ -52,20 +50,13 @@ class LiveDeps:
             self._known = offers, deps
         return deps
 
-    def follow(self, make: Callable[[AgentDeps], Node]) -> Node:
-        """The node that ``make`` makes, each time with the tools that its mode needs."""
-        first = make(self._first)
-        # A partial: within a function LangGraph looks for a subgraph, which takes a millisecond.
+    async def prepare(self, state: Mapping[str, Any]) -> AgentDeps:
+        """Have the servers started whose tools the thread's mode may have; what is known then."""
         if not self._first.servers:
-            return partial(first)
-
-        @wraps(first)
-        async def node(state: Mapping[str, Any], *given: Any, **more: Any) -> Any:
-            targets = [one["mode_slug"] for one in list_switches(state.get("switch"))]
-            await self._prepare({state.get("mode"), *targets})
-            return await make(self.deps)(state, *given, **more)
-
-        return partial(node)
+            return self._first
+        targets = [one["mode_slug"] for one in list_switches(state.get("switch"))]
+        await self._prepare({state.get("mode"), *targets})
+        return self.deps
 
     async def _prepare(self, slugs: Collection[str | None]) -> None:
         """Have the servers started whose tools these modes may have."""

@@ -16,12 +16,14 @@ from modeshift.graph.models.bound_model import BoundModel
 from modeshift.graph.models.loading import Models
 from modeshift.mcp.managed import ManagedServer
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.chart import Configuration, Phase
+from modeshift.modes.chart import Configuration
 from modeshift.modes.limit import describe_limit, find_unheld, is_offered, is_within, make_strictest
 from modeshift.modes.machine import Machine
 from modeshift.modes.mode import Mode
+from modeshift.modes.phases import ChartData, Phase
 from modeshift.modes.rights import describe_edit_limit, find_edit_restriction, list_free_commands
 from modeshift.modes.toolspec import ToolSpec
+from modeshift.project import load_project
 from modeshift.prompts import render_mode_words, render_system_prompt
 from modeshift.tools.calls.toolbox import Toolbox
 
@@ -48,6 +50,8 @@ class BoundModes:
     """The MCP servers whose tools modes may have; the toolbox has those that are known by now."""
     subtask_depth: int = field(default=1, kw_only=True)
     """How deep sub-tasks may be nested."""
+    chart: ChartData = field(default_factory=lambda: load_project().chart, kw_only=True)
+    """The clone's phases and edges."""
     taken_names: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Names that the graph uses for something other than a mode's node."""
     _bound_models: dict[_Seat, BoundModel] = field(init=False, default_factory=dict)
@@ -61,7 +65,7 @@ class BoundModes:
     @cached_property
     def machine(self) -> Machine:
         """Decides which node is next, and which tools a mode has."""
-        return Machine(self.catalog, self.toolbox.specs, self.taken_names)
+        return Machine(self.catalog, self.toolbox.specs, self.chart, self.taken_names)
 
     def limit_mode(self, slug: str | None) -> Mode | None:
         """The mode of the host's limit; the strictest there can be if it no longer exists."""

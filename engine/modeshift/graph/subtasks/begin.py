@@ -1,7 +1,5 @@
 """What is put aside when a sub-task begins."""
 
-from typing import Any
-
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Overwrite
 
@@ -10,16 +8,18 @@ from modeshift.graph.messages.instructions import keep_first
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.models.usage import NO_FILL
 from modeshift.graph.records.subtasks import Parent, Subtask
-from modeshift.graph.records.switches import NewTask, Switch
+from modeshift.graph.records.switches import Switch
 from modeshift.graph.routing import change_mode
-from modeshift.graph.state import State, get_depth
+from modeshift.graph.state import State, Update, get_depth
 from modeshift.modes.chart import Configuration
+from modeshift.modes.errors import NodeError
 
 
-def begin_subtask(
-    state: State, switch: Switch, task: NewTask, before: Configuration, now: Configuration
-) -> dict[str, Any]:
-    """The update that puts a conversation aside, in ``before``, for its sub-task, in ``now``."""
+def begin_subtask(state: State, switch: Switch, before: Configuration) -> Update:
+    """The update that puts a conversation aside, in ``before``, for its sub-task."""
+    task = switch.get("task")
+    if task is None:
+        raise NodeError("begins a sub-task of a switch that is none")
     parent = Parent(
         call=switch["call"],
         then=switch.get("then", []),
@@ -37,13 +37,12 @@ def begin_subtask(
     )
     id, approvals = get_call_id(switch["call"]), switch["approvals"] or state["approvals"]
     return {
-        **change_mode(state, before.mode, now.mode, switch["reason"], "human"),
-        "phase": now.phase.value,
+        **change_mode(state, before.mode, switch["mode_slug"], switch["reason"], "human"),
         "switch": None,
         "parents": [parent],
         "subtask": Subtask(
             id=id,
-            mode=now.mode,
+            mode=switch["mode_slug"],
             message=task["message"],
             depth=get_depth(state) + 1,
             approvals=approvals,

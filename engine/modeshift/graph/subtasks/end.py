@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -15,10 +15,10 @@ from modeshift.graph.messages.untrusted import mark_as_data, truncate
 from modeshift.graph.models.usage import Usage
 from modeshift.graph.records.subtasks import EndedSubtask, Parent, Subtask
 from modeshift.graph.records.switches import ModeChange
-from modeshift.graph.routing import Node, change_mode, get_thread, read_host_changes, reconcile_mode
-from modeshift.graph.state import State
-from modeshift.modes.chart import Event
+from modeshift.graph.routing import change_mode, get_thread, read_host_changes
+from modeshift.graph.state import State, Update
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.phases import Event
 from modeshift.modes.plain_text import to_one_line
 
 STOPPED = "the user stopped it"
@@ -26,19 +26,20 @@ MAX_REASON = 200
 MAX_SHOWN = 300
 
 
-def end_subtask_node(deps: AgentDeps) -> Node:
-    """Ends the sub-task; the conversation that began it goes on with the result."""
+async def end_subtask(
+    deps: AgentDeps, state: State, config: RunnableConfig, changed: Update
+) -> tuple[str, str, Update]:
+    """The event, the mode that the conversation goes on in which began it, and the update.
 
-    async def end_subtask(state: State, config: RunnableConfig) -> dict[str, Any]:
-        await deps.started_calls.background.end(get_thread(config))
-        subtask, parents = state.get("subtask"), state.get("parents")
-        if subtask is None or not parents:
-            raise InvalidInputError("phase 'returning' without a sub-task in the state")
-        since: State = {**state, "host_revision": parents[-1].get("host_revision", 0)}
-        given = await read_host_changes(deps, since, config)
-        return _return_to_parent(deps, state, subtask, parents, given)
-
-    return end_subtask
+    ``changed`` is a change of mode by the host that is not recorded yet.
+    """
+    await deps.started_calls.background.end(get_thread(config))
+    subtask, parents = state.get("subtask"), state.get("parents")
+    if subtask is None or not parents:
+        raise InvalidInputError("phase 'returning' without a sub-task in the state")
+    since: State = {**state, "host_revision": parents[-1].get("host_revision", 0)}
+    given = await read_host_changes(deps, since, config)
+    return _return_to_parent(deps, state, subtask, parents, given, changed)
 
 
 def _return_to_parent(
@@ -47,19 +48,19 @@ def _return_to_parent(
     subtask: Subtask,
     parents: list[Parent],
     given: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The update; what the host has set since then, which is ``given``, stays."""
-    parent = parents[-1]
-    before, changed = reconcile_mode(deps, state)
-    changes: list[ModeChange] = list(changed.get("mode_changes", []))
+    changed: Update,
+) -> tuple[str, str, Update]:
+    """What the host has set since then, which is ``given``, stays."""
+    parent, here = parents[-1], changed.get("mode", state["mode"])
+    changes = list(cast("list[ModeChange]", changed.get("mode_changes", [])))
     files = _list_files(state, parent)
     target = parent["mode"] if parent["mode"] in deps.catalog else deps.catalog.default
-    is_moved = bool(changed) or before.mode != subtask["mode"] or "mode" in given
+    is_moved = bool(changed) or here != subtask["mode"] or "mode" in given
     if is_moved:
-        target = before.mode
-    elif target != before.mode:
-        left = change_mode(state, before.mode, target, "the sub-task has ended", "nobody")
-        changes += left["mode_changes"]
+        target = here
+    elif target != here:
+        left = change_mode(state, here, target, "the sub-task has ended", "nobody")
+        changes += cast("list[ModeChange]", left["mode_changes"])
     kept = state["approvals"] != subtask["approvals"] or "approvals" in given
     ended = _describe(state, subtask, files)
     name = deps.catalog[subtask["mode"]].name if subtask["mode"] in deps.catalog else "another"
@@ -69,25 +70,28 @@ def _return_to_parent(
     is_cut_short = is_moved or kept or unanswered or subtask.get("failure") == STOPPED
     following = [] if is_cut_short else parent.get("then", [])
     event = Event.NEXT if following else Event.RETURNED
-    return {
-        "mode": target,
-        "phase": deps.machine.send(before, event, target).phase.value,
-        "switch": {**following[0], "then": following[1:]} if following else None,
-        "mode_changes": changes,
-        "parents": Overwrite(parents[:-1]),
-        "subtask": parent["subtask"],
-        "subtasks": [ended],
-        "messages": Overwrite(messages if following else repair(messages)),
-        "instructions": Overwrite(parent["instructions"]),
-        "todos": parent["todos"],
-        "approvals": state["approvals"] if kept else parent["approvals"],
-        "remembered": parent["remembered"],
-        "written": list(dict.fromkeys([*parent["written"], *files])),
-        "plan": [],
-        "asked": None,
-        "compact_from": 0,
-        "usage": Usage(last=parent["last"]),
-    }
+    return (
+        event,
+        target,
+        {
+            "mode": target,
+            "switch": {**following[0], "then": following[1:]} if following else None,
+            "mode_changes": changes,
+            "parents": Overwrite(parents[:-1]),
+            "subtask": parent["subtask"],
+            "subtasks": [ended],
+            "messages": Overwrite(messages if following else repair(messages)),
+            "instructions": Overwrite(parent["instructions"]),
+            "todos": parent["todos"],
+            "approvals": state["approvals"] if kept else parent["approvals"],
+            "remembered": parent["remembered"],
+            "written": list(dict.fromkeys([*parent["written"], *files])),
+            "plan": [],
+            "asked": None,
+            "compact_from": 0,
+            "usage": Usage(last=parent["last"]),
+        },
+    )
 
 
 def _list_files(state: State, parent: Parent) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graph.agent import build_agent
+from graph.agent import build as build_agent
 from modeshift.graph.briefing.surroundings import describe_environment
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models

@@ -1,0 +1,365 @@
+"""``Step``: one run of a node. What a node may do, and what it must not leave out.
+
+A node gets a step and returns what the step's last move gives. What every node must do (take in
+what the host has set, reconcile the mode) is done where the step is made.
+"""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command, StreamWriter
+
+from modeshift.graph.act import DueCall, judge_due_call, move_on
+from modeshift.graph.approvals.calls import Calls
+from modeshift.graph.approvals.decisions import ask_yes_or_no
+from modeshift.graph.approvals.judging import CallContext, judge_all
+from modeshift.graph.approvals.open_question import (
+    OpenQuestion,
+    open_question,
+    withdraw_question,
+)
+from modeshift.graph.approvals.requests import build_own_request
+from modeshift.graph.briefing.notes import build_note, has_edited
+from modeshift.graph.compaction.node import compact
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.intake import Opening
+from modeshift.graph.messages.instructions import Instruction
+from modeshift.graph.messages.repair import find_open_calls
+from modeshift.graph.records.switches import Switch
+from modeshift.graph.routing import get_thread, read_host_changes, reconcile_mode
+from modeshift.graph.state import ActTask, State, Update, get_depth
+from modeshift.graph.subtasks.begin import begin_subtask
+from modeshift.graph.subtasks.end import end_subtask
+from modeshift.graph.switch import apply_switch, drop_switch, find_approved_switch
+from modeshift.graph.think import ask_model
+from modeshift.modes.errors import ConfigurationError, NodeError, ProviderError
+from modeshift.modes.phases import Event, Phase
+
+Result = Update | Command[Any]
+Moved = TypeVar("Moved", Update, Command[Any])
+
+
+class Step:
+    """One run of a node; made by the engine."""
+
+    def __init__(
+        self,
+        deps: AgentDeps,
+        node: str,
+        state: Mapping[str, Any],
+        config: RunnableConfig,
+        write: StreamWriter,
+    ) -> None:
+        self._deps = deps
+        self._node = node
+        self._config = config
+        self._write = write
+        self._given = cast("State", state)
+        self._update = Update()
+        """What the engine writes whatever the node decides."""
+        self._result: Any = None
+        self._made: dict[str, Any] = {}
+        """What this step has made, and so may be written."""
+        self._notes: list[Instruction] = []
+        self._opening: Opening | None = None
+        self._question: OpenQuestion | None = None
+        self._call: DueCall | None = None
+        self._is_asking = False
+        """Whether the run has been interrupted and goes on without an answer."""
+
+    async def prepare(self) -> None:
+        """Take in what the host has set, and reconcile the mode; ``act`` does so call by call."""
+        if self._node == "act":
+            return
+        if self._node in ("intake", "review"):
+            changes = await read_host_changes(self._deps, self._given, self._config)
+            if self._node == "intake":
+                self._opening = Opening(self._deps, self._given, changes)
+                self._given, self._now = self._opening.state, self._opening.now
+                return
+            self._given = cast("State", {**self._given, **changes})
+            self._update = cast("Update", changes)
+        self._now, changed = reconcile_mode(self._deps, self._given)
+        self._changed = changed
+        self._update = {**self._update, **changed}
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The thread's state as the node finds it; see ``State``. In ``act`` without the history."""
+        return MappingProxyType(cast("dict[str, Any]", self._given))
+
+    @property
+    def update(self) -> Update:
+        """What the node is to return: what its move gave."""
+        if self._result is None:
+            raise self._refuse("returns without a move; let it end with step.go(...)")
+        return cast("Update", self._result)
+
+    # For a node of the clone's own, and for ``think``.
+
+    def go(self, event: str, **more: Any) -> Update:
+        """Move the machine by an event of ``graph/chart.py``; ``more`` are own keys of the state.
+
+        Raises ``NodeError`` for an event that the chart does not have here, a second move, and a
+        key that only the engine writes.
+        """
+        if self._node in ("act", "intake"):
+            raise self._refuse(f"cannot send {event!s}: it has moves of its own")
+        if self._now.phase == Phase.THINKING:
+            event = self._check_thinking(event, more)
+        elif self._now.phase in list(Phase) and event in list(Event):
+            raise self._refuse(f"cannot send {event!s} here: the engine does")
+        made = {key: value for key, value in more.items() if self._made.get(key) is value}
+        self._check_own(more.keys() - made.keys())
+        self._write_notes()
+        return self._move(event, cast("Update", more))
+
+    def _check_thinking(self, event: str, more: Mapping[str, Any]) -> str:
+        """The event that is sent: of a sub-task, an answer is its end."""
+        answer = self._made.get("answer")
+        needed = {Event.REVIEW: "asked", Event.ACT: "plan"}.get(cast("Event", event))
+        if needed is not None and needed not in more:
+            raise self._refuse(f"sends {event!s} without {needed!r}, which step.judge() leads to")
+        if event == Event.ANSWER:
+            if answer is None or answer.tool_calls:
+                raise self._refuse(
+                    "ends the turn without an answer, or before its calls are judged"
+                )
+            return Event.RETURN if get_depth(self._given) else event
+        if needed is None and event in list(Event):
+            raise self._refuse(f"cannot send {event!s} here: the engine does")
+        return event
+
+    @property
+    def has_edited(self) -> bool:
+        """Whether a call of the model's last answer has changed a file."""
+        return has_edited(self._deps, self._given["messages"])
+
+    def tell(self, text: str) -> None:
+        """Tell the model, behind the last message; it stays in the conversation."""
+        self._notes.append(build_note(self._deps, self._given, self._now.mode, text))
+
+    def _write_notes(self) -> None:
+        if not self._notes or "instructions" in self._update:
+            return
+        if isinstance(self._given["messages"][-1], AIMessage):  # behind which no provider takes one
+            self._update["messages"] = [HumanMessage(note["text"]) for note in self._notes]
+        else:
+            self._update["instructions"] = self._notes
+
+    def show(self, text: str) -> None:
+        """The same, unless this very text is in the conversation already."""
+        told = [*self._given.get("instructions", []), *self._notes]
+        if not any(text in each["text"] for each in told):
+            self.tell(text)
+
+    def ask_person(self, name: str, text: str, args: Mapping[str, Any] | None = None) -> bool:
+        """Interrupt the run until a person has said yes or no; every client shows ``text``.
+
+        ``name`` stands where a call has its tool's name, ``args`` where it has its arguments.
+        LangGraph runs the node again from its start then, so it may do nothing before.
+        """
+        if self._node == "act" or self._now.phase in list(Phase):
+            raise self._refuse("cannot ask: only the node of a phase of your own can")
+        last = self._given["messages"][-1].id if self._given.get("messages") else ""
+        unique = f"{get_thread(self._config)}\0{last}\0{self._node}\0{name}\0{text}"
+        request = build_own_request(name, text, args or {}, unique)
+        self._is_asking = True
+        decision = ask_yes_or_no(request, is_required=self._deps.bound_answers)
+        self._is_asking = False
+        return decision["type"] == "approve"
+
+    # think
+
+    async def ask_model(self, mode: str) -> AIMessage | None:
+        """The model's answer; None if the history must be summarized, or the sub-task has failed.
+
+        Then ``update`` is what the node returns. Raises ``UserError`` for what fails elsewhere.
+        """
+        self._expect(Phase.THINKING)
+        if find_open_calls(self._given["messages"]):
+            raise self._refuse("asks the model although a call has no result yet")
+        try:
+            answer, update = await ask_model(
+                self._deps, mode, self._given, self._config, self._notes
+            )
+        except (ProviderError, ConfigurationError) as error:
+            if (subtask := self._given.get("subtask")) is None:
+                raise
+            self._move(Event.RETURN, Update(subtask={**subtask, "failure": str(error)}))
+            return None
+        if answer is None:
+            self._move(Event.COMPACT, Update())
+            return None
+        self._update |= update
+        self._made["answer"] = answer
+        return answer
+
+    async def judge(self, answer: AIMessage) -> Calls:
+        """The calls of the model's answer, with the verdict on each."""
+        self._expect(Phase.THINKING)
+        if self._made.get("answer") is not answer:
+            raise self._refuse("judges an answer that is not the model's")
+        context = CallContext.of(
+            self._deps, self._given, len(answer.tool_calls) == 1, self._given["refused"]
+        )
+        judged = await judge_all(self._deps, context, answer.tool_calls)
+        policy = context.approvals.value
+        return Calls(self._deps, str(answer.id), judged, self._made, policy)
+
+    # intake, review, switch_mode, end_subtask, compact_history
+
+    @property
+    def is_waiting(self) -> bool:
+        """At ``intake``: whether what waits goes on as it is, for nothing was said."""
+        return self._expect_opening().is_unchanged
+
+    def keep_waiting(self) -> Update:
+        """Leave what waits as it is."""
+        if not self.is_waiting:
+            raise self._refuse("leaves what waits, but something was said or set")
+        return self._finish(self._expect_opening().keep())
+
+    def begin_turn(self) -> Update:
+        """Repair the history, and start the turn if somebody has said something."""
+        return self._finish(self._expect_opening().begin())
+
+    async def open_question(self) -> OpenQuestion | None:
+        """The question that is open; None if it would be another one now."""
+        self._expect(Phase.REVIEWING)
+        if not self._changed:
+            thread = get_thread(self._config)
+            self._question = await open_question(self._deps, self._given, thread)
+        return self._question
+
+    def withdraw_question(self) -> Update:
+        """Answer the calls with why nobody was asked: their mode, rules or files have changed."""
+        self._expect(Phase.REVIEWING)
+        return self._move(Event.DECIDED, withdraw_question(self._given))
+
+    async def settle(self, question: OpenQuestion) -> Update:
+        """Do what the person has decided."""
+        self._expect(Phase.REVIEWING)
+        if question is not self._question:
+            raise self._refuse("settles a question that is not the open one")
+        return self._move(*await question.settle())
+
+    def approved_switch(self) -> Switch | None:
+        """The switch that is due; None if the mode or the limit has changed since a person's yes."""
+        self._expect(Phase.SWITCHING)
+        switch = find_approved_switch(self._deps, self._given)
+        if switch is not None and not self._changed:
+            self._made["switch"] = switch
+        return self._made.get("switch")
+
+    def drop_switch(self) -> Update:
+        """Go on without the switch."""
+        self._expect(Phase.SWITCHING)
+        now = self._deps.machine.send(self._now, Event.RESET)
+        now = self._deps.machine.send(now, Event.START)
+        update = {**drop_switch(self._given), **self._update, "mode": now.mode, "phase": now.phase}
+        return self._finish(cast("Update", update))
+
+    def enter(self, switch: Switch) -> Update:
+        """Enter the mode: the next step has its tools and instructions."""
+        self._check_switch(switch)
+        update = apply_switch(self._deps, self._given, switch, self._now)
+        return self._move(Event.SWITCH_MODE, update, switch["mode_slug"])
+
+    def begin_subtask(self, switch: Switch) -> Update:
+        """Put the conversation aside for the sub-task's."""
+        self._check_switch(switch)
+        update = begin_subtask(self._given, switch, self._now)
+        return self._move(Event.SWITCH_MODE, update, switch["mode_slug"])
+
+    async def end_subtask(self) -> Update:
+        """Go on with the conversation that began the sub-task."""
+        self._expect(Phase.RETURNING)
+        event, mode, update = await end_subtask(
+            self._deps, self._given, self._config, self._changed
+        )
+        return self._move(event, update, mode)
+
+    async def compact(self) -> Update:
+        """Put a summary in the place of the history, or say why not."""
+        self._expect(Phase.COMPACTING)
+        mode = self._now.mode
+        event, update = await compact(self._deps, self._given, self._config, mode)
+        return self._move(event, {**update, "mode": mode})
+
+    # act
+
+    async def judge_again(self) -> DueCall | None:
+        """The call that is due, judged now; None if the run goes on with other code or modes."""
+        if self._node != "act":
+            raise self._refuse("has no call that is due; act has")
+        task = cast("ActTask", self._given)
+        self._call = await judge_due_call(self._deps, task, self._config, self._write)
+        return self._call
+
+    def start_again(self) -> Command[Any]:
+        """Begin anew, as for a new turn."""
+        if self._node != "act":
+            raise self._refuse("has no call that is due; act has")
+        anew: Command[Any] = Command(goto="intake" if self.state["is_last"] else ())
+        return self._finish(anew)
+
+    async def move_on(self, update: Update, *, is_done: bool = False, **own: Any) -> Command[Any]:
+        """Go on behind the call: with the next one, a switch, or the model."""
+        call = self._call
+        if call is None or update is not call.result:
+            raise self._refuse("moves on with what is not the result of the call that is due")
+        self._check_own(own)
+        more = cast("Update", {**update, **own})
+        return self._finish(
+            await move_on(self._deps, call.task, more, self._config, is_done=is_done)
+        )
+
+    # What holds all of this together.
+
+    def check(self, result: Result) -> Result:
+        """What the node has returned, if it is what its move gave."""
+        if self._is_asking or (self._question is not None and self._question.is_waiting):
+            raise self._refuse("swallows the interrupt that asks a person; let it pass")
+        if result is not self.update:
+            raise self._refuse("must return what its move gave, and nothing else")
+        return result
+
+    def _move(self, event: str, update: Update, mode_slug: str | None = None) -> Update:
+        if not self._deps.machine.allows(self._now, event):
+            edge = f"from {self._now.phase!r} by {event!s}"
+            raise self._refuse(f"takes an edge that is not in graph/chart.py: {edge}")
+        now = self._deps.machine.send(self._now, event, mode_slug)
+        moved: Update = {**self._update, **update, "phase": now.phase}
+        return self._finish(moved)
+
+    def _finish(self, result: Moved) -> Moved:
+        if self._result is not None:
+            raise self._refuse("moves twice; a node makes one move")
+        self._result = result
+        return result
+
+    def _expect(self, phase: Phase) -> None:
+        if self._node == "act" or self._now.phase != phase:
+            raise self._refuse(f"does what belongs to the phase {phase.value!r}")
+
+    def _expect_opening(self) -> Opening:
+        if self._opening is None:
+            raise self._refuse("does what belongs to intake")
+        return self._opening
+
+    def _check_switch(self, switch: Switch) -> None:
+        self._expect(Phase.SWITCHING)
+        if self._made.get("switch") is not switch:
+            raise self._refuse("applies a switch that no person has approved for now")
+
+    def _check_own(self, keys: Collection[str]) -> None:
+        if wrong := sorted({*keys} - self._deps.own_keys):
+            own = ", ".join(sorted(self._deps.own_keys)) or "none"
+            raise self._refuse(f"must not write {wrong[0]!r}; the keys of your own State: {own}")
+
+    def _refuse(self, what: str) -> NodeError:
+        return NodeError(f"the node {self._node!r} {what}")
