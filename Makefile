@@ -8,6 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/.ready
+# The engine's tests and benchmarks use the clone's tools.
+IN_ENGINE := cd engine && PYTHONPATH=.. ../$(BIN)/python
 PYTEST := cd engine && ../$(BIN)/pytest --numprocesses 3 --dist worksteal
 
 # An option that a variable turns on, unless it is 0; one that takes the variable's value.
@@ -25,8 +27,7 @@ chat: $(READY) ## talk to the agent in this terminal, on the server if one runs;
 	@exec $(BIN)/python -m modeshift chat $(call option,thread,THREAD) $(call option,mode,MODE)
 
 acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
-	@if [ -d doors/editor ]; then $(BIN)/python -m modeshift.editor.print_settings; \
-	  else echo "The agent for editors has been removed: there is no doors/editor" >&2; exit 1; fi
+	@$(BIN)/python -m modeshift.editor.print_settings
 
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
 	@$(BIN)/python -m modeshift doctor
@@ -47,21 +48,21 @@ diagram: $(READY) ## print the state diagram of the modes as they are; OUT=file
 	@$(BIN)/python -m modeshift diagram $(call option,out,OUT)
 
 test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all
-	@$(if $(T),cd engine && ../$(BIN)/python -m tests.harness.selection "$$T",\
+	@$(if $(T),$(IN_ENGINE) -m tests.harness.selection "$$T",\
 	  echo "This takes about a minute and a half on two cores; make test T=pattern runs some of the tests"; \
 	  $(PYTEST) -m "not slow")
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
-	@cd engine && ../$(BIN)/python -m tests.harness.record
+	@$(IN_ENGINE) -m tests.harness.record
 
-snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/project/snapshots
-	@cd engine && ../$(BIN)/pytest -q tests/project/test_snapshots.py --update-snapshots
+snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/snapshots
+	@cd engine && ../$(BIN)/pytest -q ../tests/test_snapshots.py --update-snapshots
 
 screenshots: $(READY) ## write the pictures of the page anew, docs/pictures; needs Chromium
-	@cd engine && ../$(BIN)/python -m tests.doors.page.screenshots
+	@$(IN_ENGINE) -m tests.doors.page.screenshots
 
 renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings
-	@cd engine && ../$(BIN)/python -m tests.harness.renew
+	@$(IN_ENGINE) -m tests.harness.renew
 
 check: $(READY) ## all that CI checks: lint, types, import rules, tests
 	$(BIN)/ruff check .
@@ -76,14 +77,14 @@ format: $(READY) ## mend layout and imports
 	$(BIN)/ruff format .
 
 bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's, the page
-	@cd engine && ../$(BIN)/python -m benchmarks.steps
-	@cd engine && ../$(BIN)/python -m benchmarks.many_modes
-	@cd engine && ../$(BIN)/python -m benchmarks.tools
-	@cd engine && ../$(BIN)/python -m benchmarks.cache
-	@cd engine && ../$(BIN)/python -m benchmarks.page
+	@$(IN_ENGINE) -m benchmarks.steps
+	@$(IN_ENGINE) -m benchmarks.many_modes
+	@$(IN_ENGINE) -m benchmarks.tools
+	@$(IN_ENGINE) -m benchmarks.cache
+	@$(IN_ENGINE) -m benchmarks.page
 
 stats: $(READY) ## print how large the project is, and how its modules import each other; IN=folder
-	@cd engine && ../$(BIN)/python -m benchmarks.stats
+	@$(IN_ENGINE) -m benchmarks.stats
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \

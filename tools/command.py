@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.tools.processes.background import TurnCommands, shorten
-from modeshift.tools.processes.calling import Calling, calling
+from modeshift.tools.processes.background import Calling, TurnCommands, calling, shorten
 from modeshift.tools.processes.environment import build_environment
 from modeshift.tools.processes.process import MAX_SECONDS, Program, run
 from modeshift.tools.processes.sandboxes import Command, Sandbox

@@ -5,10 +5,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from modeshift.modes.rules.protected_paths import is_secret
+from modeshift.modes.rules.files import is_secret
 from modeshift.tools.tool import Tool, ToolDeps
-from modeshift.tools.workspace.encoding import is_utf8
-from modeshift.tools.workspace.replacement import Replacement, find_places, replace
+from modeshift.tools.workspace.text import Replacement, find_places, is_utf8, replace
 from modeshift.tools.workspace.workspace import Written
 
 MAX_KEPT = 200_000

@@ -6,12 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.rules.protected_paths import is_secret
+from modeshift.modes.rules.files import is_secret
 from modeshift.tools.tool import Tool, ToolDeps
-from modeshift.tools.workspace.encoding import show_name
-from modeshift.tools.workspace.glob import EVERY_FILE, Glob
-from modeshift.tools.workspace.line_range import LineRange
-from modeshift.tools.workspace.paths import list_above
+from modeshift.tools.workspace.opening import list_above
+from modeshift.tools.workspace.ripgrep import EVERY_FILE, Glob
 from modeshift.tools.workspace.search import (
     Found,
     Line,
@@ -20,6 +18,7 @@ from modeshift.tools.workspace.search import (
     search_file,
     search_folder,
 )
+from modeshift.tools.workspace.text import LineRange, show_name
 from modeshift.tools.workspace.workspace import Workspace
 
 MAX_LINES = 2000

@@ -26,7 +26,7 @@ from benchmarks.contenders import ModeMiddleware
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
 from modeshift.modes.policy import Approvals
-from modeshift.tools.calls.toolbox import build_toolbox
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_catalog

@@ -26,9 +26,8 @@ from langgraph.pregel import Pregel
 from graph.agent import build as build_agent
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
-from modeshift.graph.threads.mailbox import Mailbox
-from modeshift.graph.threads.started_calls import StartedCalls
-from modeshift.tools.calls.toolbox import build_toolbox
+from modeshift.graph.threads import Mailbox, StartedCalls
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog
 

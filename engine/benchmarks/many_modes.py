@@ -20,7 +20,7 @@ from langgraph.types import Command
 from graph.agent import build as build_agent
 from modeshift import Agent
 from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.settings import Settings
+from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.state import Input
 from tests.harness.modes import load_test_catalog
 

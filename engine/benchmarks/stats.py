@@ -7,14 +7,10 @@ WRITE=1       write the last column of the table in docs/architecture.md, too
 import ast
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from statistics import median
 
-CODE = ("modes", "prompts", "tools", "graph", "doors")
-LARGE = 260
+ENGINE, CLONE = "engine/modeshift", ("graph", "tools")
 PAGE = "docs/architecture.md"
 Imports = Mapping[str, frozenset[str]]
 """The modules that each module imports, of the project's own."""
@@ -22,35 +18,38 @@ Imports = Mapping[str, frozenset[str]]
 
 def measure(root: Path) -> Iterator[tuple[str, int]]:
     """The figures that take no run, with what they count."""
-    files = {name_of(file, root): file for top in CODE for file in (root / top).rglob("*.py")}
-    lines = {name: count_lines(file) for name, file in files.items()}
-    plain = [count for name, count in lines.items() if files[name].stem != "__init__"]
-    template = sum(lines[name] for name, file in files.items() if is_template(file, root))
-    imports = {name: find_imports(file, frozenset(files)) for name, file in files.items()}
-    graph = {name: found for name, found in imports.items() if name.partition(".")[0] == "graph"}
-    tops = {name for name, file in files.items() if file.match("graph/[!_]*.py")}
-    beside = {name: find_reachable(imports, name) & tops for name in tops}
-    yield "lines of product code", sum(lines.values())
-    yield "- of the template: `graph/*.py`, `tools/*.py`", template
-    yield "- of the packages around it", sum(lines.values()) - template
-    yield "modules, those of packages among them", len(files)
-    yield "- side by side in `graph/`", len(beside)
-    yield "- median of their lines", round(median(plain))
-    yield "- lines of the largest", max(plain)
-    yield f"- of more than {LARGE} lines", sum(count > LARGE for count in plain)
-    yield "levels of imports", max(find_levels(imports).values())
-    yield "- of those side by side in `graph/`", max(find_levels(beside).values())
-    yield "- within `graph/` and its packages", max(find_levels(graph).values())
-    yield (
-        "- from `graph/act.py` down, the longest way of a tool call",
-        find_levels(imports)["modeshift.graph.act"],
-    )
+    engine = {name_of(file, root / "engine"): file for file in find_files(root / ENGINE)}
+    clone = {name_of(file, root): file for top in CLONE for file in find_files(root / top)}
+    of_engine, of_clone = (sum(map(count_lines, each.values())) for each in (engine, clone))
+    names = {name for file in clone.values() for name in find_names(file, "modeshift")}
+    back = [name for file in engine.values() for top in CLONE for name in find_names(file, top)]
+    imports = {name: find_imports(file, frozenset(engine)) for name, file in engine.items()}
+    yield "lines of product code", of_engine + of_clone
+    yield "- of the clone: `graph/*.py`, `tools/*.py`", of_clone
+    yield "- of the engine", of_engine
+    yield "names that the clone imports of the engine", len(names)
+    yield "- from so many of its modules", len({module for module, _ in names})
+    yield "names that the engine imports of the clone", len(back)
+    yield "modules of the engine", len(engine)
+    yield "- lines of the largest", max(map(count_lines, engine.values()))
     yield (
         "circles of imports",
         len({group for group in find_groups(imports).values() if len(group) > 1}),
     )
     yield "words of README.md", len((root / "README.md").read_text(encoding="utf-8").split())
-    yield "lines of tests", sum(map(count_lines, (root / "tests").rglob("*.py")))
+    yield "lines of tests", sum(map(count_lines, (root / "engine/tests").rglob("*.py")))
+
+
+def find_files(folder: Path) -> list[Path]:
+    """The modules in it."""
+    return sorted(folder.rglob("*.py"))
+
+
+def find_names(file: Path, top: str) -> Iterator[tuple[str, str]]:
+    """Module and name of what a file imports of a package."""
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == top:
+            yield from ((str(node.module), alias.name) for alias in node.names)
 
 
 def name_of(file: Path, root: Path) -> str:
@@ -61,11 +60,6 @@ def name_of(file: Path, root: Path) -> str:
 def count_lines(file: Path) -> int:
     """As ``wc -l`` does."""
     return file.read_bytes().count(b"\n")
-
-
-def is_template(file: Path, root: Path) -> bool:
-    """Whether it is what a clone's owner reads first and edits."""
-    return file.parent in (root / "graph", root / "tools")
 
 
 def find_imports(file: Path, modules: frozenset[str]) -> frozenset[str]:
@@ -114,18 +108,6 @@ def find_levels(imports: Imports) -> dict[str, int]:
     return {name: level(group) for name, group in groups.items()}
 
 
-def count_tests(root: Path) -> int:
-    """How many tests pytest finds."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
-    done = subprocess.run(  # noqa: S603  # pytest
-        command, cwd=root, capture_output=True, text=True, check=False
-    )
-    found = re.search(r"^(\d+) tests collected", done.stdout, re.MULTILINE)
-    if found is None:
-        sys.exit(done.stdout + done.stderr)
-    return int(found[1])
-
-
 def with_figures(page: str, figures: Mapping[str, int]) -> str:
     """The page with the last column of its table made anew; other rows stay as they are."""
     for what, figure in figures.items():
@@ -138,8 +120,8 @@ def with_figures(page: str, figures: Mapping[str, int]) -> str:
 
 def main() -> None:
     """Print the figures."""
-    root = Path(os.environ.get("IN", "")).absolute()
-    figures = {**dict(measure(root)), "tests": count_tests(root)}
+    root = Path(os.environ.get("IN", "..")).absolute()
+    figures = dict(measure(root))
     for what, figure in figures.items():
         print(f"{what:<60} {figure:>7,}")
     if os.environ.get("WRITE") == "1":

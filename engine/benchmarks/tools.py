@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.tools.calls.toolbox import Toolbox, build_toolbox
 from modeshift.tools.processes.sandboxes import Commands, NoSandbox, find_sandbox
+from modeshift.tools.toolbox import Toolbox, build_toolbox
 from modeshift.tools.workspace.ripgrep import program
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog

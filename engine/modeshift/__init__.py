@@ -1,15 +1,20 @@
 """The engine of an agent that works in modes: everything that holds a guarantee.
 
-``serve`` is what a clone calls. Imports nothing of the clone.
+``README.md`` beside this package lists what is public, each name with a line. Imports nothing of
+the clone. A name is imported at its first use: an editor is answered before LangGraph is there.
 """
 
-from modeshift.graph.agent_graph import AgentGraph
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.compiled import Agent
-from modeshift.graph.state import State, Update
-from modeshift.graph.step import Step
-from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
-from modeshift.serving import serve
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modeshift.graph.agent_graph import AgentGraph
+    from modeshift.graph.deps import AgentDeps
+    from modeshift.graph.entry.compiled import Agent
+    from modeshift.graph.state import State, Update
+    from modeshift.graph.step import Step
+    from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
+    from modeshift.serving import serve
 
 __all__ = [
     "EACH_MODE",
@@ -24,3 +29,19 @@ __all__ = [
     "Update",
     "serve",
 ]
+_MODULES = {
+    "Agent": "graph.entry.compiled",
+    "AgentDeps": "graph.deps",
+    "AgentGraph": "graph.agent_graph",
+    "State": "graph.state",
+    "Step": "graph.step",
+    "Update": "graph.state",
+    "serve": "serving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'modeshift' has no attribute {name!r}")
+    module = import_module(f"modeshift.{_MODULES.get(name, 'modes.phases')}")
+    return getattr(module, name)

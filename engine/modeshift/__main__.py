@@ -1,14 +1,16 @@
-"""``python -m modeshift.commands COMMAND``: what ``make`` runs."""
+"""``python -m modeshift COMMAND``: what ``make`` runs."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from modeshift.commands.question import Question
 from modeshift.modes.errors import UserError
 from modeshift.modes.plain_text import make_readable
+from modeshift.project import use_root
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "chat": (
@@ -57,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command: print its lines, all up to a question, or the message of a ``UserError``."""
     options = vars(_build_parser().parse_args(arguments))
     name = options.pop("command")
+    if (project := options.pop("project")) is not None:
+        use_root(project)
     try:
         module = import_module(f"modeshift.commands.{name.replace('-', '_')}")
         lines: list[str] = []
@@ -81,7 +85,10 @@ def _print(lines: list[str]) -> None:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m modeshift.commands")
+    parser = argparse.ArgumentParser("modeshift")
+    parser.add_argument(
+        "--project", metavar="FOLDER", type=Path, help="the clone; without it, the one you are in"
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (summary, options) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)

@@ -26,7 +26,7 @@ def serve(
     register(Project(here, build, chart, state, tuple(tools)))
 
     async def agent() -> Agent:
-        from modeshift.graph.configuration.cache import get_served  # noqa: PLC0415  # a second
+        from modeshift.graph.configuration.loading import get_served  # noqa: PLC0415  # a second
 
         return (await get_served()).agent
 

@@ -1,15 +1,5 @@
 """What ``make`` runs: dev, doctor, modes, trust, diagram, clean-data.
 
-Each module's ``main`` gives the lines to print; ``__main__`` has their options. Guarantees that
-a command prints all, up to a question that it asks, or only an error. Imports all the rest; only
-the Makefile and the tests name its modules.
+Each module's ``main`` gives the lines to print; ``__main__`` has their options. Guarantees that a
+command prints all, up to a question that it asks, or only an error.
 """
-
-__all__ = (  # the public modules
-    "clean_data",
-    "dev",
-    "diagram",
-    "doctor",
-    "modes",
-    "trust",
-)

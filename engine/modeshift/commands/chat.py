@@ -9,14 +9,12 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from modeshift.commands.dev import DEFAULTS, find_server
-from modeshift.graph.configuration.environment import load_settings
-from modeshift.graph.configuration.own_files import get_history_file
-from modeshift.graph.settings import Settings
+from modeshift.graph.configuration.settings import Settings, load_settings
+from modeshift.graph.configuration.user_files import get_history_file
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.terminal.connection import Connection
 from modeshift.terminal.conversation import Conversation
-from modeshift.terminal.keyboard import Keyboard
-from modeshift.terminal.screen import FAINT, Screen
+from modeshift.terminal.screen import FAINT, Keyboard, Screen
 
 
 def main(

@@ -4,8 +4,8 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
-from modeshift.graph.configuration.environment import load_settings
-from modeshift.graph.configuration.own_files import list_database_files
+from modeshift.graph.configuration.settings import load_settings
+from modeshift.graph.configuration.user_files import list_database_files
 from modeshift.modes.errors import ConfigurationError
 
 SIGNATURE = b"SQLite format 3\0"

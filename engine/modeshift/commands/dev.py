@@ -14,11 +14,10 @@ from typing import TextIO
 
 import httpx
 
-from modeshift.graph.configuration.environment import load_settings
 from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.configuration.user_files import make_private
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.settings import Settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 

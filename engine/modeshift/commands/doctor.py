@@ -4,11 +4,10 @@ import os
 from collections.abc import Iterator
 from shutil import which
 
-from modeshift.graph.configuration.environment import load_settings
 from modeshift.graph.configuration.loading import AgentLoader, choose_sandbox
+from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.configuration.user_files import make_private
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.settings import Settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 from modeshift.tools.processes.process import MAX_SECONDS

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from modeshift.graph.configuration.environment import load_settings
 from modeshift.graph.configuration.prices import CURRENCY, Prices, load_prices
+from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.models.usage import Fill, Tokens, Usage, add_tokens
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.modes.plain_text import to_one_line

@@ -11,17 +11,16 @@ from uuid import uuid4
 
 from acp import RequestError, schema
 
-from modeshift.editor.mcp_servers import McpServer, take_servers
+from modeshift.editor.files import McpServer, take_servers
 from modeshift.editor.session import Session
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
-from modeshift.editor.user_prompt import PromptBlock
-from modeshift.graph.configuration.cache import AgentCache
-from modeshift.graph.configuration.environment import load_settings
-from modeshift.graph.configuration.user_files import make_private
-from modeshift.graph.configuration.whole_writes import WholeWrites
+from modeshift.editor.turn import PromptBlock
+from modeshift.graph.configuration.loading import AgentCache
+from modeshift.graph.configuration.settings import load_settings
+from modeshift.graph.configuration.user_files import WholeWrites, make_private
 from modeshift.graph.models.loading import load_model
-from modeshift.graph.threads.mailbox import Mailbox
+from modeshift.graph.threads import Mailbox
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 
 NOT_FOUND = -32002

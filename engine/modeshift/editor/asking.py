@@ -8,8 +8,7 @@ from acp import RequestError
 from langgraph.types import Command, Interrupt
 from pydantic import ValidationError
 
-from modeshift.editor.display.forms import build_form, read_form
-from modeshift.editor.display.permission_requests import Option, Question
+from modeshift.editor.display.permission_requests import Option, Question, build_form, read_form
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import describe_error
 from modeshift.editor.session_config import SessionConfig

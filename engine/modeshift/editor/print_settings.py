@@ -1,14 +1,15 @@
 """``make acp``: prints what to put into an editor's settings."""
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.models.loading import load_model
-from modeshift.graph.settings import Settings
 from modeshift.modes.errors import ConfigurationError, UserError
+from modeshift.project import find_root
 
 
 def main() -> None:
@@ -25,8 +26,10 @@ def _describe_settings(settings: Settings) -> Iterator[str]:
     command = Path(sys.executable).with_name("modeshift-acp")
     if not command.exists():
         raise ConfigurationError(f"{command} does not exist; run `make clean`, then `make acp`")
-    server = {"command": str(command), "args": [], "env": {}}
-    yield f"command    {command}"
+    arguments = ["--project", str(find_root())]
+    line = shlex.join([str(command), *arguments])
+    server = {"command": str(command), "args": arguments, "env": {}}
+    yield f"command    {line}"
     yield f'model      {settings.model}  (MODEL in .env, or in the editor\'s "env")'
     yield f"sessions   {settings.sessions}"
     yield "\nZed, in settings.json:"
@@ -36,8 +39,8 @@ def _describe_settings(settings: Settings) -> Iterator[str]:
     mcp = {"use_idea_mcp": True, "use_custom_mcp": True}
     jetbrains = {"default_mcp_settings": mcp, "agent_servers": {"Modeshift": server}}
     yield json.dumps(jetbrains, indent=2)
-    yield f"\nToad:  toad acp {command}"
-    yield f"acpx:  acpx --agent {command}"
+    yield f"\nToad:  toad acp {shlex.quote(line)}"
+    yield f"acpx:  acpx --agent {shlex.quote(line)}"
 
 
 if __name__ == "__main__":

@@ -12,18 +12,16 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 from modeshift.editor.asking import EditorGone, TurnDismissed
 from modeshift.editor.display.updates import COMPACTING, SessionUpdates
-from modeshift.editor.files import EditorFiles, Folder
-from modeshift.editor.mcp_servers import EditorServers
+from modeshift.editor.files import EditorFiles, EditorServers, Folder
 from modeshift.editor.options import Options
 from modeshift.editor.session_config import SessionConfig
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
-from modeshift.editor.turn import Turn
-from modeshift.editor.user_prompt import Prompt, PromptBlock, parse_choice
-from modeshift.graph.configuration.cache import AgentCache
+from modeshift.editor.turn import Prompt, PromptBlock, Turn, parse_choice
+from modeshift.graph.configuration.loading import AgentCache
 from modeshift.graph.messages.normal_form import get_call_id
-from modeshift.graph.records.subtasks import Subtask
 from modeshift.graph.routing import is_cut_off
+from modeshift.graph.state import Subtask
 from modeshift.modes.policy import Approvals
 
 Conversation = tuple[Subtask | None, list[AnyMessage]]

@@ -6,28 +6,74 @@ mailbox, from which a run takes them in between two of its steps.
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from acp.helpers import update_available_commands, update_current_mode
-from acp.schema import ConfigOptionUpdate
+from acp.schema import ConfigOptionUpdate, Cost, UsageUpdate
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Interrupt, StateSnapshot
 
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.options import Options
-from modeshift.editor.session_usage import SessionUsage
 from modeshift.editor.store import Record, Sessions
-from modeshift.graph.configuration.cache import AgentCache, CachedAgent
-from modeshift.graph.threads.mailbox import REVISION, Mailbox
+from modeshift.graph.configuration.loading import AgentCache, CachedAgent
+from modeshift.graph.configuration.prices import CURRENCY, load_prices
+from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.models.usage import Tokens, Usage, add_usage
+from modeshift.graph.threads import REVISION, Mailbox
 from modeshift.mcp.server import Server
-from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.tools.workspace.client_files import buffers
+
+
+class SessionUsage:
+    """What the thread has taken, and what of it the editor was sent."""
+
+    def __init__(self, settings: Settings, updates: SessionUpdates) -> None:
+        self._settings = settings
+        self._updates = updates
+        self._usage = Usage()
+        self._shown: dict[str, Tokens] | None = None
+
+    def read(self, values: Mapping[str, Any]) -> None:
+        """Take it from the thread's state."""
+        self._usage = values.get("usage", Usage())
+
+    def add(self, update: Mapping[str, Any]) -> None:
+        """Take in what a node has written into the thread."""
+        if isinstance(more := update.get("usage"), dict):
+            self._usage = add_usage(self._usage, cast("Usage", more))
+
+    def forget_shown(self) -> None:
+        """Send it again the next time: the editor knows of nothing."""
+        self._shown = None
+
+    async def show(self) -> None:
+        """Send it if it has changed; nothing, where a number is missing that the protocol wants."""
+        taken, last = self._usage.get("thread", {}), self._usage.get("last")
+        if taken == self._shown or last is None or last["used"] is None or last["window"] is None:
+            return
+        self._shown = taken
+        update = UsageUpdate(session_update="usage_update", used=last["used"], size=last["window"])
+        try:
+            cost = await asyncio.to_thread(self._find_cost, taken)
+        except UserError as error:
+            await self._updates.show_notice(str(error))
+        else:
+            if cost is not None:
+                update.cost = Cost(amount=float(cost), currency=CURRENCY)
+        await self._updates.send(update)
+
+    def _find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
+        return load_prices(self._settings).find_cost(taken)
+
 
 WITHDRAWN = "Withdrawn: you have chosen another mode."
 

@@ -1,6 +1,5 @@
-"""How a turn runs on LangGraph.
+"""How a turn runs on LangGraph: what a clone's nodes are made of.
 
-Read ``agent.py`` first: it wires the nodes, and those of the loop are modules beside it. What
-holds the guarantees is in the packages, one for each concern. May import ``tools``, ``prompts`` and
-``modes``.
+``Step`` is what a node gets, ``AgentGraph`` wires the nodes. What holds the guarantees is in the
+packages, one for each concern.
 """

@@ -11,8 +11,7 @@ from langgraph.runtime import Runtime
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import build_input_check, build_update_check
-from modeshift.graph.entry.compiled import Agent
-from modeshift.graph.entry.live_deps import LiveDeps
+from modeshift.graph.entry.compiled import Agent, LiveDeps
 from modeshift.graph.messages.channels import CheckedInput, use_last
 from modeshift.graph.routing import build_router
 from modeshift.graph.state import State, build_input_type
@@ -70,7 +69,7 @@ class AgentGraph:
         self._added.add(row)
 
     def _list_targets(self, row: str) -> list[str]:
-        """Where the node of this row of the chart can lead; to ``intake`` if the host sets something."""
+        """Where the node of this row of the chart leads; to ``intake`` if the host sets a thing."""
         chart, modes = self._deps.chart, map(self._deps.machine.mode_node, self._deps.catalog)
         if row == "intake":
             phases = set(chart.nodes)
@@ -81,7 +80,7 @@ class AgentGraph:
         named = [node for node in nodes if node not in (None, EACH_MODE)]
         targets = [*(str(node) for node in named), *(modes if EACH_MODE in nodes else ())]
         ends = [END] if None in nodes else []
-        return list(dict.fromkeys([*targets, *ends, *(() if row == "intake" else ("intake",))]))
+        return list(dict.fromkeys([*targets, *ends, "intake"]))
 
     def compile(
         self, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import get_type_hints
 
-from modeshift.graph.models.bound_modes import BoundModes
+from modeshift.graph.models.loading import BoundModes
 from modeshift.graph.state import list_own_keys
-from modeshift.graph.threads.started_calls import StartedCalls
+from modeshift.graph.threads import StartedCalls
 from modeshift.modes.policy import Approvals
 from modeshift.project import load_project
 

@@ -5,18 +5,17 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.types import Overwrite
 
-from modeshift.graph.approvals.always_allow import forget
-from modeshift.graph.briefing.news import drop_stale_thinking
+from modeshift.graph.approvals.contents import forget
+from modeshift.graph.briefing import drop_stale_thinking
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import drop_invalid, overwrite_dropped
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
 from modeshift.graph.models.usage import NEW_TURN, Usage
-from modeshift.graph.records.subtasks import Subtask
 from modeshift.graph.routing import reconcile_mode, sets_only_approvals
-from modeshift.graph.state import State, Update
-from modeshift.graph.subtasks.end import STOPPED
-from modeshift.modes.chart import Configuration
+from modeshift.graph.state import State, Subtask, Update
+from modeshift.graph.subtasks import STOPPED
+from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
 
 

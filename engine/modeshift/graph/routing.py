@@ -9,11 +9,10 @@ from langgraph.graph import END
 from langgraph.types import Send
 
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.records.switches import ModeChange
-from modeshift.graph.state import ActTask, RoutingState, State, Update
-from modeshift.graph.threads.mailbox import REVISION
-from modeshift.modes.chart import Configuration
+from modeshift.graph.state import ActTask, ModeChange, RoutingState, State, Update
+from modeshift.graph.threads import REVISION
 from modeshift.modes.errors import NodeError
+from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
 
 

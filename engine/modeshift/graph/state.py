@@ -1,20 +1,172 @@
-"""The state of a thread, and what a run's input may contain."""
+"""The state of a thread, what its keys hold, and what a run's input may contain.
+
+Plain data, so that a checkpoint outlives a change of code.
+"""
 
 from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, get_type_hints
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, ToolCall
 from langgraph.graph.message import _messages_delta_reducer
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from modeshift.graph.messages.channels import Messages, append, build_growing_list
 from modeshift.graph.messages.instructions import Instruction
-from modeshift.graph.models.usage import Usage, add_usage
-from modeshift.graph.records.approvals import Asked, Planned, Remembered
-from modeshift.graph.records.subtasks import EndedSubtask, Parent, Subtask
-from modeshift.graph.records.switches import ModeChange, Switch, Todo
+from modeshift.graph.models.usage import Fill, Usage, add_usage
+
+
+class Remembered(TypedDict):
+    """A person's "always allow this", for one tool and pattern in one mode of the thread."""
+
+    id: str
+    mode: str
+    tool: str
+    pattern: str
+    exact: bool
+    """Whether ``pattern`` is one command or file, to be taken literally."""
+    digest: str
+    """Of the mode and the workspace it was given in; it applies in no other."""
+    when: str
+
+
+class Asked(TypedDict):
+    """What a person was asked about; an answer to anything else is void."""
+
+    digest: str
+    """See ``judging.digest_question``."""
+    contents: dict[str, str]
+    """Digests of the files that the calls would edit, by real path."""
+    approvals: NotRequired[str]
+    """The policy under which it was asked; the question stays while another one is set."""
+
+
+class Approved(TypedDict):
+    """What a person approved: one call with these arguments, and no other."""
+
+    args: dict[str, Any]
+    edited: bool
+    digest: str
+    """See ``Judged.digest``."""
+    contents: NotRequired[dict[str, str]]
+    """Digests of the files that it edits, by real path."""
+
+
+class Planned(TypedDict):
+    """A call that is to run, or to be refused for the reason in ``denied``."""
+
+    call: ToolCall
+    message: NotRequired[str]
+    """The id of the message that made it."""
+    approved: Approved | None
+    denied: str | None
+    """Why it is refused, as it was judged when the model made it."""
+    process_id: NotRequired[str]
+    """Of the process that planned it; see ``StartedCalls``."""
+
+
+class ModeChange(TypedDict):
+    """The record of one change of mode; ``when`` is ISO 8601 in UTC."""
+
+    source: str
+    target: str
+    reason: str
+    decided_by: Literal["human", "host", "nobody"]
+    """``nobody`` where the mode no longer exists, and where a sub-task has ended."""
+    when: str
+    written: NotRequired[list[str]]
+    """Files changed in ``source``, if any were."""
+
+
+class Todo(TypedDict):
+    """An item of the agent's todo list, as ``update_todo_list`` writes it."""
+
+    content: str
+    status: str
+
+
+class NewTask(TypedDict):
+    """What a sub-task is told to do."""
+
+    message: str
+    todos: list[Todo]
+
+
+class Switch(TypedDict):
+    """A switch, or a sub-task, that a person approved and that has yet to be applied."""
+
+    mode_slug: str
+    reason: str
+    call: ToolCall
+    """The call it answers: of ``switch_mode``, or a question with a suggestion to switch."""
+    reply: str
+    """What the person said."""
+    approvals: str | None
+    """The policy to set with it, or None to leave it."""
+    digest: str
+    """Of the mode, as it was when the person approved."""
+    task: NotRequired[NewTask | None]
+    then: NotRequired["list[Switch]"]
+    """The other sub-tasks of the message, which follow one after the other."""
+
+
+def list_switches(switch: Switch | None) -> list[Switch]:
+    """A switch, and the sub-tasks that follow it."""
+    return [] if switch is None else [switch, *switch.get("then", ())]
+
+
+class Subtask(TypedDict):
+    """The sub-task that goes on; its conversation is what the state's other keys hold."""
+
+    id: str
+    """Of the call of ``new_task``."""
+    mode: str
+    message: str
+    depth: int
+    """1 for one that no other sub-task began."""
+    approvals: str
+    """The policy that it began with."""
+    failure: NotRequired[str]
+    """Why it is to end although it is not done."""
+
+
+class Parent(TypedDict):
+    """What a conversation was when its sub-task began, and is again when that has ended."""
+
+    call: ToolCall
+    """The call of ``new_task``, which has no result yet."""
+    then: NotRequired[list[Switch]]
+    """The sub-tasks that begin after it."""
+    subtask: Subtask | None
+    """Where the conversation is itself a sub-task's."""
+    mode: str
+    approvals: str
+    messages: list[AnyMessage]
+    instructions: list[Instruction]
+    todos: list[Todo]
+    remembered: list[Remembered]
+    written: list[str]
+    last: Fill | None
+    changes: int
+    """How many changes of mode there were, that to the sub-task's among them."""
+    host_revision: NotRequired[int]
+    """Of the host's newest setting then."""
+
+
+class EndedSubtask(TypedDict):
+    """A sub-task of the past, with its whole conversation."""
+
+    id: str
+    mode: str
+    message: str
+    status: Literal["completed", "failed"]
+    result: str
+    files: list[str]
+    """Those it wrote."""
+    rejected: list[str]
+    """The calls that a person rejected, and what they said."""
+    messages: list[AnyMessage]
 
 
 class Input(TypedDict, total=False):

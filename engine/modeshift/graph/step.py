@@ -13,28 +13,25 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StreamWriter
 
 from modeshift.graph.act import DueCall, judge_due_call, move_on
-from modeshift.graph.approvals.calls import Calls
 from modeshift.graph.approvals.decisions import ask_yes_or_no
 from modeshift.graph.approvals.judging import CallContext, judge_all
-from modeshift.graph.approvals.open_question import (
+from modeshift.graph.approvals.question import (
+    Calls,
     OpenQuestion,
     open_question,
     withdraw_question,
 )
 from modeshift.graph.approvals.requests import build_own_request
-from modeshift.graph.briefing.notes import build_note, has_edited
-from modeshift.graph.compaction.node import compact
+from modeshift.graph.briefing import build_note, has_edited
+from modeshift.graph.compaction import compact
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.intake import Opening
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.repair import find_open_calls
-from modeshift.graph.records.switches import Switch
 from modeshift.graph.routing import get_thread, read_host_changes, reconcile_mode
-from modeshift.graph.state import ActTask, State, Update, get_depth
-from modeshift.graph.subtasks.begin import begin_subtask
-from modeshift.graph.subtasks.end import end_subtask
-from modeshift.graph.switch import apply_switch, drop_switch, find_approved_switch
-from modeshift.graph.think import ask_model
+from modeshift.graph.state import ActTask, State, Switch, Update, get_depth
+from modeshift.graph.subtasks import begin_subtask, end_subtask
+from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
 from modeshift.modes.errors import ConfigurationError, NodeError, ProviderError
 from modeshift.modes.phases import Event, Phase
 
@@ -88,7 +85,7 @@ class Step:
 
     @property
     def state(self) -> Mapping[str, Any]:
-        """The thread's state as the node finds it; see ``State``. In ``act`` without the history."""
+        """The thread's state as the node finds it; in ``act`` without the history."""
         return MappingProxyType(cast("dict[str, Any]", self._given))
 
     @property
@@ -248,7 +245,7 @@ class Step:
         return self._move(*await question.settle())
 
     def approved_switch(self) -> Switch | None:
-        """The switch that is due; None if the mode or the limit has changed since a person's yes."""
+        """The switch that is due; None if the mode or the limit has changed since the yes."""
         self._expect(Phase.SWITCHING)
         switch = find_approved_switch(self._deps, self._given)
         if switch is not None and not self._changed:

@@ -1,17 +1,72 @@
-"""``ManagedServer``: a server that is started when it is needed, and again if it ends."""
+"""``bind_tools``: what a server offers, as tools of ours; what it may not offer is left out."""
 
 import asyncio
+import atexit
+import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from threading import Lock, Thread
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
-from modeshift.mcp.described import ToolDescription, describe_changes
-from modeshift.mcp.loop_thread import LoopThread
-from modeshift.mcp.server import Server
+from langchain_core.tools import BaseTool
+from typing_extensions import override
+
+from modeshift.mcp.server import Server, ToolDescription, describe_changes, mend_schema
+from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.rules.matching import name_server_tool
 from modeshift.tools.processes.sandboxes import Sandbox
+from modeshift.tools.tool import Tool
 from modeshift.tools.workspace.workspace import Workspace
+
+T = TypeVar("T")
+SECONDS_TO_END = 5
+
+
+class LoopThread:
+    """Started at first use; a daemon, so that nothing in it can keep the process alive."""
+
+    def __init__(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """``end`` runs in it when the process exits."""
+        self._end = end
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it in the thread, and wait here; a cancellation reaches it."""
+        loop = self._loop
+        if loop is None:
+            loop = await asyncio.to_thread(self._start)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+    def submit(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have it run if the thread does; do not wait."""
+        if self._loop is None:
+            work.close()
+        else:
+            asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                import_module("modeshift.mcp.session")  # with the SDK, which takes a while
+                loop = asyncio.new_event_loop()
+                Thread(target=loop.run_forever, name="mcp", daemon=True).start()
+                atexit.register(self._finish, loop)
+                self._loop = loop
+            return self._loop
+
+    def _finish(self, loop: asyncio.AbstractEventLoop) -> None:
+        ending = asyncio.run_coroutine_threadsafe(self._end(), loop)
+        with suppress(TimeoutError):
+            ending.result(SECONDS_TO_END)
+
 
 log = logging.getLogger("modeshift")
 MAX_FAILURES = 3
@@ -172,3 +227,142 @@ async def list_tools(
 
     async with open_session(server, workspace, sandbox) as session:
         return list(session.tools)
+
+
+class ServerPool:
+    """One to a process; for any thread and event loop."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._servers: dict[str, ManagedServer] = {}
+        self._users: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
+        self._thread = LoopThread(self._end_all)
+
+    def assign(
+        self,
+        user: object,
+        servers: Iterable[Server],
+        workspace: Workspace,
+        sandbox: Sandbox | None,
+    ) -> tuple[ManagedServer, ...]:
+        """The servers as ``user`` has configured them now; those that nobody has are ended.
+
+        Nothing is started yet.
+        """
+        with self._lock:
+            mine = {_identify(one, workspace, sandbox): one for one in servers}
+            self._users[user] = set(mine)
+            for key, server in mine.items():
+                if key not in self._servers:
+                    self._servers[key] = ManagedServer(server, workspace, sandbox, self._thread)
+            used = set().union(*self._users.values())
+            for key in self._servers.keys() - used:
+                self._thread.submit(self._servers.pop(key).close())
+            return tuple(self._servers[key] for key in mine)
+
+    async def end_all(self) -> None:
+        """End all of them."""
+        await self._thread.run(self._end_all())
+
+    async def _end_all(self) -> None:
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+
+def _identify(server: Server, workspace: Workspace, sandbox: Sandbox | None) -> str:
+    return json.dumps([asdict(server), str(workspace.root), repr(sandbox)], sort_keys=True)
+
+
+MAX_DESCRIPTION = 10_000
+SHOWN = 200
+
+
+class ServerToolRunnable(BaseTool):
+    """A call of it is a call of the server's, whatever its arguments are called."""
+
+    served_by: Any
+    described: ToolDescription
+
+    @override
+    def _run(self, /, **args: Any) -> Any:
+        raise NotImplementedError
+
+    @override
+    async def _arun(self, /, **args: Any) -> Any:
+        return await self.served_by.call(self.described, args)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Tools for the toolbox, and what a person should know about those that are missing."""
+
+    tools: tuple[Tool, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
+    """The tools that the servers are known to offer; none of one that has not been started."""
+    found: dict[str, list[Tool]] = {}
+    notices = []
+    for one in servers:
+        name = f"MCP server {one.server.name!r}"
+        if one.offer is not None and one.offer.problem:
+            notices.append(f"{name} cannot be used: {one.offer.problem}")
+        if one.offer is not None and one.offer.change:
+            change = to_one_line(one.offer.change, SHOWN)
+            notices.append(f"{name} lists other tools than at its start: {change}")
+        for described in one.offer.tools if one.offer is not None else ():
+            if described.name in one.server.disabled_tools:
+                continue
+            if problem := find_problem(one.server, described):
+                shown = to_one_line(described.name, SHOWN)
+                notices.append(f"{name}: its tool {shown!r} is left out: {problem}")
+            else:
+                tool = _make_tool(one, described)
+                found.setdefault(tool.spec.name, []).append(tool)
+    for name, same in found.items():
+        if len(same) > 1:
+            files = " and ".join(tool.file for tool in same)
+            notices.append(f"{name} would be two tools, of {files}: both are left out")
+    tools = tuple(same[0] for same in found.values() if len(same) == 1)
+    return Bound(tools, tuple(notices))
+
+
+def find_problem(server: Server, tool: ToolDescription) -> str | None:
+    """Why the server's tool is not bound; None if it is."""
+    return next(_list_problems(server, tool), None)
+
+
+def _list_problems(server: Server, tool: ToolDescription) -> Iterator[str]:
+    if tool.problem:
+        yield tool.problem
+    if server.pinned is not None:
+        accepted = server.pinned.get(tool.name)
+        if accepted is None:
+            yield "it was not there when you trusted this workspace; look at it: make trust"
+        elif changes := accepted.find_changes(tool):
+            yield f"it has changed since you trusted this workspace ({changes}); look: make trust"
+    if hidden := tool.find_hidden():
+        yield f"it has invisible characters, here escaped: {to_one_line(hidden[0])}"
+    if len(tool.description) > MAX_DESCRIPTION:
+        yield f"its description has more than {MAX_DESCRIPTION} characters"
+    try:
+        mend_schema(tool.input_schema)
+    except (ValueError, RecursionError) as error:
+        yield to_one_line(str(error))
+
+
+def _make_tool(server: ManagedServer, described: ToolDescription) -> Tool:
+    name = name_server_tool(server.server.name, described.name)
+    runnable = ServerToolRunnable(
+        name=name,
+        description=described.description or described.name,
+        args_schema=mend_schema(described.input_schema),
+        served_by=server,
+        described=described,
+    )
+    host = urlsplit(server.server.url or "").netloc.rpartition("@")[2] or None
+    served = ServerTool(
+        server.server.name, described.name, described.is_read_only, host, described.digest()
+    )
+    spec = ToolSpec(name, EFFECTS["mcp"], "mcp", served=served)
+    return Tool(spec, runnable, f"the MCP server {server.server.name!r}")

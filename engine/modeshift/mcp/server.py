@@ -1,11 +1,113 @@
-"""``Server``: an MCP server as a person configured it."""
+"""What a call returned, as content of a message: bounded, and nothing that a model cannot take."""
 
+import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from hashlib import sha256
+from typing import Any, Literal
 
-from modeshift.mcp.described import ToolDescription
+from modeshift.modes.plain_text import find_invisible, to_one_line
+
+MAX_BYTES = 16_000_000
+"""Of one answer, as it is sent."""
+MAX_UNASKED = 10_000
+"""Messages that answer nothing, and lines that are no message, between two requests of ours."""
+MAX_TOOLS = 500
+"""Of one server."""
+
+_ESCAPES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.")
+"""In JSON: a character in two halves, a half, any other."""
+
+
+def mend_text(line: bytes) -> bytes:
+    """JSON in which what is no character has become U+FFFD: bytes, and halves of a character."""
+    text = line.decode("utf-8", "replace")
+    return _ESCAPES.sub(lambda found: "\ufffd" if len(found[0]) == 6 else found[0], text).encode()
+
+
+class Failure:
+    """Set once, by the transport that notices."""
+
+    def __init__(self) -> None:
+        self.happened = asyncio.Event()
+        self.reason = ""
+
+    def report(self, reason: str) -> None:
+        """The first reason counts."""
+        self.reason = self.reason or reason
+        self.happened.set()
+
+
+@dataclass(frozen=True)
+class ToolDescription:
+    """The server's own words, unchanged: annotations are a claim, not a right."""
+
+    name: str
+    description: str = ""
+    input_schema: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+    """As on the wire: ``readOnlyHint`` and so on."""
+    problem: str = ""
+    """Why it is no tool of the protocol; empty if it is one."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the server says so."""
+        return self.annotations.get("readOnlyHint") is True
+
+    def digest(self) -> str:
+        """Of all of it, whatever the order of keys."""
+        told = [self.name, self.description, self.input_schema, self.annotations]
+        return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    def find_hidden(self) -> list[str]:
+        """The places whose characters a person would not see, escaped: a reason to refuse it."""
+        return find_invisible("\n".join([self.name, *self._texts().values()]))
+
+    def find_changes(self, now: "ToolDescription") -> str:
+        """How ``now`` differs, in words; empty for not at all."""
+        new = now._texts()
+        return "; ".join(
+            f"{word} {_describe_change(text, new[word])}"
+            for word, text in self._texts().items()
+            if text != new[word]
+        )
+
+    def _texts(self) -> dict[str, str]:
+        return {
+            "description": self.description,
+            "schema": _write(self.input_schema),
+            "annotations": _write(self.annotations),
+        }
+
+
+def describe_changes(before: Iterable[ToolDescription], now: Iterable[ToolDescription]) -> str:
+    """The names of tools that are new, gone or described in another way; empty for none."""
+    old, new = ({tool.name: tool for tool in tools} for tools in (before, now))
+    found = {
+        "new": new.keys() - old.keys(),
+        "gone": old.keys() - new.keys(),
+        "changed": {name for name in old.keys() & new.keys() if old[name] != new[name]},
+    }
+    return "; ".join(
+        f"{word}: {', '.join(sorted(names))}" for word, names in found.items() if names
+    )
+
+
+def _write(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _describe_change(old: str, new: str) -> str:
+    """From a little before the first difference: what was added may be far behind."""
+    pairs = enumerate(zip(old, new, strict=False))
+    end = next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
+    start = max(end - 30, 0)
+    was, now = (f"{'...' if start else ''}{to_one_line(text[start:], 200)}" for text in (old, new))
+    return f"was '{was}', is now '{now}'"
+
 
 DEFAULT_SECONDS = 60.0
 
@@ -43,3 +145,58 @@ class Server:
         """What it is, without the values of secrets: an approval holds for this one only."""
         told = asdict(self) | {"env": sorted(self.env), "headers": sorted(self.headers)}
         return json.dumps(told, sort_keys=True)
+
+
+MAX_CHARACTERS = 50_000
+MAX_DEPTH = 30
+_COMBINATORS = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const")
+_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+"""What Anthropic takes as an argument's name."""
+
+
+def mend_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a tool's arguments, as every provider takes one.
+
+    What it loses is what no argument can have: its server checks the call anyway. Raises
+    ``ValueError`` that says why it cannot be mended.
+    """
+    if len(json.dumps(schema)) > MAX_CHARACTERS:
+        raise ValueError(f"its schema has more than {MAX_CHARACTERS} characters")
+    if schema.get("type", "object") != "object":
+        raise ValueError(f"its arguments are no object but {schema['type']!r}")
+    properties = schema.get("properties") or {}
+    if not isinstance(properties, dict):
+        raise ValueError("its schema's 'properties' are no object")
+    for name in properties:
+        if _PROPERTY.fullmatch(name) is None:
+            raise ValueError(f"no provider takes an argument that is called {name!r}")
+    top = {key: value for key, value in schema.items() if key not in _COMBINATORS}
+    mended = _mend({**top, "type": "object", "properties": properties}, 0)
+    assert isinstance(mended, dict)
+    required = mended.get("required")
+    if required is not None:
+        known = required if isinstance(required, list) else []
+        mended["required"] = [name for name in known if name in properties]
+    return mended
+
+
+def _mend(schema: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"its schema has more than {MAX_DEPTH} levels")
+    if isinstance(schema, list):
+        return [_mend(one, depth + 1) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    target = schema.get("$ref")
+    if isinstance(target, str) and not target.startswith("#"):
+        raise ValueError(f"its schema refers to another document, {target!r}")
+    left = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
+    mended = {key: _mend(value, depth + 1) for key, value in left.items()}
+    if mended.get("type") == "array" and "items" not in mended:
+        mended["items"] = {}
+    for bound, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(mended.get(bound), bool):  # as in draft 4
+            is_exclusive = mended.pop(bound)
+            if is_exclusive and limit in mended:
+                mended[bound] = mended.pop(limit)
+    return mended

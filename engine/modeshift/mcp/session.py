@@ -16,12 +16,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 
-from modeshift.mcp.bounds import MAX_TOOLS, Failure
-from modeshift.mcp.described import ToolDescription
-from modeshift.mcp.http import open_http
 from modeshift.mcp.results import Block, read_content
-from modeshift.mcp.server import Server
-from modeshift.mcp.stdio import build_program, open_stdio
+from modeshift.mcp.server import MAX_TOOLS, Failure, Server, ToolDescription
+from modeshift.mcp.transports import build_program, open_http, open_stdio
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.tools.processes.sandboxes import Sandbox

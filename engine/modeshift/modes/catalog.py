@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from modeshift.modes.errors import ModeFileError, UnknownModeError
-from modeshift.modes.files.modes_file import ModesFile
+from modeshift.modes.files import ModesFile
 from modeshift.modes.mode import Level, Mode, ModePrompt, SourcedPermissions
 
 

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from pydantic.alias_generators import to_camel
 
 from modeshift.modes.plain_text import is_plain, to_one_line
-from modeshift.modes.rules.file_regex import check_file_regex, is_found, is_found_in_every_path
-from modeshift.modes.rules.globs import check_glob, word_matches
+from modeshift.modes.rules.files import check_file_regex, is_found, is_found_in_every_path
+from modeshift.modes.rules.matching import check_glob, word_matches
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
 
 _SLUG = re.compile(r"[A-Za-z0-9-]+")

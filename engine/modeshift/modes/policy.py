@@ -1,7 +1,7 @@
-"""The verdict: may this mode make this tool call, and must a person be asked?
+"""The host's limit: a mode that a thread's rights never exceed, whatever mode the thread is in.
 
-One pure function answers both questions: which tools are bound to the model (asked without
-arguments), and whether a call may run (asked with the arguments that are about to run).
+Every call is judged in both modes, and the stricter verdict counts. A limit is for the host to
+set and to lift; what the model asks for or a person approves does not change it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from modeshift.modes.effects import ServerTool, ToolSpec
 from modeshift.modes.errors import (
     FileRestrictionError,
     InvalidCallError,
@@ -16,13 +17,65 @@ from modeshift.modes.errors import (
     NotAllowedError,
     describe_error,
 )
-from modeshift.modes.mode import Grant, Level, Mode
-from modeshift.modes.rights import has_only_read_tools, list_free_commands
-from modeshift.modes.rules.file_regex import SECONDS, SlowPatternError
+from modeshift.modes.mode import Grant, Level, Mode, SourcedPermissions
+from modeshift.modes.rules.files import SECONDS, SlowPatternError, get_protection, is_secret
 from modeshift.modes.rules.matching import Subject
-from modeshift.modes.rules.permissions import Ruling, find_denial, find_ruling
-from modeshift.modes.rules.protected_paths import get_protection, is_secret
-from modeshift.modes.toolspec import ServerTool, ToolSpec
+from modeshift.modes.rules.permissions import Kind, Ruling, find_denial, find_ruling
+
+
+def list_free_commands(mode: Mode, tool: ToolSpec) -> list[str]:
+    """The read-only commands that a mode may run although it lacks the tool's group.
+
+    Only the clone's own modes have such rules, and they apply only in the sandbox.
+    """
+    if tool.group is None or mode.grant(tool.group) is not None:
+        return []
+    if not tool.sandboxed or mode.level is not Level.BUILT_IN:
+        return []
+    return [line for line, kind in mode.permissions.get(tool.name, {}).items() if kind == "allow"]
+
+
+def has_only_read_tools(mode: Mode) -> bool:
+    """Whether of MCP servers it has only tools that say of themselves that they are read-only.
+
+    Such is a mode that runs no commands and may not edit every file.
+    """
+    edit = mode.grant("edit")
+    return mode.grant("command") is None and (edit is None or edit.file_regex is not None)
+
+
+def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
+    """Why the mode may not change every file; None if it may.
+
+    If there is a restriction, the mode's commands must not change the workspace either. Every
+    rule that does not allow an edit outright counts as one.
+    """
+    grant = mode.grant("edit")
+    if grant is None:
+        return "the mode has no 'edit' tools"
+    if grant.file_regex is not None:
+        return f"the mode edits only files that match '{grant.file_regex}'"
+    stricter: list[tuple[SourcedPermissions, tuple[Kind, ...]]] = [
+        *((rules, ("ask", "deny")) for rules in (mode.own_rules, *mode.defaults)),
+        # Only a ``deny`` of these counts.
+        *((rules, ("deny",)) for rules in mode.denials),
+    ]
+    editing = [tool.name for tool in tools if tool.effect.changes_files]
+    for rules, kinds in stricter:
+        for tool in editing:
+            for pattern, kind in rules.rules.get(tool, {}).items():
+                if kind in kinds:
+                    return f"there is the rule {pattern!r} for {tool} in {rules.source}"
+    return None
+
+
+def describe_edit_limit(mode: Mode) -> str:
+    """The only files that the mode may change, in words; empty for no limit."""
+    grant = mode.grant("edit")
+    if grant is None or grant.file_regex is None:
+        return ""
+    words = f"{grant.description} " if grant.description else ""
+    return f"{words}(paths that match `{grant.file_regex}`)"
 
 
 class Approvals(StrEnum):
@@ -239,3 +292,69 @@ def _apply_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
         return Verdict("allow", f"{effect.does}, approvals are 'auto'")
     whose = f": {tool.served.server!r}" if tool.served is not None else ""
     return Verdict("ask", f"{effect.does}{whose}")
+
+
+_STRICTNESS = ("allow", "ask", "deny")
+
+
+def make_strictest(slug: str) -> Mode:
+    """What stands for a limit whose mode no longer exists: no tool that needs a group."""
+    return Mode.model_construct(
+        slug=slug, name=repr(slug), role_definition="-", groups=(), description="no longer exists"
+    )
+
+
+def cut_verdict(found: Verdict, limit: Mode, by_limit: Verdict) -> Verdict:
+    """The stricter of the mode's verdict and the limit's."""
+    if by_limit.kind == "deny" and found.kind != "deny":
+        reason = f"{describe_limit(limit)} {by_limit.reason}"
+        return replace(by_limit, reason=reason, is_missing=False)
+    stricter = max(found, by_limit, key=lambda one: _STRICTNESS.index(one.kind))
+    return replace(
+        stricter,
+        always_asks=found.always_asks or by_limit.always_asks,
+        is_read_only=found.is_read_only or by_limit.is_read_only,
+    )
+
+
+def find_unheld(limit: Mode, tool: ToolSpec) -> str | None:
+    """Why the tool cannot be held to a limit; None if it can. Begins with the error's name."""
+    if not tool.effect.owns_tools:
+        return None
+    return (
+        f"unsupported_mode: {tool.name} runs an agent with tools of its own, and nothing holds "
+        f"that to {limit.name} mode"
+    )
+
+
+def is_offered(mode: Mode, tool: ToolSpec) -> bool:
+    """Whether a model in this mode has the tool."""
+    return verdict(mode, tool, None, Approvals.MANUAL).kind != "deny"
+
+
+def is_within(mode: Mode, limit: Mode, tools: Iterable[ToolSpec]) -> bool:
+    """Whether a mode offers no tool, and no file to edit, that the limit does not offer.
+
+    A mode that is not within it may still be the thread's: then its rights are cut.
+    """
+    if mode.slug == limit.slug:
+        return True
+    return all(_is_tool_within(mode, limit, tool) for tool in tools if is_offered(mode, tool))
+
+
+def _is_tool_within(mode: Mode, limit: Mode, tool: ToolSpec) -> bool:
+    if not is_offered(limit, tool):
+        return False
+    if tool.group is None or (given := mode.grant(tool.group)) is None:
+        return True
+    # The limit may offer it for a few commands alone.
+    most = limit.grant(tool.group)
+    return most is not None and most.file_regex in (None, given.file_regex)
+
+
+def describe_limit(limit: Mode) -> str:
+    """For the model."""
+    return (
+        f"The host limits this thread to what {limit.name} mode may do, and no approval "
+        "changes that."
+    )

@@ -1,13 +1,10 @@
 """Running a command so that it sees the machine and changes nothing but the workspace.
 
-Guarantees, by the kernel, what docs/safety.md says of commands. Found by its name in
-``modeshift.tools.processes.sandboxes``, and imported by nobody: to have no sandbox, delete that line and this
-folder, with tests/tools/sandbox. Imports ``modeshift.tools.processes``, ``modeshift.tools.workspace``
-and ``modes``.
+Guarantees, by the kernel, what docs/safety.md says of commands.
+
+Found by its name in ``modeshift.tools.processes.sandboxes``; nothing imports it.
 
 To change what commands see of the machine, or what is hidden, open ``mounts``; what is protected
 in the workspace, ``scan`` and ``protection``; the notices about it, ``sandbox``; system calls,
 ``seccomp``; what git does, ``git``.
 """
-
-__all__ = ()  # nothing: it is found by its name

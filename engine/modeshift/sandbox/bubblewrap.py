@@ -17,14 +17,15 @@ from pathlib import Path
 from modeshift.sandbox import git, seccomp
 from modeshift.sandbox.mounts import (
     Mounts,
+    Protection,
+    choose_protection,
     list_options,
     mount_machine,
     mount_workspace,
     show_needed,
 )
-from modeshift.sandbox.protection import Protection, choose_protection
 from modeshift.sandbox.scan import Scan
-from modeshift.tools.processes.calling import Calling
+from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Program
 from modeshift.tools.processes.sandboxes import SandboxOptions, Service
 

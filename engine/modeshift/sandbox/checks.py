@@ -7,10 +7,9 @@ from tempfile import NamedTemporaryFile
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import seccomp
 from modeshift.sandbox.bubblewrap import Bubblewrap, try_program
-from modeshift.sandbox.hard_links import find_few_linked_outside, find_linked_outside
-from modeshift.sandbox.protection import choose_protection
-from modeshift.sandbox.scan import Scan, scan
-from modeshift.tools.processes.calling import Calling
+from modeshift.sandbox.mounts import choose_protection
+from modeshift.sandbox.scan import Scan, find_few_linked_outside, find_linked_outside, scan
+from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.sandboxes import Check, SandboxOptions
 
 NETWORK = "test $(grep -c : /proc/net/dev) = 1"

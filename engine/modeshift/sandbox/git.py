@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from modeshift.modes.rules.protected_paths import NO_SECRETS, SECRETS
-from modeshift.modes.rules.shell_words import command_words
+from modeshift.modes.rules.files import NO_SECRETS, SECRETS
+from modeshift.modes.rules.matching import command_words
 from modeshift.tools.processes import environment
 
 ATTRIBUTES = Path(os.path.realpath("/run"), "modeshift.gitattributes")

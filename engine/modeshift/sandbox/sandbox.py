@@ -1,8 +1,12 @@
 """The sandbox: prepares a command, runs it, and says what the sandbox had to do with the result."""
 
 import asyncio
+import fcntl
+import os
 import shlex
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -10,15 +14,49 @@ from typing import NamedTuple
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import checks, git
 from modeshift.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
-from modeshift.sandbox.hard_links import find_few_linked_outside
-from modeshift.sandbox.protection import ROOT, Protection, choose_protection
-from modeshift.sandbox.scan import Scan, scan
-from modeshift.sandbox.workspace_lock import workspace_lock
-from modeshift.tools.processes.calling import Calling
+from modeshift.sandbox.mounts import ROOT, Protection, choose_protection
+from modeshift.sandbox.scan import Scan, find_few_linked_outside, scan
+from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Limits, Program, run
 from modeshift.tools.processes.sandboxes import Check, Command, NoSandbox, SandboxOptions, Service
-from modeshift.tools.workspace.encoding import show_name
+from modeshift.tools.workspace.text import show_name
 from modeshift.tools.workspace.workspace import Workspace
+
+SECONDS_BETWEEN_TRIES = 0.02
+TOLD_AFTER_SECONDS = 1
+
+
+@asynccontextmanager
+async def workspace_lock(workspace: Path, emit: Callable[[str], None]) -> AsyncIterator[None]:
+    """Wait until no other command runs in the workspace, of this process or another.
+
+    Raises ``ToolFailedError`` on a file system that has no locks.
+    """
+    descriptor = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        tell_at = time.monotonic() + TOLD_AFTER_SECONDS
+        while not _try_lock(descriptor):
+            if time.monotonic() > tell_at:
+                emit("[waits for another command in this workspace]\n")
+                tell_at = float("inf")
+            await asyncio.sleep(SECONDS_BETWEEN_TRIES)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise ToolFailedError(
+            f"the workspace's file system has no locks ({error.strerror}), so commands cannot be "
+            "kept apart there, and none runs in the sandbox"
+        ) from error
+    return True
+
 
 MAX_NAMED = 10
 READ_ONLY = ("Read-only file system", "resource busy", "cross-device link")

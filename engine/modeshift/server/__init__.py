@@ -2,20 +2,5 @@
 
 Guarantees that only known routes can be reached and no foreign web page gets in, that with tokens
 each user has only his own threads, and that a decision is for the question that was open when it
-came in. May import ``graph``; only ``langgraph.json`` and tests name its modules.
+came in.
 """
-
-__all__ = (  # the public modules
-    "app",
-    "auth",
-    "bind_answers",
-    "checkpointer",
-    "gate",
-    "kept_fields",
-    "logs",
-    "markdown",
-    "page",
-    "questions",
-    "routes",
-    "thread_modes",
-)

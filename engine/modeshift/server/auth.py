@@ -12,8 +12,8 @@ from uuid import UUID, uuid5
 from langgraph.types import Command
 from langgraph_sdk import Auth
 
-from modeshift.graph.configuration.cache import get_served
-from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.loading import get_served
+from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.entry.checks import build_input_check, build_update_check
 from modeshift.server.checkpointer import CLONE, owners_of
 from modeshift.server.kept_fields import check_config

@@ -12,7 +12,7 @@ from modeshift.graph.approvals.previews import FileChange, compare_texts
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import to_one_line
-from modeshift.tools.workspace.replacement import read_replacements
+from modeshift.tools.workspace.text import read_replacements
 
 MAX_FILES = 200
 Done = tuple[Mapping[str, Any], Mapping[str, Any]]

@@ -15,10 +15,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.graph.configuration.environment import load_settings
-from modeshift.graph.configuration.user_files import make_private
-from modeshift.graph.configuration.whole_writes import WholeWrites
-from modeshift.graph.settings import Settings
+from modeshift.graph.configuration.settings import Settings, load_settings
+from modeshift.graph.configuration.user_files import WholeWrites, make_private
 from modeshift.modes.phases import Phase
 from modeshift.server.logs import shorten_log
 

@@ -22,7 +22,7 @@ _ON_GONE = (
 _SAID_TWICE = (
     "Run encountered an error in graph"  # next comes "Background run failed", with the same
 )
-_USER_ERROR = re.compile(r"^modes\.errors\.\w+: .*", re.MULTILINE)
+_USER_ERROR = re.compile(r"^modeshift\.modes\.errors\.\w+: .*", re.MULTILINE)
 
 
 def shorten_log() -> None:

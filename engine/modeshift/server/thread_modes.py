@@ -14,12 +14,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from modeshift.graph.approvals.judging import judge_question
-from modeshift.graph.configuration.cache import get_served
-from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.loading import get_served
+from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import SETTINGS, build_settings_check
 from modeshift.graph.state import State
-from modeshift.graph.threads.mailbox import REVISION, Mailbox
+from modeshift.graph.threads import REVISION, Mailbox
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import read_values

@@ -14,12 +14,11 @@ from langgraph.types import Interrupt, StateSnapshot
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError
 
-from modeshift.graph.configuration.cache import AgentCache, CachedAgent
-from modeshift.graph.configuration.user_files import make_private
-from modeshift.graph.configuration.whole_writes import WholeWrites
+from modeshift.graph.configuration.loading import AgentCache, CachedAgent
+from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.configuration.user_files import WholeWrites, make_private
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.settings import Settings
-from modeshift.graph.threads.mailbox import Mailbox
+from modeshift.graph.threads import Mailbox
 from modeshift.modes.errors import InvalidInputError, ProviderError
 
 STREAMS = ["messages", "updates", "custom"]

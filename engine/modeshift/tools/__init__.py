@@ -1,4 +1,4 @@
 """What tools are made of: how one is declared, files, processes, the network.
 
-The tools themselves are the clone's. May import ``modeshift.modes``.
+The tools themselves are the clone's.
 """

@@ -9,10 +9,9 @@ from typing import Any, Self
 from langchain_core.tools import BaseTool, StructuredTool
 from typing_extensions import TypedDict, Unpack
 
-from modeshift.modes.effects import EFFECTS, EffectName
+from modeshift.modes.effects import EFFECTS, EffectName, ToolSpec
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.mode import Mode
-from modeshift.modes.toolspec import ToolSpec
 from modeshift.project import find_root
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.workspace.workspace import Workspace
@@ -27,7 +26,7 @@ class ToolDeps:
     """The modes that can be named, by slug."""
     commands: Commands = field(default_factory=Commands)
     allowed_hosts: tuple[str, ...] = ()
-    """``host`` or ``host:port``: where ``modeshift.tools.network`` may go although it is not public."""
+    """``host`` or ``host:port``: where ``tools.network`` may go although it is not public."""
 
 
 class Rest(TypedDict, total=False):

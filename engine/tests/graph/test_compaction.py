@@ -9,15 +9,14 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.graph.compaction.node import MIN_NEW
-from modeshift.graph.compaction.summary import HEADER, NO_SUMMARY
+from modeshift.graph.compaction import HEADER, MIN_NEW, NO_SUMMARY
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.untrusted import remove_marks
+from modeshift.graph.messages.repair import remove_marks
 from modeshift.graph.models.loading import Models
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from modeshift.modes.policy import Approvals
 from modeshift.prompts import render_summary_request
-from modeshift.tools.calls.toolbox import build_toolbox
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.graph.conftest import Serve
 from tests.harness.conversation import APPROVE, Conversation, cut_off, make_agent

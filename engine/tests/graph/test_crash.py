@@ -13,7 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Send
 from typing_extensions import override
 
-from modeshift.graph.messages.untrusted import remove_marks
+from modeshift.graph.messages.repair import remove_marks
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.mode import Mode
 from tests.harness.conversation import APPROVE, Conversation, cut_off, reload, restart

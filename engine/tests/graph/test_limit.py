@@ -12,11 +12,10 @@ from modeshift.graph.models.loading import Models
 from modeshift.graph.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
-from modeshift.modes.limit import is_within
 from modeshift.modes.mode import Grant, Mode
-from modeshift.modes.policy import Approvals
-from modeshift.tools.calls.toolbox import Toolbox, build_toolbox
+from modeshift.modes.policy import Approvals, is_within
 from modeshift.tools.tool import Tool
+from modeshift.tools.toolbox import Toolbox, build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.graph.test_gates import CHANGES, EDIT, RUN, WRITE, assert_untouched
 from tests.harness.conversation import (

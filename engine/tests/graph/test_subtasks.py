@@ -9,8 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from modeshift.graph.threads.mailbox import Mailbox
-from modeshift.graph.threads.started_calls import StartedCalls
+from modeshift.graph.threads import Mailbox, StartedCalls
 from modeshift.modes.errors import InvalidInputError, ProviderError
 from modeshift.modes.policy import Approvals
 from tests.harness.conversation import (

@@ -22,7 +22,7 @@ from graph.agent import build as build_agent
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
 from modeshift.modes.catalog import Catalog
-from modeshift.tools.calls.toolbox import Toolbox
+from modeshift.tools.toolbox import Toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.graph.conftest import Serve
 from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_thoughts

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langgraph.types import Command
 
-from modeshift.graph.messages.untrusted import remove_marks
+from modeshift.graph.messages.repair import remove_marks
 from tests.harness.conversation import (
     APPROVE,
     REJECT,

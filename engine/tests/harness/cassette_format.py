@@ -23,7 +23,7 @@ from vcr.request import Request
 from vcr.serialize import serialize
 from vcr.serializers import yamlserializer
 
-from modeshift.graph.models.secrets import MASK, find_secrets
+from modeshift.graph.models.provider_errors import MASK, find_secrets
 from tests.harness.cassette import CassetteError, Json, Response, decode_body, load_cassette
 from tests.harness.scrubbing import Replaced, keep_headers, scrub, scrub_body
 

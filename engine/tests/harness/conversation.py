@@ -23,9 +23,9 @@ from modeshift.graph.models.loading import Models
 from modeshift.graph.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.policy import Approvals
-from modeshift.tools.calls.toolbox import Toolbox, make_tools
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.tool import ToolDeps
+from modeshift.tools.toolbox import Toolbox, make_tools
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import has_engines_modes, load_catalog, load_test_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling

@@ -1,6 +1,6 @@
 """The modes of the engine's tests, so that a change of the clone's own modes breaks none.
 
-The owner's tests, those outside of the engine's folders, have the clone's modes and tools.
+The owner's tests, those in ``tests`` of the clone, have the clone's modes and tools.
 """
 
 import os
@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from modeshift.modes.catalog import Catalog, with_prompt, with_source
-from modeshift.modes.files.modes_file import parse_mode
+from modeshift.modes.files import parse_mode
 from modeshift.modes.mode import Level, Mode
 from tests.harness.root import ROOT
 
 MODES = Path(__file__).parent / "template/modes"
 """Their prompts are in ``prompts`` beside it."""
-TESTS = Path(__file__).parents[1]
-ENGINES = frozenset(
-    {"doors", "graph", "harness", "modes", "plain_vcrpy", "project", "provider", "tools"}
-)
 
 
 def is_owners(file: Path) -> bool:
-    """Whether a test is the owner's: in ``tests`` itself, or in a folder of their own there."""
-    return file.is_relative_to(TESTS) and file.relative_to(TESTS).parts[0] not in ENGINES
+    """Whether a test is the owner's: in ``tests`` of the clone, not of the engine."""
+    return file.is_relative_to(ROOT / "tests")
 
 
 def has_engines_modes() -> bool:

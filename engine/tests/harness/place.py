@@ -8,11 +8,11 @@ from typing import Any
 
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.project_files import read_project
-from modeshift.graph.configuration.trust import TrustFile
+from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.configuration.user_files import TrustFile
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.settings import Settings
-from modeshift.tools.calls.toolbox import build_toolbox
 from modeshift.tools.processes.sandboxes import Commands
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import MODES
 

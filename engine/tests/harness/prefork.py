@@ -40,7 +40,8 @@ MODULES = [
 ]
 """Imported with all that they import; they themselves run as ``__main__``."""
 LIBRARIES = (
-    "pytest", "pytest_asyncio", "hypothesis", "modeshift.editor.agent", "vcr.cassette", "langgraph_sdk",
+    "pytest", "pytest_asyncio", "hypothesis", "modeshift.editor.agent", "vcr.cassette",
+    "langgraph_sdk",
     "langchain_anthropic", "langchain_openai", "langgraph.checkpoint.sqlite.aio",
     # What langgraph_api imports; it itself reads the environment when it is imported.
     "langgraph_cli.cli", "cloudpickle", "croniter", "grpc_health.v1.health_pb2_grpc",

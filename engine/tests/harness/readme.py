@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 
 from graph.chart import CHART
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.effects import EFFECTS
+from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.machine import Machine
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, verdict
-from modeshift.modes.toolspec import ToolSpec
 from tests.harness.modes import load_catalog
 from tests.harness.root import ROOT
 
@@ -95,6 +94,15 @@ PARTS: Mapping[str, Mapping[str, Callable[[Catalog], str]]] = {
     "docs/modes.md": {"diagram": diagram, "effects": effects_table},
 }
 """What is generated, by page."""
+
+
+def read_part(name: str) -> str:
+    """The code between the marks ``<!-- name -->`` in README.md or a page of docs."""
+    pages = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    match = re.search(f"<!-- {name} -->\n```\\w*\n(.*?)```\n<!-- /{name} -->", text, re.DOTALL)
+    assert match is not None, name
+    return match[1]
 
 
 if __name__ == "__main__":

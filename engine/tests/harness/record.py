@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from dotenv import load_dotenv
 
-from modeshift.graph.settings import get_env_file
+from modeshift.graph.configuration.settings import get_env_file
 from tests.harness.recording import KEYS, MODELS
-from tests.harness.selection import IN_VAIN, TESTS, find_files
+from tests.harness.selection import IN_VAIN, find_files, list_tests
 
 ALREADY_IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 """What pytest would look at again is part of what this module imports."""
@@ -43,7 +43,7 @@ def main(env_file: Path | None = None) -> int:
 
 
 def _list_files() -> Iterator[Path]:
-    return (path for path in TESTS.rglob("test_*.py") if "begin" in path.read_text("utf-8"))
+    return (path for path in list_tests() if "begin" in path.read_text("utf-8"))
 
 
 def options_for_pytest() -> list[str] | None:

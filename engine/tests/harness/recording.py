@@ -15,10 +15,11 @@ import httpcore2
 import pytest
 from vcr.cassette import Cassette
 
-from modeshift.graph.models.secrets import find_secrets
+from modeshift.graph.models.provider_errors import find_secrets
 from tests.harness.cassette import Response, decode_body
 from tests.harness.cassette_format import get_config
-from tests.harness.root import ROOT
+from tests.harness.modes import is_owners
+from tests.harness.root import ENGINE, ROOT
 from tests.harness.scrubbing import Replaced, join_stream, scrub
 from tests.harness.strict_replay import StrictReplay
 from tests.provider.script import Step
@@ -60,8 +61,9 @@ def vcr_config(
 
 @pytest.fixture(scope="module")
 def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
-    """``cassettes/<test module>``."""
-    return str(Path(request.config.getoption("--cassettes")) / request.path.stem)
+    """``cassettes/<test module>``, of the clone or of the engine's tests."""
+    own = ROOT / "cassettes" if is_owners(request.path) else ENGINE / "tests/cassettes"
+    return str(Path(request.config.getoption("--cassettes") or own) / request.path.stem)
 
 
 @pytest.fixture

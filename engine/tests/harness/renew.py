@@ -16,7 +16,7 @@ from tests.harness.root import ENGINE, ROOT
 STEPS = {
     "tables and diagrams": ("tests.harness.readme",),
     "figures": ("benchmarks.stats",),
-    "snapshots": ("pytest", "-q", "tests/project/test_snapshots.py", "--update-snapshots"),
+    "snapshots": ("pytest", "-q", "../tests/test_snapshots.py", "--update-snapshots"),
     "recordings": ("tests.harness.record",),
 }
 
@@ -43,7 +43,7 @@ def _succeeds(name: str, *command: str) -> bool:
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ENGINE,
-        env={**os.environ, "WRITE": "1", "SCRIPTED": "1", "T": ""},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "WRITE": "1", "SCRIPTED": "1", "T": ""},
         capture_output=True,
         text=True,
         check=False,
@@ -58,7 +58,8 @@ def _digests() -> Iterator[tuple[str, str]]:
     for folder, pattern in (
         (".", "*.md"),
         ("docs", "*.md"),
-        ("engine/tests/project/snapshots", "*"),
+        ("tests/snapshots", "*"),
+        ("cassettes", "*/*.yaml"),
         ("engine/tests/cassettes", "*/*.yaml"),
     ):
         for file in (ROOT / folder).glob(pattern):

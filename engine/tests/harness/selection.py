@@ -6,14 +6,15 @@ prints it, with its file.
 
 import re
 import sys
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
 
-from tests.harness.root import ENGINE
+from tests.harness.root import ENGINE, ROOT
 
-TESTS = ENGINE / "tests"
+TESTS = ENGINE / "tests", ROOT / "tests"
 IN_VAIN = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
@@ -29,6 +30,11 @@ def main(pattern: str) -> int:
     return pytest.main(["-k", pattern, *map(str, files)])
 
 
+def list_tests() -> Iterator[Path]:
+    """All files of tests, the engine's and the clone's."""
+    return (path for folder in TESTS for path in folder.rglob("test_*.py"))
+
+
 def find_files(pattern: str) -> list[Path]:
     """The files that can hold a test that matches; raises ``LookupError`` if there is none.
 
@@ -36,8 +42,10 @@ def find_files(pattern: str) -> list[Path]:
     fixture brings into any test.
     """
     words = re.findall(r"[^\s()]+", re.sub(r"\bnot\s+(\(.*?\)|[^\s()]+)", "", pattern.lower()))
-    texts = {path: _read(path) for path in TESTS.rglob("test_*.py")}
-    others = "".join(path.read_text().lower() for path in TESTS.rglob("*.py") if path not in texts)
+    texts = {path: _read(path) for path in list_tests()}
+    others = "".join(
+        path.read_text().lower() for path in TESTS[0].rglob("*.py") if path not in texts
+    )
     names = set(re.findall(r"""["']([\w-]+)["']""", others))
     found = [_find(word, texts, names) for word in words if word not in ("and", "or")]
     join = set.union if "or" in words else set.intersection
@@ -49,7 +57,7 @@ def find_files(pattern: str) -> list[Path]:
 
 def _read(path: Path) -> str:
     """The text of a file of tests, and its path."""
-    return f"{path.relative_to(ENGINE).as_posix()}\n{path.read_text(encoding='utf-8')}".lower()
+    return f"{path.relative_to(ROOT).as_posix()}\n{path.read_text(encoding='utf-8')}".lower()
 
 
 def _find(word: str, texts: dict[Path, str], names: set[str]) -> set[Path]:

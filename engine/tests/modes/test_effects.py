@@ -10,13 +10,13 @@ from tests.harness.root import ROOT
 
 FOLDERS = ("engine/modeshift", "graph", "tools")
 MAY_NAME_EFFECTS = {
-    f"engine/modeshift/{name}" for name in ("modes/effects.py", "tools/tool.py", "mcp/binding.py")
+    f"engine/modeshift/{name}" for name in ("modes/effects.py", "tools/tool.py", "mcp/managed.py")
 }
 """The table, and where tools declare theirs."""
 ASKS = re.compile(
     r"\.effect (?:in|not in) |\beffect (?:is|==|!=) |\b(?:is|in|==|!=) \(?\w+\.effect\b(?!\.)"
     r"|\beffect\.name\b|\b(?:case|match) .*\beffect\b"
-    r"|^from modeshift\.modes\.effects import (?!(?:Effect|NO_EFFECT|[, ])+$)",
+    r"|^from modeshift\.modes\.effects import (?!(?:Effect|NO_EFFECT|ToolSpec|ServerTool|[, ])+$)",
     re.M,
 )
 

@@ -9,13 +9,11 @@ from statemachine.exceptions import TransitionNotAllowed
 
 from graph.chart import CHART
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.chart import Configuration
-from modeshift.modes.effects import EFFECTS
+from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import UnknownModeError
-from modeshift.modes.machine import Machine
+from modeshift.modes.machine import Configuration, Machine
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Event, Phase
-from modeshift.modes.toolspec import ToolSpec
 from tests.harness.modes import load_test_catalog
 
 LEGAL = {

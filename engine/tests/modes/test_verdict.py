@@ -13,15 +13,14 @@ import yaml
 
 from modeshift.graph.approvals.judging import CallContext, judge
 from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.settings import Settings
-from modeshift.modes.effects import EFFECTS
+from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import FileRestrictionError, InvalidCallError, NotAllowedError
 from modeshift.modes.mode import Level, Mode, SourcedPermissions
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.modes.rules.permissions import Kind
-from modeshift.modes.toolspec import ToolSpec
-from modeshift.tools.calls.toolbox import build_toolbox
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_test_catalog
 from tests.harness.place import in_sandbox

@@ -11,7 +11,9 @@ ROWS = re.findall(
     re.M,
 )
 TESTS = "\n".join(
-    file.read_text(encoding="utf-8") for file in (ENGINE / "tests").rglob("test_*.py")
+    file.read_text(encoding="utf-8")
+    for top in (ENGINE, ROOT)
+    for file in (top / "tests").rglob("test_*.py")
 )
 
 

@@ -14,7 +14,7 @@ from tests.harness.root import ROOT
 IS_ALLOWED = """
 from pathlib import Path
 from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.settings import Settings
+from modeshift.graph.configuration.settings import Settings
 from modeshift.modes.policy import Approvals, verdict
 
 deps = AgentLoader(Settings(workspace=Path("modes"), approvals="auto", sandbox="auto")).deps()

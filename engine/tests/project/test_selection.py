@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.selection import IN_VAIN, TESTS, find_files, main
+from tests.harness.selection import IN_VAIN, TESTS, find_files, list_tests, main
 
-ALL = len(list(TESTS.rglob("test_*.py")))
+ALL = len(list(list_tests()))
 HERE = Path(__file__)
-CONVERSATIONS = TESTS / "graph/replay/test_conversations.py"
-VERDICTS = TESTS / "modes/test_verdict.py"
+CONVERSATIONS = TESTS[0] / "graph/replay/test_conversations.py"
+VERDICTS = TESTS[0] / "modes/test_verdict.py"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from modeshift.tools.calls.toolbox import Toolbox, build_toolbox
+from modeshift.tools.toolbox import Toolbox, build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_test_catalog
 

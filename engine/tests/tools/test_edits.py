@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
-from modeshift.tools.workspace.replacement import Replacement, find_places, replace
+from modeshift.tools.workspace.text import Replacement, find_places, replace
 from tests.tools.conftest import Run
 
 TEXT = "def f(a):\n    return a\n\ndef g(a):\n    return a\n"

@@ -1,12 +1,5 @@
 """What an editor shows: messages, calls with their diffs and output, questions.
 
-Guarantees that nothing of what others have written is hidden, looks like ours, or acts as mark-up,
-and that of a question no option but the chosen one counts. Imports ``graph`` and, of
-``modeshift.editor``, ``files``, ``options`` and ``transport``; the rest of ``modeshift.editor`` imports it.
+Guarantees that nothing of what others have written is hidden, looks like ours, or acts as mark-
+up, and that of a question no option but the chosen one counts.
 """
-
-__all__ = (  # the public modules
-    "forms",
-    "permission_requests",
-    "updates",
-)

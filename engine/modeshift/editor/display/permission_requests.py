@@ -7,18 +7,16 @@ from typing import Any
 from acp import schema, tool_diff_content
 from langchain_core.messages import ToolCall
 
-from modeshift.editor.display.content import as_output, as_prose
-from modeshift.editor.display.diffs import ShownContent
-from modeshift.editor.display.tool_calls import ToolCallView
+from modeshift.editor.display.tool_calls import ShownContent, ToolCallView, as_output, as_prose
 from modeshift.editor.files import Folder
 from modeshift.editor.options import APPROVALS
+from modeshift.graph.approvals.judging import list_suggestions
 from modeshift.graph.approvals.previews import Preview, preview_call
 from modeshift.graph.approvals.requests import ActionRequest
-from modeshift.graph.approvals.suggestions import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.policy import Approvals
-from modeshift.modes.rules.server_tools import get_server_part
+from modeshift.modes.rules.matching import get_server_part
 
 MAX_ASKED = 1_000_000
 """Characters of what is to be approved."""
@@ -174,3 +172,42 @@ def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Optio
             every = {"type": "approve", "remember": f"{whose}__*"}
             yield Option("always-server", name, "allow_always", every)
     yield Option("reject", "Reject", "reject_once", {"type": "reject"})
+
+
+CHOICE, WORDS = "suggestion", "words"
+
+
+def build_form(question: Question, session_id: str) -> schema.ElicitationFormSessionMode:
+    """Its suggestions to choose from, and a line for other words; nothing is chosen at first."""
+    fields: dict[str, schema.ElicitationStringPropertySchema] = {}
+    suggestions = [one for one in question.options if one.decision is not None]
+    if suggestions:
+        fields[CHOICE] = schema.ElicitationStringPropertySchema(
+            type="string",
+            title="A suggestion",
+            one_of=[schema.EnumOption(const=one.id, title=one.name) for one in suggestions],
+        )
+    title = "Or other words" if suggestions else "Your answer"
+    fields[WORDS] = schema.ElicitationStringPropertySchema(type="string", title=title)
+    return schema.ElicitationFormSessionMode(
+        session_id=session_id,
+        tool_call_id=question.view.id,
+        requested_schema=schema.ElicitationSchema(properties=dict(fields)),
+    )
+
+
+def read_form(question: Question, answer: schema.CreateElicitationResponse) -> Option | None:
+    """What was answered, words first; None if the form was closed, or for what it did not offer.
+
+    A form that is declined, or left empty, is an answer in the chat.
+    """
+    if isinstance(answer, schema.DeclineElicitationResponse):
+        return question.options[-1]
+    if not isinstance(answer, schema.AcceptElicitationResponse):
+        return None
+    given = answer.content or {}
+    words, choice = given.get(WORDS), given.get(CHOICE)
+    if isinstance(words, str) and words.strip():
+        decision = {"type": "respond", "message": words.strip()}
+        return Option(WORDS, words, "allow_once", decision)
+    return question.options[-1] if choice in (None, "") else question.get(choice)

@@ -1,27 +1,184 @@
 """``ToolCallView``: a tool call as an editor shows it."""
 
 import re
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from acp import schema, start_tool_call, update_tool_call
-from langchain_core.messages import ToolCall, ToolMessage
+from acp import (
+    image_block,
+    schema,
+    start_tool_call,
+    text_block,
+    tool_content,
+    tool_diff_content,
+    update_tool_call,
+)
+from acp.schema import ContentToolCallContent, FileEditToolCallContent
+from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 
-from modeshift.editor.display.content import as_output, as_text
-from modeshift.editor.display.diffs import ShownContent, show_diff, show_edit
 from modeshift.editor.files import Folder
 from modeshift.graph.approvals.requests import build_title
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.normal_form import get_call_id
-from modeshift.graph.messages.untrusted import show_result
-from modeshift.graph.records.subtasks import Subtask
+from modeshift.graph.messages.repair import remove_marks, show_result
+from modeshift.graph.state import Subtask
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
-from modeshift.tools.calls.arguments import BROKEN
+from modeshift.modes.plain_text import make_readable
+from modeshift.tools.toolbox import BROKEN
+from modeshift.tools.workspace.text import read_replacements
+
+MAX_SHOWN = 100_000
+WIDTH = 80
+_MARKUP = re.compile(
+    r"[\\`*<>\[\]|~&$]|(?<![^\W_])_|_(?![^\W_])|^[ \t]*(?:#|[-+=]{2,})", re.MULTILINE
+)
+"""What could be a picture, a link, a heading or an entity; a list's dash may stay."""
+_DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
+
+
+def content_blocks(
+    message: BaseMessage,
+) -> Iterator[schema.TextContentBlock | schema.ImageContentBlock]:
+    """The blocks that show a stored message."""
+    content = message.content
+    for block in [content] if isinstance(content, str) else content:
+        match block:
+            case str(text) | {"type": "text", "text": str(text)} if text:
+                yield text_block(remove_marks(text))
+            case {"type": "image_url", "image_url": {"url": str(url)}}:
+                found = _DATA_URL.fullmatch(url)
+                yield text_block(url) if found is None else image_block(found[2], found[1])
+
+
+def as_text(text: str) -> schema.ContentToolCallContent:
+    """Our own text on a tool call; the editor reads it as Markdown."""
+    return tool_content(text_block(text))
+
+
+def as_prose(text: str) -> schema.ContentToolCallContent:
+    """Other people's prose, as wrapped Markdown in which nothing of theirs is a mark-up."""
+    lines = [
+        textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False)
+        for line in _MARKUP.sub(r"\\\g<0>", make_readable(text)).splitlines()
+    ]
+    return as_text("  \n".join(lines))  # two blanks keep the line break
+
+
+def as_output(text: str, most: int = MAX_SHOWN) -> schema.ContentToolCallContent:
+    """Foreign text, shown literally: inside a fence that it cannot close, nothing invisible."""
+    text = make_readable(text)
+    if len(text) > most:
+        half = most // 2
+        omitted = f"[{len(text) - most} characters left out]"
+        text = f"{text[:half]}\n{omitted}\n{text[-half:]}"
+    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return as_text(f"{fence}\n{text}\n{fence}")
+
+
+MAX_DIFF = 1_000_000
+ShownContent = ContentToolCallContent | FileEditToolCallContent
+
+
+def show_edit(args: Mapping[str, Any], file: Path) -> Iterator[ShownContent]:
+    """What a call with these arguments writes, without a look at what is in the file.
+
+    For tools that are given a file's whole text, or pieces of it and replacements.
+    """
+    if isinstance(text := args.get("content"), str):
+        yield as_output(text)
+    for edit in read_replacements(args) or ():
+        yield from show_diff(file, edit.old, edit.new)
+        if edit.replace_all:
+            yield as_text("In all places where the old text stands.")
+
+
+def show_diff(file: Path, old: str | None, new: str) -> Iterator[ShownContent]:
+    """A diff, or only the new text if they are long."""
+    if len(new) + len(old or "") > MAX_DIFF:
+        yield as_text(f"{len(new)} characters, too many for a diff:")
+        yield as_output(new)
+        return
+    texts = make_readable(new), None if old is None else make_readable(old)
+    yield tool_diff_content(str(file), *texts)
+    if texts != (new, old):
+        yield as_text("Invisible characters are written out here; the file has them as is.")
+
+
+SECONDS = 0.2
+"""The least time between two updates of what a call prints."""
+MAX_OUTPUT = 20_000
+_EXIT = re.compile(r"\[exit code (-?\d+)\]")
+
+
+class LiveOutput:
+    """Of the calls of one session that have not ended; mutable."""
+
+    def __init__(self, offered: schema.ClientCapabilities) -> None:
+        """``offered`` is what the editor can do."""
+        self._has_terminals = (offered.field_meta or {}).get("terminal_output") is True
+        self._printed: dict[str, str] = {}
+        self._unsent: dict[str, str] = {}
+        """By call with a terminal, what that does not show yet."""
+        self._sent_at = 0.0
+
+    def begin(self, id: str, folder: str) -> dict[str, Any]:
+        """What the update on a command that begins has beside the rest."""
+        if not self._has_terminals:
+            return {}
+        self._unsent[id] = ""
+        info = {"terminal_info": {"terminal_id": id, "cwd": folder}}
+        return {"content": [_terminal(id)], "field_meta": info}
+
+    def add(self, id: str, text: str) -> schema.ToolCallProgress | None:
+        """Take in what a call has printed; the update to send, if it is time for one."""
+        self._printed[id] = (self._printed.get(id, "") + text)[-MAX_OUTPUT:]
+        if id in self._unsent:
+            self._unsent[id] += make_readable(text)
+        now = time.monotonic()
+        if now - self._sent_at < SECONDS:
+            return None
+        self._sent_at = now
+        if id in self._unsent:
+            return update_tool_call(id).model_copy(update={"field_meta": self._take(id)})
+        return update_tool_call(id, status="in_progress", content=[as_output(self._printed[id])])
+
+    def end(
+        self, update: schema.ToolCallProgress, ended: str, *, keeps_text: bool = False
+    ) -> schema.ToolCallProgress:
+        """The last update on a call, of which ``ended`` says how it ended.
+
+        A terminal keeps what it shows; without one, ``keeps_text`` keeps what was printed.
+        """
+        id = update.tool_call_id
+        printed, has_terminal = self._printed.pop(id, ""), id in self._unsent
+        content: list[ShownContent] = [*([as_output(printed)] if printed and keeps_text else [])]
+        if not has_terminal:
+            return update.model_copy(update={"content": [*content, *(update.content or [])]})
+        code = _EXIT.fullmatch(ended)
+        exited = {"terminal_id": id, "exit_code": int(code[1]) if code else None, "signal": None}
+        more: dict[str, Any] = {"field_meta": {**self._take(id), "terminal_exit": exited}}
+        if printed:
+            more["content"] = [_terminal(id), as_text(ended)]
+        del self._unsent[id]
+        return update.model_copy(update=more)
+
+    def _take(self, id: str) -> dict[str, Any]:
+        text, self._unsent[id] = self._unsent[id], ""
+        return {"terminal_output": {"terminal_id": id, "data": text}} if text else {}
+
+
+def _terminal(id: str) -> schema.TerminalToolCallContent:
+    return schema.TerminalToolCallContent(type="terminal", terminal_id=id)
+
 
 _ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")
-"""How the last line of a command's result begins if it was not well; see ``modeshift.tools.processes``."""
+"""How the last line of a command's result begins if it was not well; see ``tools.processes``."""
 
 
 @dataclass(frozen=True)

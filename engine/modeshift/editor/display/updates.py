@@ -5,7 +5,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from acp import update_user_message
+from acp import (
+    plan_entry,
+    update_agent_message,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_plan,
+    update_user_message,
+)
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -16,20 +23,68 @@ from langchain_core.messages import (
 )
 from langgraph.types import Overwrite
 
-from modeshift.editor.display.content import as_text, content_blocks
-from modeshift.editor.display.live_output import LiveOutput
-from modeshift.editor.display.sender import Sender
-from modeshift.editor.display.tool_calls import ToolCallView
+from modeshift.editor.display.tool_calls import (
+    LiveOutput,
+    ToolCallView,
+    as_prose,
+    as_text,
+    content_blocks,
+)
 from modeshift.editor.files import Folder
 from modeshift.editor.transport import Editor
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.from_model import CUT_OFF
 from modeshift.graph.messages.normal_form import get_call_id, is_sound_id
-from modeshift.graph.messages.repair import find_open_calls
-from modeshift.graph.messages.untrusted import show_result
-from modeshift.graph.records.approvals import Planned
-from modeshift.graph.records.subtasks import Subtask
+from modeshift.graph.messages.repair import find_open_calls, show_result
+from modeshift.graph.state import Planned, Subtask
 from modeshift.modes.plain_text import to_one_line
+
+
+class Sender:
+    """Of one session; it knows which notices were shown."""
+
+    def __init__(self, editor: Editor, session_id: str) -> None:
+        self.editor = editor
+        self.id = session_id
+        self._notices = set[str]()
+
+    async def send(self, update: Any) -> None:
+        """Send one update."""
+        await self.editor.client.session_update(session_id=self.id, update=update)
+
+    async def say(self, text: str) -> None:
+        """Send text of the agent's."""
+        await self.send(update_agent_message_text(text))
+
+    async def show_notice(self, text: str) -> None:
+        """Show what a person should know, once."""
+        if text not in self._notices:
+            self._notices.add(text)
+            await self.say(f"> Notice: {text}\n\n")
+
+    async def show_waiting(self, descriptions: Sequence[str]) -> None:
+        """Show the question that waits, without asking it."""
+        for description in descriptions:
+            await self.send(update_agent_message(as_prose(description).content))
+        await self.say("\n\n> This waits for you, and is asked with your next message.\n\n")
+
+    async def show_todos(self, todos: Sequence[Mapping[str, Any]]) -> None:
+        """Show the todo list."""
+        entries = [plan_entry(todo["content"], status=todo["status"]) for todo in todos]
+        await self.send(update_plan(entries))
+
+    def forget_notice(self, text: str) -> None:
+        """Show it again the next time."""
+        self._notices.discard(text)
+
+    async def show_text(self, message: AIMessage) -> None:
+        """Send the words and thoughts of an answer."""
+        for block in message.content_blocks:
+            if block["type"] == "reasoning" and (thought := block.get("reasoning")):
+                await self.send(update_agent_thought_text(thought))
+            elif block["type"] == "text" and (text := block["text"]):
+                await self.say(text)
+
 
 COMPACTING = "compact_history"
 REPAIRING = ("intake", "review", "end_subtask", COMPACTING)

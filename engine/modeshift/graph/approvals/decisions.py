@@ -10,12 +10,12 @@ from langgraph.types import interrupt
 from pydantic import AfterValidator, Discriminator, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from modeshift.graph.approvals.judged import Judged
+from modeshift.graph.approvals.judging import Judged
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
 from modeshift.modes.rules.matching import check_pattern
-from modeshift.tools.calls.toolbox import Toolbox
+from modeshift.tools.toolbox import Toolbox
 
 
 class _Decided(TypedDict):

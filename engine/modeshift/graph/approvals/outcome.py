@@ -6,18 +6,19 @@ from typing import Any, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
 
-from modeshift.graph.approvals.always_allow import remember
-from modeshift.graph.approvals.contents import digest_contents
+from modeshift.graph.approvals.contents import digest_contents, remember
 from modeshift.graph.approvals.decisions import Approve, Decision, Edit, Respond
-from modeshift.graph.approvals.judged import Judged, plan_batches
-from modeshift.graph.approvals.judging import Question, judge
-from modeshift.graph.approvals.suggestions import list_suggestions
+from modeshift.graph.approvals.judging import (
+    Judged,
+    Question,
+    judge,
+    list_suggestions,
+    plan_batches,
+)
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
-from modeshift.graph.records.approvals import Approved
-from modeshift.graph.records.switches import NewTask, Switch, Todo, list_switches
-from modeshift.graph.state import Update
+from modeshift.graph.state import Approved, NewTask, Switch, Todo, Update, list_switches
 from modeshift.modes.effects import Effect
 from modeshift.modes.phases import Event
 from modeshift.modes.plain_text import to_one_line

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from modeshift.graph.approvals.judging import list_suggestions
 from modeshift.graph.approvals.requests import describe_switch
-from modeshift.graph.approvals.suggestions import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
 from modeshift.tools.tool import Tool
-from modeshift.tools.workspace.replacement import find_places, read_replacements, replace
+from modeshift.tools.workspace.text import find_places, read_replacements, replace
 
 MAX_COMPARED = 400_000
 """Characters of both texts, for a diff; of longer ones the new text is shown alone."""

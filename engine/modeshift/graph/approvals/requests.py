@@ -6,15 +6,13 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from modeshift.graph.approvals.judged import Judged
-from modeshift.graph.approvals.judging import CallContext
-from modeshift.graph.approvals.suggestions import list_suggestions
+from modeshift.graph.approvals.judging import CallContext, Judged, list_suggestions
 from modeshift.graph.deps import AgentDeps
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
-from modeshift.modes.rights import describe_edit_limit
-from modeshift.modes.toolspec import ToolSpec
+from modeshift.modes.policy import describe_edit_limit
 
 MAX_REASON = 1000
 MAX_PLACES = 10

@@ -8,13 +8,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.configuration.user_files import read_user_file
-from modeshift.graph.models.price_list import find_listed_cost
 from modeshift.graph.models.service import CacheTTL
-from modeshift.graph.models.usage import Tokens
-from modeshift.graph.settings import Settings
+from modeshift.graph.models.usage import Tokens, find_listed_cost
 from modeshift.modes.errors import ConfigurationError
-from modeshift.modes.files.bounded_yaml import parse_data
+from modeshift.modes.files import parse_data
 from modeshift.modes.plain_text import to_one_line
 
 PRICES = "prices.yaml"

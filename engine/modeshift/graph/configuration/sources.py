@@ -5,31 +5,131 @@ project (the workspace, if it is trusted). If a file does not load, its last ver
 stays in effect, if there is one; a notice says so.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
-from modeshift.graph.configuration.mcp_servers import FoundServer, read_servers
-from modeshift.graph.configuration.mode_files import check_rules, read_modes
-from modeshift.graph.configuration.own_files import list_databases, list_template
-from modeshift.graph.configuration.project_files import ProjectFiles, read_project
+from modeshift.graph.configuration.mcp_file import FoundServer, read_servers
+from modeshift.graph.configuration.project_files import ProjectFiles, find_unread, read_project
 from modeshift.graph.configuration.prompt_rules import PromptRules, read_user_rules
-from modeshift.graph.configuration.trust import TrustFile, find_differences
-from modeshift.graph.configuration.unread_files import find_unread
-from modeshift.graph.configuration.user_files import LastLoaded, read_user_file
-from modeshift.graph.settings import Settings
+from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.configuration.user_files import (
+    LastLoaded,
+    TrustFile,
+    find_differences,
+    list_databases,
+    list_template,
+    read_user_file,
+)
 from modeshift.mcp.server import Server
-from modeshift.modes.catalog import Catalog, layer_modes, prompts_of
-from modeshift.modes.errors import ConfigurationError
-from modeshift.modes.files.modes_file import parse_permissions
-from modeshift.modes.mode import SourcedPermissions
+from modeshift.modes.catalog import (
+    Catalog,
+    layer_modes,
+    prompts_of,
+    reword,
+    with_prompt,
+    with_source,
+)
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.errors import ConfigurationError, ModeFileError
+from modeshift.modes.files import PROMPTS, ModesFile, parse_mode, parse_modes, parse_permissions
+from modeshift.modes.mode import Level, Mode, SourcedPermissions
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import EVERY
-from modeshift.modes.rules.permissions import Kind, Rules
-from modeshift.project import find_root
+from modeshift.modes.rules.permissions import Kind, Rules, check_permissions
+from modeshift.project import find_root, load_project
 from modeshift.prompts import get_folder
-from modeshift.tools.calls.toolbox import tool_specs
+from modeshift.tools.toolbox import tool_specs
 from modeshift.tools.workspace.workspace import Workspace
+
+GLOBAL_FILES = ("custom_modes.json", "custom_modes.yaml")
+"""The later one's modes replace the earlier one's."""
+
+
+def read_modes(
+    last: LastLoaded, settings: Settings, specs: Sequence[ToolSpec], project: Mapping[str, str]
+) -> list[Mode]:
+    """The modes, lowest precedence first.
+
+    ``project`` has the texts of the workspace's trusted files by name, in that order, too.
+    """
+    folder, built_in, others = settings.modes_folder, dict[str, Mode](), list[Mode]()
+    clones = sorted(file for file in folder.iterdir() if file.suffix == ".yaml")
+    own = [settings.config_folder / name for name in GLOBAL_FILES]
+    last.watch(folder, *clones, *own)
+    files: list[tuple[Level, str, Path | str]] = [
+        *((Level.BUILT_IN, f"{folder.name}/{file.name}", file) for file in clones),
+        *((Level.GLOBAL, str(file), file) for file in own),
+        *((Level.PROJECT, name, text) for name, text in project.items()),
+    ]
+    for level, name, content in files:
+        parsed = last.load(name, partial(_parse, level, name, content))
+        if parsed is None:
+            continue
+        last.notices += parsed.warnings
+        found = check_modes(parsed, level, name, specs)
+        kept = [last.load(f"{name} {slug}", partial(_take, one)) for slug, one in found.items()]
+        if level is Level.BUILT_IN:
+            built_in |= {mode.slug: with_prompt(mode, folder) for mode in kept if mode}
+            continue
+        others += [mode for mode in kept if mode]
+        for slug, prompt in parsed.prompts.items():
+            if slug in built_in:
+                built_in[slug] = reword(built_in[slug], prompt)
+            else:
+                why = f"there is no built-in mode {to_one_line(slug, 100)!r}"
+                last.notices.append(f"{name}: {PROMPTS}: {why}")
+    return [*built_in.values(), *others]
+
+
+def _parse(level: Level, name: str, content: Path | str) -> ModesFile | None:
+    text = read_user_file(content) if isinstance(content, Path) else content
+    if text is None:
+        return None
+    return (parse_mode if level is Level.BUILT_IN else parse_modes)(text, name)
+
+
+def _take(found: Mode | str) -> Mode:
+    if isinstance(found, str):
+        raise ModeFileError(found)
+    return found
+
+
+def check_modes(
+    parsed: ModesFile, level: Level, name: str, specs: Sequence[ToolSpec]
+) -> dict[str, Mode | str]:
+    """The modes of a file by slug, or why one cannot be used."""
+    found: dict[str, Mode | str] = {}
+    for mode in with_source(parsed, level, name):
+        try:
+            _check_mode(mode, specs)
+            found[mode.slug] = mode
+        except ModeFileError as error:
+            found[mode.slug] = str(error)
+    return {**found, **parsed.refused}
+
+
+def _check_mode(mode: Mode, specs: Sequence[ToolSpec]) -> None:
+    """Raise ``ModeFileError`` for an unknown tool group, and for invalid permissions."""
+    for grant in mode.groups:
+        groups = load_project().groups
+        if grant.group not in groups:
+            raise ModeFileError(
+                f"{mode.file}: mode {mode.slug!r}: groups: unknown group "
+                f"{to_one_line(grant.group, 100)!r}; the groups are: {', '.join(groups)} "
+                "(tools/__init__.py lists them)"
+            )
+    check_rules(mode.permissions, specs, f"{mode.file}: mode {mode.slug!r}: permissions")
+
+
+def check_rules(rules: Rules, specs: Sequence[ToolSpec], where: str) -> None:
+    """Raise ``ModeFileError`` that says ``where`` the invalid permissions are."""
+    try:
+        check_permissions(rules, specs)
+    except ValueError as error:
+        raise ModeFileError(f"{where}: {error}") from error
+
 
 MAX_NOTICES = 100
 PERMISSIONS = "permissions.yaml"

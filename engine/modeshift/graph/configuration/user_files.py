@@ -1,12 +1,126 @@
-"""Files of the user's own: configuration, which may be a link or anything else, and databases."""
+"""``TrustFile``: the workspaces whose own modes and rules a person has accepted, as they were."""
 
+import asyncio
+import json
 import os
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from secrets import token_hex
+from typing import Any, TypeVar, cast
 
-from modeshift.modes.errors import ConfigurationError, ModeFileError
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from pydantic import BaseModel, ConfigDict, ValidationError
+from typing_extensions import override
+
+from modeshift.graph.configuration.settings import DATA, Settings, get_env_file, get_modes_folder
+from modeshift.mcp.server import ToolDescription
+from modeshift.modes.catalog import prompts_of
+from modeshift.modes.errors import ConfigurationError, ModeFileError, describe_misfit
+from modeshift.modes.plain_text import to_one_line
+
+Write = TypeVar("Write", bound=Callable[..., Any])
+_TABLES = ("checkpoints", "writes", "host_settings")
+"""What there is of a thread: the last is the mailbox's, and goes with the thread."""
+
+
+def finish(write: Write) -> Write:
+    """The method, which ends its transaction though its caller is cancelled, or it fails."""
+
+    async def commit_or_roll_back(saver: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return await write(saver, *args, **named)
+        except sqlite3.Error:
+            async with saver.lock:
+                await saver.conn.rollback()
+            raise
+
+    @wraps(write)
+    async def whole(saver: Any, *args: Any, **named: Any) -> Any:
+        task = asyncio.create_task(commit_or_roll_back(saver, *args, **named))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task})
+            raise
+
+    return cast("Write", whole)
+
+
+class WholeWrites(AsyncSqliteSaver):
+    """A checkpointer that never leaves a transaction open, whether a turn is cancelled or fails.
+
+    A transaction left open would lock the file for every session.
+    """
+
+    aput = finish(AsyncSqliteSaver.aput)
+    aput_writes = finish(AsyncSqliteSaver.aput_writes)
+
+    @override
+    @finish
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._change("DELETE FROM {table} WHERE thread_id = ?", thread_id)
+
+    @override
+    @finish
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """The library's own does not exist for SQLite."""
+        await self._change(
+            "INSERT INTO {table} (thread_id, {names}) SELECT ?, {names} FROM {table} "
+            "WHERE thread_id = ?",
+            target_thread_id,
+            source_thread_id,
+        )
+
+    async def _change(self, statement: str, *threads: str) -> None:
+        """Execute it for each table that there is."""
+        await self.setup()
+        async with self.lock:
+            for table in _TABLES:
+                columns = await self.conn.execute_fetchall(f"PRAGMA table_info({table})")
+                names = ", ".join(name for _, name, *_ in columns if name != "thread_id")
+                if names:
+                    await self.conn.execute(statement.format(table=table, names=names), threads)
+            await self.conn.commit()
+
+
+def list_own_files(settings: Settings) -> tuple[Path, ...]:
+    """Those that no command may read or change."""
+    own = (get_env_file(), DATA, settings.config_folder, settings.trust_file)
+    return (*own, *list_template(settings), *list_databases(settings))
+
+
+def list_template(settings: Settings) -> tuple[Path, ...]:
+    """The folders of built-in modes and their prompts, unless they are the clone's."""
+    folder = settings.modes_folder
+    return () if folder == get_modes_folder() else (folder, prompts_of(folder))
+
+
+def list_databases(settings: Settings) -> tuple[Path, ...]:
+    """The files of both databases."""
+    databases = settings.checkpoints, settings.sessions
+    return tuple(file for one in databases for file in list_database_files(one))
+
+
+def list_database_files(file: Path) -> tuple[Path, ...]:
+    """An SQLite file and those beside it: locks, the mailbox's signal, a terminal's history."""
+    real = file.resolve()  # SQLite puts its own beside this one
+    return (
+        file,
+        Path(f"{file}.lock"),
+        Path(f"{file}.signal"),
+        get_history_file(file),
+        *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
+    )
+
+
+def get_history_file(file: Path) -> Path:
+    """Where the messages are kept that were typed in a terminal."""
+    return Path(f"{file}.history")
+
 
 MAX_BYTES = 2_000_000
 # A file that changes in the same tick of the clock in which it was read looks unchanged.
@@ -94,3 +208,111 @@ def make_private(file: Path) -> None:
         problem = error.strerror
     if problem:
         raise ConfigurationError(f"{str(file)!r} cannot be written: {problem}; see make doctor")
+
+
+Digests = Mapping[str, str]
+"""Of the project's files, by name."""
+
+
+@dataclass(frozen=True)
+class TrustedServer:
+    """A workspace's MCP server as a person has accepted it: whole, to show what changes."""
+
+    entry: Mapping[str, Any]
+    """As its file had it."""
+    tools: Mapping[str, ToolDescription]
+    """All that may be bound, by name."""
+
+    def find_changes(self, entry: Mapping[str, Any]) -> str:
+        """How ``entry`` differs from what was accepted, in words; empty for not at all."""
+        keys = [key for key in {**self.entry, **entry} if self.entry.get(key) != entry.get(key)]
+        return "; ".join(
+            f"{key} was {_show(self.entry.get(key))}, is now {_show(entry.get(key))}"
+            for key in keys
+        )
+
+
+def _show(value: object) -> str:
+    return "none" if value is None else to_one_line(json.dumps(value, ensure_ascii=False), 200)
+
+
+class _Record(BaseModel):
+    """The file: the digests of each folder's files by its path, and MCP servers by folder."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, dict[str, str]]
+
+    mcpServers: dict[str, dict[str, TrustedServer]] = {}  # noqa: N815  # its name in the file
+
+    @property
+    def folders(self) -> dict[str, dict[str, str]]:
+        """Their paths are absolute."""
+        return self.__pydantic_extra__
+
+
+class TrustFile:
+    """What is trusted by the workspace's real path, in a JSON file of the user's.
+
+    All methods raise ``ConfigurationError`` where it cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def trusted(self, folder: Path) -> Digests | None:
+        """What was trusted in the folder; None for nothing."""
+        return self._read().folders.get(str(folder))
+
+    def trusted_servers(self, folder: Path) -> dict[str, TrustedServer]:
+        """The MCP servers trusted in the folder, by name."""
+        return self._read().mcpServers.get(str(folder), {})
+
+    def trust_server(self, folder: Path, name: str, server: TrustedServer) -> None:
+        """Record trust in an MCP server of the folder."""
+        record = self._read()
+        record.mcpServers.setdefault(str(folder), {})[name] = server
+        self._write(record)
+
+    def trust(self, folder: Path, digests: Digests) -> None:
+        """Record trust in the folder's files."""
+        record = self._read()
+        record.folders[str(folder)] = dict(digests)
+        self._write(record)
+
+    def revoke(self, folder: Path) -> bool:
+        """Forget the folder; returns whether it was trusted."""
+        record = self._read()
+        had = [found.pop(str(folder), None) for found in (record.folders, record.mcpServers)]
+        self._write(record)
+        return any(one is not None for one in had)
+
+    def _read(self) -> _Record:
+        try:
+            return _Record.model_validate_json(self.path.read_bytes())
+        except FileNotFoundError:
+            return _Record()
+        except (OSError, ValidationError) as error:
+            why = describe_misfit(error) if isinstance(error, ValidationError) else error
+            raise ConfigurationError(
+                f"{self.path} cannot be read, so no workspace is trusted: {why}; "
+                "fix the file or remove it"
+            ) from error
+
+    def _write(self, record: _Record) -> None:
+        temporary = self.path.with_name(f"{self.path.name}-{token_hex(8)}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            os.replace(temporary, self.path)
+        except OSError as error:
+            raise ConfigurationError(f"{self.path} cannot be written: {error}") from error
+
+
+def find_differences(trusted: Digests, found: Digests) -> list[str]:
+    """How the files differ from what was trusted, in words."""
+    words = [f"{name} is new" for name in found if name not in trusted]
+    words += [f"{name} is gone" for name in trusted if name not in found]
+    words += [
+        f"{name} has changed" for name in found if trusted.get(name, found[name]) != found[name]
+    ]
+    return sorted(words)

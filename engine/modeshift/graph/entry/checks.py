@@ -7,16 +7,14 @@ from typing import Any, cast, get_type_hints
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 
-from modeshift.graph.messages.from_client import accept_messages, check_history, check_kept
+from modeshift.graph.messages.normal_form import accept_messages, check_history, check_kept
 from modeshift.graph.models.usage import Usage
-from modeshift.graph.records.switches import ModeChange
-from modeshift.graph.state import State, build_input_type, get_depth, list_own_keys
+from modeshift.graph.state import ModeChange, State, build_input_type, get_depth, list_own_keys
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidInputError, describe_misfit
-from modeshift.modes.limit import find_unheld, is_offered
 from modeshift.modes.phases import Phase
-from modeshift.modes.policy import Approvals
-from modeshift.modes.toolspec import ToolSpec
+from modeshift.modes.policy import Approvals, find_unheld, is_offered
 
 Check = Callable[[Any], Any]
 """Gives the value as it is to be kept; raises ``UserError`` for one that does not fit."""

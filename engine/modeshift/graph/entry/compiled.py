@@ -3,8 +3,10 @@
 LangGraph saves first and looks afterwards whether the value fits; one that does not stays.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 from langchain_core.messages import AIMessage
@@ -15,13 +17,72 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
+from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import SETTINGS, check_turn, read_writes
-from modeshift.graph.entry.live_deps import LiveDeps
 from modeshift.graph.messages.channels import CheckedInput
 from modeshift.graph.routing import is_cut_off
-from modeshift.graph.state import Input, State
-from modeshift.graph.threads.started_calls import StartedCalls
+from modeshift.graph.state import Input, State, list_switches
+from modeshift.graph.threads import StartedCalls
+from modeshift.mcp.managed import Offer, bind_tools
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.machine import MAX_SERVER_TOOLS
+
+
+def with_known_tools(deps: AgentDeps) -> AgentDeps:
+    """With the tools that its servers are known to offer, and notices of those left out."""
+    bound = bind_tools(deps.servers)
+    deps = replace(deps, toolbox=deps.toolbox.with_tools(bound.tools))
+    notices = [*deps.notices, *bound.notices]
+    if left_out := deps.machine.left_out:
+        modes = (f"{len(names)} in {slug!r}, from {names[0]}" for slug, names in left_out.items())
+        notices.append(
+            f"a mode has {MAX_SERVER_TOOLS} tools of MCP servers at most; left out are "
+            f"{'; '.join(modes)} on. Give its group mcp the options servers or tools"
+        )
+    return replace(deps, notices=tuple(notices))
+
+
+class LiveDeps:
+    """Holds ``AgentDeps``, which are made anew when other tools are known; for any thread."""
+
+    def __init__(self, deps: AgentDeps) -> None:
+        self._first = deps
+        self._known: tuple[tuple[Offer | None, ...], AgentDeps] = (
+            (None,) * len(deps.servers),
+            deps,
+        )
+
+    @property
+    def deps(self) -> AgentDeps:
+        """With the tools that are known now."""
+        offers = tuple(server.offer for server in self._first.servers)
+        known, deps = self._known
+        if known != offers:
+            deps = with_known_tools(self._first)
+            self._known = offers, deps
+        return deps
+
+    async def prepare(self, state: Mapping[str, Any]) -> AgentDeps:
+        """Have the servers started whose tools the thread's mode may have; what is known then."""
+        if not self._first.servers:
+            return self._first
+        targets = [one["mode_slug"] for one in list_switches(state.get("switch"))]
+        await self._prepare({state.get("mode"), *targets})
+        return self.deps
+
+    async def _prepare(self, slugs: Collection[str | None]) -> None:
+        """Have the servers started whose tools these modes may have."""
+        catalog = self._first.catalog
+        modes = [catalog[slug if slug in catalog else catalog.default] for slug in slugs]
+        grants = [grant for mode in modes if (grant := mode.grant("mcp")) is not None]
+        needed = [
+            server.prepare()
+            for server in self._first.servers
+            if any(grant.has_server(server.server.name) for grant in grants)
+        ]
+        if needed:
+            await asyncio.gather(*needed)
+
 
 Updates = Sequence[Sequence[StateUpdate]]
 

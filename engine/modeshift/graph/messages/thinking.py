@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from modeshift.graph.messages.provider_form import get_api
+from modeshift.graph.messages.instructions import get_api
 
 Thinking = Literal["all", "of this prefix", "none"]
 _KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})

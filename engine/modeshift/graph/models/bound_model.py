@@ -16,17 +16,16 @@ from langchain_core.runnables.config import merge_configs
 from typing_extensions import override
 
 from modeshift.graph.messages.from_model import check_answer
-from modeshift.graph.messages.instructions import Instruction
-from modeshift.graph.messages.provider_form import (
+from modeshift.graph.messages.instructions import (
     RESPONSES,
     RESPONSES_UNREASONED,
+    Instruction,
     get_model_api,
     list_pictured,
     mark_known,
     prepare_for_provider,
 )
 from modeshift.graph.messages.thinking import record_prefix, select_thinking
-from modeshift.graph.models.mode_changes import Way, add_instructions, choose_tools, defer_tools
 from modeshift.graph.models.provider_errors import (
     LONGEST_WAIT,
     TRIES,
@@ -38,7 +37,14 @@ from modeshift.graph.models.provider_errors import (
     read_retry_after,
 )
 from modeshift.graph.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
-from modeshift.graph.models.service import OptionalFields, Service
+from modeshift.graph.models.service import (
+    OptionalFields,
+    Service,
+    Way,
+    add_instructions,
+    choose_tools,
+    defer_tools,
+)
 from modeshift.modes.errors import ProviderError
 
 Declared = tuple[Runnable[LanguageModelInput, AIMessage], str]

@@ -1,14 +1,15 @@
-"""``Subject``: a tool call as permission patterns see it."""
+"""Patterns of rules: for files, commands, addresses and the tools of MCP servers."""
 
+import re
 import shlex
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from fnmatch import translate
+from functools import cached_property, lru_cache
+from hashlib import sha256
 from itertools import takewhile
 from typing import Any, Literal
 
-from modeshift.modes.rules.globs import check_glob, path_matches, word_matches
-from modeshift.modes.rules.server_tools import check_name_pattern
-from modeshift.modes.rules.shell_words import command_words, mentioned_commands
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.rules.urls import (
     Url,
     check_url_pattern,
@@ -16,7 +17,137 @@ from modeshift.modes.rules.urls import (
     url_certainly_matches,
     url_may_match,
 )
-from modeshift.modes.toolspec import ToolSpec
+
+MAX_GLOB = 300
+
+
+def check_glob(pattern: str) -> str:
+    """Return the pattern; raises ``ValueError`` for one that means not what it seems to mean."""
+    if len(pattern) > MAX_GLOB:
+        raise ValueError(f"a pattern of {len(pattern)} characters; {MAX_GLOB} are the limit")
+    if not pattern.strip() or not pattern.isprintable():
+        raise ValueError(f"the pattern {pattern!r} is blank or not printable")
+    if any(character in pattern for character in "[]\\"):
+        raise ValueError(f"the pattern {pattern!r} may have '*' and '?', and no '[', ']' or '\\'")
+    return pattern
+
+
+def word_matches(pattern: str, word: str) -> bool:
+    """Whether the pattern matches the whole word."""
+    return _compile(pattern).fullmatch(word) is not None
+
+
+@lru_cache(maxsize=5000)
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))  # atomic between its stars: no backtracking
+
+
+def path_matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    """Whether the pattern matches a path, name by name; ``**`` stands for any names or none."""
+    at, place = 0, 0
+    star, retry = -1, 0
+    while place < len(path):
+        if at < len(pattern) and pattern[at] == "**":
+            star, retry = at, place
+            at += 1
+        elif at < len(pattern) and word_matches(pattern[at], path[place]):
+            at, place = at + 1, place + 1
+        elif star >= 0:
+            retry += 1
+            at, place = star + 1, retry
+        else:
+            return False
+    return all(name == "**" for name in pattern[at:])
+
+
+# Quoted text is literal to every shell as long as it holds no quote of its kind, and in
+# double quotes nothing that expands. No "~", "*", "?", "[", "{", "#", "!", "\" outside.
+_QUOTED = r"""'([ !-&(-~]*)'|"([ #%-\[\]-_a-~]*)\""""
+_WORD = rf"(?:[A-Za-z0-9_@%+=:,./-]|{_QUOTED})+"
+_LINE = re.compile(rf" *{_WORD}(?: +{_WORD})* *")
+_WORDS = re.compile(_WORD)
+MAX_LINE = 10_000
+MAX_COMMANDS = 100
+_OPERATORS = re.compile(r"[;&|(){}<>`\r\n]|\$\(")
+
+
+def command_words(line: str) -> tuple[str, ...] | None:
+    """The words of a line that is one command; None if that is not certain.
+
+    No operator, redirection, substitution, expansion, line break, or assignment before the
+    command.
+    """
+    if len(line) > MAX_LINE or _LINE.fullmatch(line) is None:
+        return None
+    words = tuple(
+        re.sub(_QUOTED, lambda quoted: quoted[1] or quoted[2] or "", word[0])
+        for word in _WORDS.finditer(line)
+    )
+    return None if "=" in words[0] else words
+
+
+def mentioned_commands(line: str) -> list[tuple[str, ...]]:
+    """What may be the commands of a line: a guess, good for refusing and never for allowing.
+
+    At most ``MAX_COMMANDS``, so that a line made to be long takes no time.
+    """
+    found: list[tuple[str, ...]] = []
+    for part in _OPERATORS.split(line[:MAX_LINE]):
+        if len(found) == MAX_COMMANDS:
+            break
+        words = [re.sub(r"[\\'\"]", "", word) for word in part.split()]
+        while words and "=" in words[0]:
+            del words[0]
+        if words:
+            found.append(tuple(words))
+    return found
+
+
+PREFIX = "mcp__"
+MAX_NAME = 64
+"""What every provider takes."""
+MAX_SERVER = 24
+_TAKEN = re.compile(r"[^a-zA-Z0-9_-]+")
+_LIKE_A_DIGEST = re.compile(r"-[0-9a-f]{8}$")
+_PATTERN = re.compile(r"mcp__[a-zA-Z0-9_*?-]+")
+
+
+def name_server_tool(server: str, tool: str) -> str:
+    """The name under which models, rules and people know the tool."""
+    plain = _LIKE_A_DIGEST.sub("", re.sub("_{2,}", "_", server).strip("_"))
+    part = _shorten(server, MAX_SERVER, plain)
+    return f"{PREFIX}{part}__{_shorten(tool, MAX_NAME - len(PREFIX) - len(part) - 2, tool)}"
+
+
+def _shorten(given: str, limit: int, wanted: str) -> str:
+    """``wanted`` in characters that are taken; with a digest of ``given`` if it is not that."""
+    plain = _TAKEN.sub("-", wanted)
+    if plain == given and len(plain) <= limit:
+        return plain
+    digest = sha256(given.encode()).hexdigest()[:8]
+    return f"{plain[: limit - 9]}-{digest}"
+
+
+def is_server_tool(name: str) -> bool:
+    """Whether it is the name of a server's tool, or a pattern of such names."""
+    return name.startswith(PREFIX)
+
+
+def get_server_part(name: str) -> str:
+    """What the names of all tools of one server begin with; empty for other tools."""
+    return "__".join(name.split("__")[:2]) if is_server_tool(name) else ""
+
+
+def check_name_pattern(pattern: str) -> None:
+    """Raise ``ValueError`` for a pattern that no tool of a server can match."""
+    check_glob(pattern)
+    if _PATTERN.fullmatch(pattern) is None:
+        raise ValueError(
+            f"{pattern!r} names no tool of an MCP server: write mcp__server__tool, where "
+            "'*' stands for any characters; other characters than letters, digits, '_' and '-' "
+            "are '-' in it"
+        )
+
 
 EVERY = "*"
 Match = Literal["yes", "no", "maybe"]

@@ -16,9 +16,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from modeshift.modes.rules.matching import EVERY, Match, Subject, check_pattern
-from modeshift.modes.rules.server_tools import check_name_pattern, is_server_tool
-from modeshift.modes.toolspec import ToolSpec
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.rules.matching import (
+    EVERY,
+    Match,
+    Subject,
+    check_name_pattern,
+    check_pattern,
+    is_server_tool,
+)
 
 MAX_PATTERNS = 500
 Kind = Literal["allow", "ask", "deny"]

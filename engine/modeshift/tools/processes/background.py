@@ -1,19 +1,16 @@
-"""What commands of a turn leave behind: output that can be read on, and processes that run on.
-
-A turn may take several runs of the graph, with a person's decisions in between; whoever runs it
-says when it has ended.
-"""
+"""``Calling``: the context in which a tool runs, in the context variable ``calling``."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
 from weakref import WeakSet
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.tools.workspace.line_range import LineRange
+from modeshift.tools.workspace.text import LineRange
 
 MAX_RUNNING = 5
 MAX_KEPT = 20
@@ -163,3 +160,25 @@ def shorten(text: str, id: str | None = None) -> str:
     where = f"lines {first} to {last}" if last >= first else "the middle of a long line"
     how = f"read_output with id={id!r} and offset={first} shows them" if id else "narrow it down"
     return f"{head}\n[{where} left out; {how}]\n{tail}"
+
+
+def _nobody(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Calling:
+    """Set by whoever runs the tool; the defaults are the strictest."""
+
+    edits_freely: bool = False
+    """Whether the mode may change every file."""
+    is_read_only: bool = False
+    """Whether it runs unasked as a read-only command: it can change nothing and see no secret."""
+    emit: Callable[[str], None] = _nobody
+    """Shows a client text while the tool runs."""
+    call_id: str = ""
+    commands: TurnCommands | None = None
+    """Those of the turn; None where it is not known when a turn ends."""
+
+
+calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen

@@ -6,7 +6,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Literal, NamedTuple, Protocol
 
-from modeshift.tools.processes.calling import Calling
+from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Limits, Program
 from modeshift.tools.workspace.workspace import Workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.tools.workspace.encoding import is_plain_utf8
+from modeshift.tools.workspace.text import is_plain_utf8
 
 
 class Buffers(Protocol):

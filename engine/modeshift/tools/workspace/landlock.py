@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from modeshift.tools.workspace.openat import libc
+from modeshift.tools.workspace.opening import libc
 
 T = TypeVar("T")
 # One number for all architectures but alpha.

@@ -17,7 +17,7 @@ from typing import IO, BinaryIO, NamedTuple
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.tools.workspace import ripgrep
-from modeshift.tools.workspace.glob import EVERY_FILE, Glob
+from modeshift.tools.workspace.ripgrep import EVERY_FILE, Glob
 
 MAX_MATCHING = 5000
 """How many files with matches are named; they come in any order, since rg searches in parallel."""

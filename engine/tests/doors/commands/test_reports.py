@@ -176,7 +176,7 @@ def test_make_passes_every_option_on(command: str) -> None:
 
 def test_a_closed_pipe(place: UserFolders) -> None:
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m modeshift.commands modes | true"],
+        ["sh", "-c", f"{sys.executable} -m modeshift modes | true"],
         cwd=ROOT,
         env=place.environment(),
         capture_output=True,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from modeshift.graph.compaction.summary import HEADER
+from modeshift.graph.compaction import HEADER
 from tests.doors.editor.editor import Editor, Talk
 from tests.doors.editor.model import CLAUDE
 

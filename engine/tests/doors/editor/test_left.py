@@ -9,7 +9,7 @@ import pytest_asyncio
 from acp import RequestError
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.graph.threads.mailbox import Mailbox
+from modeshift.graph.threads import Mailbox
 from tests.doors.editor.editor import Editor, Talk, choosing, editing, never
 from tests.harness.conversation import Conversation, edit, make_agent
 

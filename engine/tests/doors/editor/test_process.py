@@ -13,7 +13,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from modeshift.editor.store import Sessions
 from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.whole_writes import WholeWrites
+from modeshift.graph.configuration.user_files import WholeWrites
 from modeshift.modes.errors import ToolFailedError
 from tests.doors.editor.editor import Talk, choosing, editing
 from tests.harness import prefork

@@ -11,9 +11,9 @@ from acp import RequestError, schema
 from modeshift.editor import transport
 from modeshift.editor.agent import EditorAgent
 from modeshift.editor.store import Sessions
-from modeshift.graph.configuration.cache import AgentCache
-from modeshift.graph.configuration.whole_writes import WholeWrites
-from modeshift.graph.threads.mailbox import Mailbox
+from modeshift.graph.configuration.loading import AgentCache
+from modeshift.graph.configuration.user_files import WholeWrites
+from modeshift.graph.threads import Mailbox
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
 from tests.harness.place import UserFolders, modes_file
 

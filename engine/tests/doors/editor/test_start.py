@@ -12,9 +12,12 @@ from tests.doors.editor.schema import check
 from tests.doors.editor.test_wire import INITIALIZE
 from tests.harness import prefork
 from tests.harness.place import environment
+from tests.harness.root import ROOT
 
 COMMAND = Path(sys.executable).with_name("modeshift-acp")
-LATER = dict.fromkeys(("graph", "tools", "langchain_core", "langgraph", "pydantic_settings"))
+LATER = dict.fromkeys(
+    ("graph", "tools", "modeshift.graph", "modeshift.tools", "langchain_core", "langgraph")
+)
 """What cannot be imported in a process that has None for it."""
 
 
@@ -37,20 +40,22 @@ def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "none/sitecustomize.py").write_text(f"import sys; sys.modules |= {LATER}")
     done = subprocess.run(
-        [COMMAND], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n", capture_output=True,
-        text=True, check=True, env=environment(tmp_path, PYTHONPATH=str(tmp_path / "none")),
+        [COMMAND, "--project", ROOT], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n",
+        capture_output=True, text=True, check=True,
+        env=environment(tmp_path, PYTHONPATH=str(tmp_path / "none")),
     )  # fmt: skip
     assert json.loads(done.stdout)["result"]["agentInfo"]["name"] == "modeshift"
 
 
 def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
     done = prefork.run("modeshift.editor.print_settings", env=environment(tmp_path))
-    assert f"command    {COMMAND}\n" in done.stdout
+    assert f"command    {COMMAND} --project {ROOT}\n" in done.stdout
     snippets = done.stdout.split("\n{")[1:]
     assert len(snippets) == 2
     for found in snippets:
         snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
         assert snippet["agent_servers"]["Modeshift"]["command"] == str(COMMAND)
+        assert snippet["agent_servers"]["Modeshift"]["args"] == ["--project", str(ROOT)]
     keys = {"use_idea_mcp": True, "use_custom_mcp": True}
     assert snippet["default_mcp_settings"] == keys, "off by default at JetBrains"
     wrong = environment(tmp_path, MODEL="openai:gpt-5.5")

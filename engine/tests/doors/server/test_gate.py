@@ -17,8 +17,7 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
-from modeshift.server.gate import Gate
-from modeshift.server.routes import is_known
+from modeshift.server.gate import Gate, is_known
 from tests.doors.conftest import STUDIO
 from tests.harness.conversation import APPROVE
 from tests.harness.root import ENGINE

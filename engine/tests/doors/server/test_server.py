@@ -13,8 +13,8 @@ from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 
 from modeshift.commands.usage import read_threads
 from tests.harness.conversation import APPROVE, SECONDS, until
+from tests.harness.readme import read_part
 from tests.harness.server import Server, Thread
-from tests.project.test_readme import part
 
 
 async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> None:
@@ -202,7 +202,7 @@ async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> N
 def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:
     (server.workspace / "hello.txt").unlink(missing_ok=True)
     snippet = tmp_path / "snippet.py"
-    code = part("sdk")
+    code = read_part("sdk")
     assert "http://127.0.0.1:2024" in code
     snippet.write_text(code.replace("http://127.0.0.1:2024", server.url))
     done = subprocess.run(

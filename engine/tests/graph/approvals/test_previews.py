@@ -9,13 +9,12 @@ from langchain_core.tools import StructuredTool
 
 from modeshift.graph.approvals.previews import Preview, preview_call
 from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.settings import Settings
-from modeshift.modes.effects import EFFECTS
-from modeshift.modes.toolspec import ServerTool, ToolSpec
+from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.server.changed_files import list_changes
-from modeshift.tools.calls.toolbox import Toolbox
 from modeshift.tools.tool import Tool
+from modeshift.tools.toolbox import Toolbox
 
 
 def make_deps(workspace: Path) -> AgentDeps:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 
 TOKEN = "alices-own-token"  # noqa: S105

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from modeshift.graph.configuration.prices import load_prices, parse_prices
-from modeshift.graph.models.price_list import find_listed_window
-from modeshift.graph.models.usage import Tokens
-from modeshift.graph.settings import Settings
+from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.models.usage import Tokens, find_listed_window
 from modeshift.modes.errors import UserError
 
 FILE = Path("/config/prices.yaml")

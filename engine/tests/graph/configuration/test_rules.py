@@ -3,9 +3,9 @@
 import pytest
 
 from modeshift.commands import trust
-from modeshift.graph.configuration.unread_files import UNREAD
+from modeshift.graph.configuration.project_files import UNREAD
 from modeshift.graph.deps import AgentDeps
-from modeshift.modes.rules.protected_paths import get_protection, is_protected
+from modeshift.modes.rules.files import get_protection, is_protected
 from tests.harness.conversation import open_thread
 from tests.harness.place import UserFolders, modes_file
 

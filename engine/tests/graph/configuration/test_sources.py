@@ -13,8 +13,7 @@ from pydantic import ValidationError
 
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.prompt_rules import MAX_CHARACTERS
-from modeshift.graph.configuration.trust import TrustFile
-from modeshift.graph.configuration.user_files import LastLoaded
+from modeshift.graph.configuration.user_files import LastLoaded, TrustFile
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import ConfigurationError, ModeFileError

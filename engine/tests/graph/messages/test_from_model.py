@@ -9,7 +9,7 @@ from langchain_core.messages.tool import tool_call_chunk
 
 from modeshift.graph.messages.from_model import CUT_OFF, REFUSED, check_answer
 from modeshift.modes.errors import ProviderError
-from modeshift.tools.calls.arguments import BROKEN
+from modeshift.tools.toolbox import BROKEN
 
 CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "tool_call"}
 THOUGHT: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from modeshift.graph.messages.provider_form import prepare_for_provider
+from modeshift.graph.messages.instructions import prepare_for_provider
 from modeshift.graph.messages.repair import NOT_RUN, UNKNOWN, find_open_calls, repair
 from tests.harness.conversation import problems
 

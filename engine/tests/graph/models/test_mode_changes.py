@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from modeshift.graph.models.loading import Models, load_model
-from modeshift.graph.models.mode_changes import Way, choose_way
+from modeshift.graph.models.service import Way, choose_way
 from modeshift.modes.errors import ProviderError
 from modeshift.modes.policy import Approvals
 from tests.graph.models.model_thread import use

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from langchain_core.language_models import BaseChatModel
 
-from modeshift.graph.configuration.environment import load_settings
+from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.models.loading import load_model
-from modeshift.graph.models.parameters import HARMLESS, check_parameters
-from modeshift.graph.settings import Settings
+from modeshift.graph.models.providers import HARMLESS, check_parameters
 from modeshift.modes.errors import ConfigurationError
 from tests.graph.models.byte_server import serving_bytes
 from tests.graph.models.shapes import ANTHROPIC, VLLM

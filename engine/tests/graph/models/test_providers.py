@@ -12,11 +12,11 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.messages.utils import convert_to_messages
 
-from modeshift.graph.messages.from_client import accept_messages
 from modeshift.graph.messages.from_model import CUT_OFF, REFUSED
+from modeshift.graph.messages.normal_form import accept_messages
 from modeshift.modes.errors import ProviderError
 from modeshift.modes.policy import Approvals
-from modeshift.tools.calls.arguments import BROKEN
+from modeshift.tools.toolbox import BROKEN
 from tests.graph.conftest import Serve
 from tests.graph.models.model_thread import ModelThread, bind, use
 from tests.harness.conversation import Conversation, make_agent

@@ -15,7 +15,7 @@ import pytest
 from vcr import VCR
 from vcr.request import Request
 
-from modeshift.graph.models.secrets import MASK
+from modeshift.graph.models.provider_errors import MASK
 from modeshift.modes.errors import ConfigurationError
 from tests.harness import record
 from tests.harness.cassette import decode_body, load_cassette

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from langgraph.types import Command
 
-from modeshift.graph.configuration.whole_writes import WholeWrites
+from modeshift.graph.configuration.user_files import WholeWrites
 from modeshift.graph.messages.repair import NOT_RUN, VOID
-from modeshift.graph.threads.mailbox import REVISION, Mailbox
-from modeshift.graph.threads.started_calls import StartedCalls
+from modeshift.graph.threads import REVISION, Mailbox, StartedCalls
 from modeshift.modes.errors import UserError
 from modeshift.modes.policy import Approvals
 from tests.harness.conversation import (

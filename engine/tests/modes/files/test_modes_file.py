@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from modeshift.modes.errors import ModeFileError
-from modeshift.modes.files.bounded_yaml import MAX_CHARACTERS
-from modeshift.modes.files.modes_file import parse_modes, parse_permissions
+from modeshift.modes.files import MAX_CHARACTERS, parse_modes, parse_permissions
 from tests.harness.place import modes_file
 
 HEAD = "customModes:\n- slug: a\n  name: A\n  roleDefinition: r\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from modeshift.modes.rules.file_regex import is_found, is_found_in_every_path
+from modeshift.modes.rules.files import is_found, is_found_in_every_path
 
 PATHS = ("a", "/", ".x", "src/app.py", "Makefile", "^", "a b", "文档.md")
 

@@ -2,13 +2,12 @@
 
 import pytest
 
-from modeshift.modes.effects import EFFECTS
+from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.mode import Mode, SourcedPermissions
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.modes.rules.matching import Subject, check_pattern
 from modeshift.modes.rules.permissions import Kind
 from modeshift.modes.rules.urls import parse_authority, parse_url
-from modeshift.modes.toolspec import ToolSpec
 
 FETCH = ToolSpec("fetch_url", EFFECTS["network"], "web", url="url")
 DOCS = "https://docs.python.org/*"

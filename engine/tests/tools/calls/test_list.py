@@ -7,13 +7,13 @@ import pytest
 from pydantic import Field, ValidationError
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
-from modeshift.tools.calls.toolbox import Toolbox, build_toolbox, make_tools
 from modeshift.tools.tool import Tool, ToolDeps
+from modeshift.tools.toolbox import Toolbox, build_toolbox, make_tools
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_test_catalog
 from tools import GROUPS, IN_EVERY_MODE, TOOLS
 
-HERE = "tests/tools/calls/test_list.py: fetch_url"
+HERE = "engine/tests/tools/calls/test_list.py: fetch_url"
 
 
 def fetch_url(url: str, depth: int = 1) -> str:

@@ -7,9 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from modeshift.mcp.binding import Bound, bind_tools
-from modeshift.mcp.managed import ManagedServer
-from modeshift.mcp.pool import ServerPool
+from modeshift.mcp.managed import Bound, ManagedServer, ServerPool, bind_tools
 from modeshift.mcp.server import Server
 from modeshift.tools.processes.sandboxes import Sandbox
 from modeshift.tools.workspace.workspace import Workspace

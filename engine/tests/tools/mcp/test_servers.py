@@ -20,15 +20,11 @@ from typing import Any, ClassVar
 import psutil
 import pytest
 
-from modeshift.mcp.binding import bind_tools
-from modeshift.mcp.described import ToolDescription
-from modeshift.mcp.http import SECONDS_TO_LISTEN
-from modeshift.mcp.managed import MAX_FAILURES, ManagedServer
-from modeshift.mcp.pool import ServerPool
-from modeshift.mcp.server import Server
+from modeshift.mcp.managed import MAX_FAILURES, ManagedServer, ServerPool, bind_tools
+from modeshift.mcp.server import Server, ToolDescription
+from modeshift.mcp.transports import SECONDS_TO_LISTEN
 from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.rules.globs import word_matches
-from modeshift.modes.rules.server_tools import name_server_tool
+from modeshift.modes.rules.matching import name_server_tool, word_matches
 from modeshift.tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork

@@ -18,9 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.tools.network import client
-from modeshift.tools.network.addresses import is_public
-from modeshift.tools.network.client import fetch
+from modeshift.tools import network as client
+from modeshift.tools.network import fetch, is_public
 
 PUBLIC = "93.184.216.34"
 

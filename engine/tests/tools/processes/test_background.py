@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
-from modeshift.tools.calls.toolbox import build_toolbox
-from modeshift.tools.processes.background import MAX_KEPT, TurnCommands
-from modeshift.tools.processes.calling import Calling, calling
+from modeshift.tools.processes.background import MAX_KEPT, Calling, TurnCommands, calling
 from modeshift.tools.processes.sandboxes import Commands
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_test_catalog
 from tests.harness.sleepers import new_mark, wait_for

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
-from modeshift.tools.processes.output import MAX_SEQUENCE, PlainText
+from modeshift.tools.processes.process import MAX_SEQUENCE, PlainText
 from tests.harness.sleepers import find_sleepers, new_mark, wait_for
 from tests.tools.conftest import Run
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from modeshift.sandbox.bubblewrap import find_bubblewrap
-from modeshift.tools.calls.toolbox import build_toolbox
-from modeshift.tools.processes.calling import Calling, calling
+from modeshift.tools.processes.background import Calling, calling
 from modeshift.tools.processes.process import Limits
 from modeshift.tools.processes.sandboxes import (
     Commands,
@@ -18,6 +17,7 @@ from modeshift.tools.processes.sandboxes import (
     SandboxOptions,
     find_sandbox,
 )
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_test_catalog
 

@@ -11,14 +11,15 @@ import pytest
 
 from modeshift.modes.errors import InvalidCallError
 from modeshift.sandbox.bubblewrap import find_bubblewrap
-from modeshift.tools.calls.toolbox import build_toolbox
 from modeshift.tools.processes.process import Limits, Program
 from modeshift.tools.processes.process import run as run_program
 from modeshift.tools.processes.sandboxes import Commands
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork
 from tests.harness.conversation import until
 from tests.harness.modes import load_test_catalog
+from tests.harness.root import ROOT
 from tests.harness.sleepers import new_mark, wait_for
 from tests.tools.sandbox.commands import (
     READ_ONLY,
@@ -212,7 +213,8 @@ async def test_the_end_of_the_agent_ends_them_too(
     workspace: Path, tmp_path: Path, mark: str
 ) -> None:
     (tmp_path / "agent.py").write_text(
-        "import asyncio; from pathlib import Path\n"
+        "import asyncio; from pathlib import Path; from modeshift.project import use_root\n"
+        f"use_root(Path({str(ROOT)!r}))\n"
         "from tests.tools.sandbox.commands import runner\n"
         f"asyncio.run(runner(Path({str(workspace)!r}))('(setsid sleep {mark} &); sleep {mark}'))"
     )

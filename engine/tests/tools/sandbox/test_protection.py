@@ -13,9 +13,9 @@ import pytest
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.sandbox.bubblewrap import find_bubblewrap
-from modeshift.sandbox.protection import choose_protection
+from modeshift.sandbox.mounts import choose_protection
 from modeshift.sandbox.scan import scan
-from modeshift.tools.processes.calling import Calling
+from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.sandboxes import SandboxOptions
 from modeshift.tools.workspace.workspace import Workspace
 from tests.tools.racing import swapping

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
-from modeshift.tools.workspace.glob import Glob
+from modeshift.tools.workspace.ripgrep import Glob
 from modeshift.tools.workspace.workspace import Workspace
 from tests.tools.conftest import Run
 

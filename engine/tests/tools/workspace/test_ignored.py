@@ -10,7 +10,7 @@ import pytest
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.rules.ignore_rules import IgnoreRules
-from modeshift.tools.calls.toolbox import build_toolbox
+from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_test_catalog
 from tests.tools.conftest import Run, make_run

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.rules.protected_paths import is_secret
+from modeshift.modes.rules.files import is_secret
 from modeshift.tools.workspace import landlock, ripgrep
 from modeshift.tools.workspace.search import MAX_BYTES, Query, search_file, search_folder
 from modeshift.tools.workspace.workspace import Workspace

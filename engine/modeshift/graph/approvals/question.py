@@ -1,0 +1,126 @@
+"""``Calls``: the calls of an answer, judged, and what may come of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langgraph.types import Overwrite
+
+from modeshift.graph.approvals.contents import digest_contents
+from modeshift.graph.approvals.decisions import Decision, ask_person
+from modeshift.graph.approvals.judging import (
+    Judged,
+    Question,
+    digest_question,
+    judge_question,
+    plan_batches,
+)
+from modeshift.graph.approvals.outcome import Outcome
+from modeshift.graph.approvals.requests import build_request
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.messages.normal_form import get_call_id
+from modeshift.graph.messages.repair import VOID, repair
+from modeshift.graph.state import Asked, Planned, State, Update
+from modeshift.modes.errors import NodeError
+
+
+class OpenQuestion:
+    """The question that is open, judged anew; nothing that a person decides counts before."""
+
+    def __init__(self, deps: AgentDeps, question: Question, thread: str) -> None:
+        """``thread`` is an id."""
+        self._deps = deps
+        self._question = question
+        self._thread = thread
+        self._decisions: list[Decision] | None = None
+        self.is_waiting = False
+        """Whether the run has been interrupted for it and goes on without an answer."""
+
+    def ask(self) -> None:
+        """Interrupt the run until a person has decided on each call that needs it.
+
+        LangGraph runs the node again from its start then, so it may do nothing before.
+        """
+        asking = [each for each in self._question.judged if each.verdict.kind == "ask"]
+        self._decisions = []
+        if asking:
+            unique = f"{self._question.message}{self._question.asked['digest']}"
+            request = build_request(self._deps, self._question.context, asking, unique)
+            self._decisions = None
+            self.is_waiting = True
+            self._decisions = ask_person(self._deps, asking, request)
+            self.is_waiting = False
+
+    async def settle(self) -> tuple[str, Update]:
+        """What follows from the decisions: the event, and the update."""
+        if self._decisions is None:
+            raise NodeError("nobody has been asked: call question.ask() first")
+        outcome = Outcome(self._deps, self._question, self._thread)
+        asking = (each for each in self._question.judged if each.verdict.kind == "ask")
+        ids = (get_call_id(each.call) for each in asking)
+        await outcome.settle(dict(zip(ids, self._decisions, strict=True)))
+        return outcome.update()
+
+
+async def open_question(deps: AgentDeps, state: State, thread: str) -> OpenQuestion | None:
+    """The open question; None if there is none, or it would be another one now."""
+    question = await judge_question(deps, state)
+    return None if question is None else OpenQuestion(deps, question, thread)
+
+
+def withdraw_question(state: State) -> Update:
+    """What it was about (mode, rules or files) has changed since."""
+    return Update(
+        messages=Overwrite(repair(state["messages"], text=VOID)),
+        notices=[*state.get("notices", []), VOID],
+    )
+
+
+class Calls:
+    """All calls of one message of the model."""
+
+    def __init__(
+        self,
+        deps: AgentDeps,
+        message: str,
+        judged: Sequence[Judged],
+        made: dict[str, Any],
+        approvals: str,
+    ) -> None:
+        """``message`` is the id of the message that made them; ``made`` is the step's.
+
+        ``approvals`` is the policy under which they were judged.
+        """
+        self._deps = deps
+        self._message = message
+        self._judged = judged
+        self._made = made
+        self._approvals = approvals
+        self._asking = [each for each in judged if each.verdict.kind == "ask"]
+
+    @property
+    def need_a_person(self) -> bool:
+        """Whether a person has to decide on one of them at least."""
+        return bool(self._asking)
+
+    async def question(self) -> Asked:
+        """What the person is to be asked, for ``go(Event.REVIEW, asked=...)``."""
+        edited = [path for each in self._asking for path in each.edited_paths]
+        contents = await digest_contents(self._deps, edited)
+        asked = Asked(
+            digest=digest_question(self._judged), contents=contents, approvals=self._approvals
+        )
+        self._made["asked"] = asked
+        return asked
+
+    def batches(self) -> list[list[Planned]]:
+        """What is due, for ``go(Event.ACT, plan=...)``.
+
+        Raises ``NodeError`` if a person must be asked.
+        """
+        if self._asking:
+            name = self._asking[0].call["name"]
+            raise NodeError(f"a person has to decide on {name} first: go(Event.REVIEW, asked=...)")
+        process = self._deps.started_calls.process_id
+        plan = plan_batches(process, self._message, self._judged, {})
+        self._made["plan"] = plan
+        return plan

@@ -1,0 +1,305 @@
+"""``load_settings``: the settings as the environment and ``.env`` have them, or what is wrong."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from io import StringIO
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from dotenv import load_dotenv
+from dotenv.parser import parse_stream
+from platformdirs import user_config_path, user_data_path
+from pydantic import (
+    BeforeValidator,
+    DirectoryPath,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.policy import Approvals
+from modeshift.modes.rules.urls import parse_authority
+from modeshift.project import find_root
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+MIN_TOKEN = 16
+DATA = user_data_path("modeshift", appauthor=False)
+
+
+def _split(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    parts = given.split(",") if isinstance(given, str) else given
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+"""Several values, with commas between them."""
+
+
+def get_env_file() -> Path:
+    """The clone's ``.env``."""
+    return find_root() / ".env"
+
+
+def get_default_workspace() -> Path:
+    """The folder to work in where the user names none."""
+    return find_root() / "workspace"
+
+
+def get_modes_folder() -> Path:
+    """The clone's own modes."""
+    return find_root() / "modes"
+
+
+class Settings(BaseSettings):
+    """What a person sets. A field's name in capitals is the variable's."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+
+    model: str = Field("offline", description="`provider:name`, or `offline`")
+    models: Listed = Field((), description="more models to choose from in an editor, with commas")
+    context_window: int | None = Field(
+        None, ge=1024, description="tokens that the models take; empty: what is known of each"
+    )
+    cache_ttl: Literal["5m", "1h"] = Field(
+        "5m", description="how long Anthropic keeps a history in its cache: `5m`, or `1h`"
+    )
+    model_parameters: Annotated[Mapping[str, Any], NoDecode] = Field(
+        {}, description="a JSON object of parameters for models of `MODEL`'s provider"
+    )
+    mode_changes: Literal["auto", "tool_changes", "allowed_tools", "rewrite"] = Field(
+        "auto",
+        description="how a model is told of a change of mode; `auto`: by what is known of it",
+    )
+    workspace: Path = Field(
+        default_factory=get_default_workspace,
+        description="the folder that the agent works in; it must exist",
+    )
+    approvals: Approvals = Field(
+        Approvals.MANUAL,
+        description="`manual`, or `auto`: edits, and commands in the sandbox, run unasked",
+    )
+    default_mode: str = Field("ask", description="the mode that a new thread starts in")
+    sandbox: Literal["auto", "off"] = Field(
+        "auto", description="`auto`: commands run in bubblewrap where it works; `off`: never"
+    )
+    command_network: bool = Field(
+        default=False, description="`true`: commands in the sandbox may use the network"
+    )
+    command_secrets: bool = Field(
+        default=False,
+        description="`true`: commands may read `.env`, keys and the like in the workspace",
+    )
+    network_hosts: Listed = Field(
+        (), description="hosts that network tools may reach though they are not public, with commas"
+    )
+    command_memory: int = Field(
+        4096, ge=64, description="MiB that a command may use, with all its processes"
+    )
+    command_processes: int = Field(512, ge=8, description="processes that a command may have")
+    bound_answers: bool = Field(
+        default=False,
+        description="`true`: refuse a decision that does not name the question it answers",
+    )
+    trust_workspace: bool = Field(
+        default=False,
+        description="`true`: take the workspace's own modes and rules (not its MCP servers)",
+    )
+    config_folder: Path = Field(
+        user_config_path("modeshift", appauthor=False),
+        description="the folder with `custom_modes.yaml`, `permissions.yaml` and `mcp.json`",
+    )
+    rules_folders: Listed = Field(
+        ("~/.kilocode", "~/.roo"),
+        description="folders with your own rules (`rules`, `rules-{slug}`), with commas; these "
+        "also count in CONFIG_FOLDER",
+    )
+    modes_folder: DirectoryPath = Field(
+        default_factory=get_modes_folder,
+        description="the folder of the built-in modes; their prompts are in `prompts` beside it",
+    )
+    trust_file: Path = Field(
+        DATA / "trusted.json", description="where `make trust` records what you have trusted"
+    )
+    checkpoints: Path = Field(
+        DATA / "checkpoints.sqlite",
+        description="the SQLite file in which the dev server and `make chat` keep threads",
+    )
+    sessions: Path = Field(
+        DATA / "sessions.sqlite",
+        description="the SQLite file in which the sessions of editors are kept",
+    )
+    allowed_origins: Listed = Field(
+        ("https://smith.langchain.com", "http://localhost:3000", "http://127.0.0.1:3000"),
+        description="web pages that may use the dev server: Studio, Agent Chat UI on this machine",
+    )
+    auth_token: SecretStr = Field(
+        SecretStr(""), description="`token`, or `name:token` for each user, with commas"
+    )
+    listen: str = Field(
+        "127.0.0.1", description="the address that the dev server listens on; others want a token"
+    )
+    subtask_depth: int = Field(
+        1, ge=0, le=5, description="how deep sub-tasks may be nested; `0`: there are none"
+    )
+    max_steps: int = Field(
+        500, ge=1, description="model and tool steps in one run before it is stopped"
+    )
+
+    @field_validator("models")
+    @classmethod
+    def _check_models(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for model in given:
+            provider, _, name = model.partition(":")
+            if model != "offline" and not (provider and name):
+                raise ValueError(
+                    f"{model!r} is neither 'offline' nor 'provider:name', "
+                    "such as 'anthropic:claude-sonnet-5-5'"
+                )
+        return given
+
+    @field_validator("model_parameters", mode="before")
+    @classmethod
+    def _read_parameters(cls, given: Any) -> Any:
+        try:
+            read = json.loads(given) if isinstance(given, str) else given
+        except ValueError:
+            read = None
+        if not isinstance(read, dict):
+            raise ValueError('is not a JSON object such as {"temperature": 0}')
+        return read
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _check_origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in given:
+            parsed = urlsplit(origin)
+            is_web = parsed.scheme in ("http", "https") and bool(parsed.hostname)
+            if not is_web or origin != f"{parsed.scheme}://{parsed.netloc}":
+                raise ValueError(f"{origin!r} is not of the form scheme://host[:port]")
+        return given
+
+    @field_validator("network_hosts")
+    @classmethod
+    def _normalize_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(parse_authority, given))
+
+    @property
+    def all_rules_folders(self) -> tuple[Path, ...]:
+        """Those in which the user may have rules for every workspace."""
+        given = (Path(folder).expanduser() for folder in self.rules_folders)
+        return (*given, self.config_folder)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The models that an editor's user may choose from; ``model`` is the first."""
+        return tuple(dict.fromkeys((self.model, *self.models)))
+
+    def with_model(self, model: str) -> Self:
+        """The settings with another model, and the parameters if its provider is the same."""
+        is_same = model.partition(":")[0] == self.model.partition(":")[0]
+        parameters = self.model_parameters if is_same else {}
+        return self.model_copy(update={"model": model, "model_parameters": parameters})
+
+    @property
+    def tokens(self) -> dict[str, str]:
+        """Names of users by their tokens; none where no token is asked for."""
+        pairs = (one.rpartition(":") for one in _split(self.auth_token.get_secret_value()))
+        return {token: name or "owner" for name, _, token in pairs}
+
+    @model_validator(mode="after")
+    def _check_exposure(self) -> Self:
+        if any(len(token) < MIN_TOKEN for token in self.tokens):
+            raise ValueError(f"AUTH_TOKEN has a token of less than {MIN_TOKEN} characters")
+        if self.listen not in LOOPBACK and not self.tokens:
+            raise ValueError(
+                f"LISTEN={self.listen!r} lets others on the network in; set AUTH_TOKEN too"
+            )
+        if self.command_network and self.sandbox == "auto" and not self.tokens:
+            raise ValueError(
+                "COMMAND_NETWORK=true lets a command use the dev server, and approve its own "
+                "calls there; set AUTH_TOKEN too"
+            )
+        return self
+
+    @field_validator(
+        "workspace", "checkpoints", "sessions", "config_folder", "modes_folder", "trust_file"
+    )
+    @classmethod
+    def _make_absolute(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
+
+
+NOT_OURS = frozenset({"DEFAULT_MODEL", "MODE", "OAUTH_TOKEN", "SESSION"})
+"""Variables with other meanings whose names are close to a setting's."""
+
+
+def load_settings(env_file: Path | None = None) -> Settings:
+    """Read the settings; what the environment sets wins over ``env_file``.
+
+    The other variables in ``env_file`` (a provider's key, say) go into the
+    environment, where the provider's client looks. Raises ``ConfigurationError``.
+    """
+    env_file = env_file or get_env_file()
+    _check_names(_read_names(env_file), str(env_file), cutoff=0.8)
+    _check_names(os.environ, "the environment", cutoff=0.92)  # full of other programs' names
+    load_dotenv(env_file, override=False)
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        problems = "; ".join(map(_describe, error.errors()))
+        raise ConfigurationError(f"{problems}; see .env.example") from error
+    folder = settings.config_folder
+    if "config_folder" in settings.model_fields_set and not folder.is_dir():
+        raise ConfigurationError(
+            f"CONFIG_FOLDER={str(folder)!r} is not a folder; make it, or leave CONFIG_FOLDER out"
+        )
+    return settings
+
+
+def _read_names(env_file: Path) -> list[str]:
+    """Raises for a line that ``load_dotenv`` drops: without its ``AUTH_TOKEN`` a server is open."""
+    if not env_file.is_file():
+        return []
+    try:
+        bindings = list(parse_stream(StringIO(env_file.read_text(encoding="utf-8"))))
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{env_file} is not UTF-8; see .env.example") from error
+    for binding in bindings:
+        if binding.error or (binding.key and binding.value is None):
+            line = binding.original.string.lstrip()  # what is blank before it belongs to it
+            blank = binding.original.string.removesuffix(line).count("\n")
+            raise ConfigurationError(
+                f"line {binding.original.line + blank} of {env_file} is not NAME=value,"
+                " or a quote in it is not closed; see .env.example"
+            )
+    return [binding.key for binding in bindings if binding.key]
+
+
+def _check_names(given: Iterable[str], source: str, cutoff: float) -> None:
+    """Raises for a name that is almost a setting's; all others are not ours to judge."""
+    known = [name.upper() for name in Settings.model_fields]
+    for name in given:
+        if name.upper() in known or name in NOT_OURS:
+            continue
+        like = get_close_matches(name.upper(), known, n=1, cutoff=cutoff)
+        if like:
+            raise ConfigurationError(
+                f"{name} in {source} is not a setting; did you mean {like[0]}? See .env.example"
+            )
+
+
+def _describe(problem: ErrorDetails) -> str:
+    text = problem["msg"].removeprefix("Value error, ")
+    if not problem["loc"]:
+        return text  # about several settings, a secret among them perhaps
+    if problem["type"] == "bool_parsing":
+        text = "give true or false"
+    return f"{str(problem['loc'][0]).upper()}={problem['input']!r}: {text}"

@@ -1,0 +1,239 @@
+"""The streamable HTTP transport: the SDK's, with answers of bounded size.
+
+The SDK follows no redirect to another host, so headers go nowhere else.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+from typing_extensions import override
+
+from modeshift.mcp.server import MAX_BYTES, MAX_UNASKED, Failure, Server, mend_text
+from modeshift.modes.plain_text import to_one_line
+from modeshift.tools.processes.environment import build_environment
+from modeshift.tools.processes.process import Program, start
+from modeshift.tools.processes.sandboxes import Sandbox, Service
+from modeshift.tools.workspace.workspace import Workspace
+
+log = logging.getLogger("modeshift")
+SHOWN_BYTES = 2000
+SECONDS_TO_END = 1
+SECONDS_FOR_LAST_WORDS = 0.5
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+Streams = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+
+# The kernel ends it with the thread that has started it, which lasts as long as the agent.
+_LAUNCH = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"{sys.argv[2]}: {error.strerror}")
+"""
+
+
+def build_program(server: Server, workspace: Workspace, sandbox: Sandbox | None) -> Program:
+    """What to start, in the sandbox if there is one. Blocks; raises ``OSError``."""
+    assert server.command is not None
+    command = [server.command, *server.args]
+    # ``npx`` and ``python -m`` run what they find where they start: in a workspace that nobody has
+    # trusted its own code, with the secrets of the user's entry.
+    default = workspace.root if server.origin == "workspace" else "/"
+    folder = Path(server.cwd or default)
+    if sandbox is not None:
+        service = Service(tuple(command), folder, server.env, server.network, server.writes)
+        return sandbox.build_program(workspace, service)
+    if sys.platform == "linux":
+        command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
+    return Program(command, {**build_environment(), **server.env}, str(folder))
+
+
+@asynccontextmanager
+async def open_stdio(program: Program, failure: Failure) -> AsyncIterator[Streams]:
+    """Start the program and talk to it; it is ended with the block.
+
+    ``failure`` gets why it ended by itself. Raises ``OSError`` if it cannot be started.
+    """
+    try:
+        process = await start(program, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MAX_BYTES // 2)
+    finally:
+        program.close()
+    to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
+    pipes = _Pipes(process, failure, program.lacks)
+    tasks = [
+        asyncio.create_task(pipes.read(to_us)),
+        asyncio.create_task(pipes.write(from_us)),
+        pipes.reading_errors,
+    ]
+    try:
+        yield incoming, outgoing
+    finally:
+        for stream in (to_us, incoming, outgoing, from_us):
+            stream.close()
+        ending = asyncio.ensure_future(_end(process, tasks))
+        while not ending.done():  # also if the agent is in a hurry
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(ending)
+
+
+class _Pipes:
+    def __init__(self, process: Process, failure: Failure, lacks: str) -> None:
+        self._process = process
+        self._lacks = f"; the sandbox hides {lacks} from it" if lacks else ""
+        self._failure = failure
+        self._unasked = 0
+        """Messages and lines since our last request."""
+        self._errors = b""
+        self.reading_errors = asyncio.create_task(self._read_errors())
+
+    async def read(self, to_us: Incoming) -> None:
+        """Until the end of its output, or more of it than anybody could need."""
+        assert self._process.stdout is not None
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            while line := await self._read_line():
+                self._unasked += 1
+                if self._unasked > MAX_UNASKED:
+                    self._failure.report(f"it sent more than {MAX_UNASKED} messages unasked")
+                    break
+                try:
+                    message = jsonrpc_message_adapter.validate_json(mend_text(line), by_name=False)
+                except ValueError:
+                    continue  # many print a greeting
+                await to_us.send(SessionMessage(message))
+        await asyncio.wait({self.reading_errors}, timeout=SECONDS_FOR_LAST_WORDS)
+        self._failure.report(f"its process ended{self._quote_errors()}{self._lacks}")
+        to_us.close()
+
+    async def _read_line(self) -> bytes:
+        assert self._process.stdout is not None
+        try:
+            return await self._process.stdout.readline()
+        except ValueError:
+            self._failure.report(f"it sent a message of more than {MAX_BYTES // 2} bytes")
+            return b""
+
+    async def write(self, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Until the session closes the stream, or the process its input."""
+        assert self._process.stdin is not None
+        with suppress(OSError, anyio.ClosedResourceError):
+            async for sent in from_us:
+                if isinstance(sent.message, JSONRPCRequest):
+                    self._unasked = 0
+                text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+                self._process.stdin.write(f"{text}\n".encode())
+                await self._process.stdin.drain()
+
+    async def _read_errors(self) -> None:
+        """Keep the end of what it prints beside messages."""
+        assert self._process.stderr is not None
+        while block := await self._process.stderr.read(65536):
+            self._errors = (self._errors + block)[-SHOWN_BYTES:]
+
+    def _quote_errors(self) -> str:
+        text = to_one_line(self._errors.decode("utf-8", "replace").strip()[-300:])
+        return f": {text}" if text else ""
+
+
+async def _end(process: Process, tasks: list["asyncio.Task[None]"]) -> None:
+    """Close its input, which asks it to end; then end it, and all of its process group."""
+    assert process.stdin is not None
+    process.stdin.close()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        await _wait_for_end(process)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+    await _wait_for_end(process)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    # There is no public way to close pipes that nobody has read to their end.
+    process._transport.close()  # type: ignore[attr-defined]
+
+
+async def _wait_for_end(process: Process) -> None:
+    """For a moment. Not by ``process.wait()``, which waits for whoever holds its pipes, too."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SECONDS_TO_END):
+            while process.returncode is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+CONNECT_SECONDS = 30
+IDLE_SECONDS = 300
+"""After which an open answer that says nothing is closed; calls have their own limit."""
+SECONDS_TO_LISTEN = 1
+"""Between streams of messages: the server says when to open the next, and may say at once."""
+
+
+@asynccontextmanager
+async def open_http(
+    url: str, headers: Mapping[str, str], seconds: float, failure: Failure
+) -> AsyncIterator[Any]:
+    """Streams of messages to and from the address."""
+    given = {**headers, "Accept-Encoding": "identity"}  # a few bytes could be gigabytes
+
+    async def bound(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise httpx2.ReadError("it sent a compressed answer, which nobody asked for")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Bounded(response.stream, failure)
+
+    async def slow_down(request: httpx2.Request) -> None:
+        if request.method == "GET":
+            await asyncio.sleep(SECONDS_TO_LISTEN)
+
+    def build_client() -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            headers=given,
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(seconds, IDLE_SECONDS)),
+            event_hooks={"request": [slow_down], "response": [bound]},
+        )
+
+    client = await asyncio.to_thread(build_client)  # it reads certificates
+    async with (
+        client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES) as streams,
+    ):
+        yield streams
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, failure: Failure) -> None:
+        self._stream = stream
+        self._failure = failure
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left, rest = MAX_BYTES, b""
+        async for block in self._stream:
+            left -= len(block)
+            if left < 0:
+                self._failure.report(f"it sent an answer of more than {MAX_BYTES} bytes")
+                raise httpx2.ReadError(self._failure.reason)
+            lines, end, rest = (rest + block).rpartition(b"\n")
+            yield mend_text(lines + end)
+        yield mend_text(rest)
+
+    @override
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -1,0 +1,345 @@
+"""Reading modes from YAML and JSON, which may be hostile."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from modeshift.modes.errors import ModeFileError
+from modeshift.modes.mode import MODEL, ModePrompt, ModeText
+from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
+
+# A line up to its first word, and behind its key.
+_LAYOUT = re.compile(
+    '^[ \u00a0\u200b\u2060\ufeff-]*(?:"?[\\w-]+"?:\u00a0+)?', re.MULTILINE | re.ASCII
+)
+_CLEANED = {0x00A0: " ", 0x200B: None, 0x200C: None, 0x2060: None, 0xFEFF: None}
+# A joiner is part of many emoji, and of nothing else in a name.
+_STRAY_JOINER = re.compile(r"\u200d(?=\w)|(?<=\w)\u200d|^\u200d|\u200d$")
+
+
+def clean_layout(text: str) -> str:
+    """``text`` with plain spaces where YAML takes nothing else."""
+    return text if text.isascii() else _LAYOUT.sub(lambda found: found[0].translate(_CLEANED), text)
+
+
+def clean_name(name: str) -> str:
+    """``name`` without invisible characters and outer blanks."""
+    return _STRAY_JOINER.sub("", name.translate(_CLEANED)).strip()
+
+
+MAX_CHARACTERS = 1_000_000
+MAX_VALUES = 150_000
+MAX_DEPTH = 20
+
+# The C parser is ten times as fast; not every PyYAML is built with it.
+_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+def parse_data(text: str, name: str) -> Any:
+    """The data in ``text``, read as JSON if it can be that, else as YAML; None if it is empty.
+
+    Raises ``ModeFileError``, which begins with ``name``, for text that is too long, too deep or
+    neither of the two, for a key that is there twice, for an alias that refers to itself, and for
+    more than ``MAX_VALUES`` values, counting every use of an alias.
+    """
+    text = text.removeprefix("\ufeff")
+    if len(text) > MAX_CHARACTERS:
+        raise ModeFileError(
+            f"{name}: the file has {len(text)} characters; {MAX_CHARACTERS} are the limit"
+        )
+    try:
+        data = _parse_json(text) if text.lstrip().startswith("{") else _parse_yaml(text)
+        json.dumps(data, ensure_ascii=False).encode()  # half a character cannot be stored
+    except (json.JSONDecodeError, yaml.YAMLError) as error:
+        raise ModeFileError(f"{name}: neither YAML nor JSON: {to_one_line(str(error))}") from error
+    except (_UnfitError, RecursionError, ValueError, TypeError) as error:
+        raise ModeFileError(f"{name}: {to_one_line(str(error))}") from error
+    return data
+
+
+class _UnfitError(Exception):
+    """Text that parses and is refused nevertheless."""
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(
+            text, object_pairs_hook=_build_dict, parse_int=str, parse_float=str, parse_constant=str
+        )
+    except json.JSONDecodeError as error:
+        try:
+            return _parse_yaml(text)  # a flow mapping of YAML begins with a brace too
+        except yaml.YAMLError:
+            raise error from None
+
+
+def _build_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _refuse_twice((key, "") for key, _ in pairs)
+    return dict(pairs)
+
+
+def _refuse_twice(keys: Iterable[tuple[str, str]]) -> None:
+    """Each key comes with where it is, in words."""
+    seen = set[str]()
+    for key, where in keys:
+        if key in seen:
+            raise _UnfitError(f"the key {key!r} is there twice{where}")
+        seen.add(key)
+
+
+def _parse_yaml(text: str) -> Any:
+    _refuse_size(text)
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _count_values(node, {}, 0)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_size(text: str) -> None:
+    """Checked before nodes are composed, which recurses in C without a limit."""
+    depth = values = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        values += isinstance(event, yaml.NodeEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise _UnfitError(f"more than {MAX_DEPTH} levels")
+        if values > MAX_VALUES:
+            raise _UnfitError(f"more than {MAX_VALUES} values")
+
+
+def _count_values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
+    """How many values the node stands for, every use of an alias counted; long text is several."""
+    if depth > MAX_DEPTH:
+        raise _UnfitError("an alias refers to itself")
+    if id(node) in seen:
+        return seen[id(node)]
+    total = 1
+    if isinstance(node, yaml.ScalarNode):
+        total += len(node.value) // 10
+    elif isinstance(node, yaml.MappingNode):
+        _refuse_twice(
+            (key.value, f", again in line {key.start_mark.line + 1}")
+            for key, _ in node.value
+            if isinstance(key, yaml.ScalarNode)
+        )
+        total += sum(_count_values(part, seen, depth + 1) for pair in node.value for part in pair)
+    elif isinstance(node, yaml.SequenceNode):
+        total += sum(_count_values(part, seen, depth + 1) for part in node.value)
+    if total > MAX_VALUES:
+        raise _UnfitError(f"more than {MAX_VALUES} values, aliases written out")
+    seen[id(node)] = total
+    return total
+
+
+# What older or other editors' files have, and has no meaning here.
+OLD_GROUPS = {
+    "browser": "there are no browser tools",
+    "modes": "switch_mode is in every mode",
+}
+IGNORED_KEYS = ("source", "iconName")
+KEYS = {key for name in ModeText.model_fields for key in (name, to_camel(name))}
+MODES, PROMPTS = "customModes", "customModePrompts"
+MAX_MODES = 1000
+MAX_SHOWN = 100
+MAX_WARNINGS = 20
+
+_Dropped = dict[str, list[str]]
+"""What was dropped, in words, with the modes that had it."""
+
+
+@dataclass(frozen=True)
+class ModesFile:
+    """The modes in a file, and what was left out of it."""
+
+    modes: tuple[ModeText, ...]
+    warnings: tuple[str, ...] = ()
+    """What was dropped."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why a mode was left out, by its slug."""
+    prompts: Mapping[str, ModePrompt] = field(default_factory=dict)
+    """Other words for built-in modes, by slug."""
+
+
+def parse_modes(text: str, name: str) -> ModesFile:
+    """The modes under ``customModes``; one that cannot be used is left out alone.
+
+    Raises ``ModeFileError`` for a file that is none; like ``refused`` it names the file, the mode,
+    the field and the value.
+    """
+    data = parse_data(clean_layout(text), name)
+    if data is None:
+        raise ModeFileError(f"{name}: the file is empty")
+    if not isinstance(data, dict) or not data.keys() & {MODES, PROMPTS}:
+        found = f"the keys {_shorten(list(data))}" if isinstance(data, dict) else _shorten(data)
+        raise ModeFileError(f"{name}: there is no list of modes under {MODES!r} (got {found})")
+    dropped: _Dropped = {}
+    for key in data.keys() - {MODES, PROMPTS}:
+        _drop_key(key, "the file", dropped)
+    entries = data.get(MODES) or []
+    if not isinstance(entries, list) or len(entries) > MAX_MODES:
+        raise ModeFileError(
+            f"{name}: customModes is a list of at most {MAX_MODES} modes (got {_shorten(entries)})"
+        )
+    slugs = [_find_slug(entry) or f"{MODES}.{number}" for number, entry in enumerate(entries)]
+    modes: list[ModeText] = []
+    refused: dict[str, str] = {}
+    for slug, count in Counter(slugs).items():
+        if count > 1:
+            refused[slug] = f"{name}: two modes have the slug {slug!r}; rename or remove one"
+    for slug, entry in zip(slugs, entries, strict=True):
+        try:
+            if slug not in refused:
+                modes.append(_parse_mode(entry, name, dropped))
+        except ModeFileError as error:
+            refused[slug] = str(error) if _find_slug(entry) else f"{error} ({slug})"
+    prompts = _parse_prompts(data.get(PROMPTS, {}), dropped)
+    return ModesFile(tuple(modes), _list_warnings(name, dropped), refused, prompts)
+
+
+def parse_mode(text: str, name: str) -> ModesFile:
+    """The one mode of a file of the clone; raises ``ModeFileError``."""
+    data = parse_data(text, name)
+    if data is None:
+        raise ModeFileError(f"{name}: the file is empty")
+    dropped: _Dropped = {}
+    return ModesFile((_parse_mode(data, name, dropped),), _list_warnings(name, dropped))
+
+
+def parse_permissions(text: str, name: str) -> Rules:
+    """The rules of a user's ``permissions.yaml``; raises ``ModeFileError``."""
+    try:
+        return _RULES.validate_python(with_patterns(parse_data(text, name) or {}))
+    except ValidationError as error:
+        raise ModeFileError(f"{name}: {_describe_problems(error)}") from error
+
+
+_RULES: TypeAdapter[dict[str, dict[str, Kind]]] = TypeAdapter(dict[str, dict[str, Kind]])
+_PROMPTS: TypeAdapter[dict[str, ModePrompt]] = TypeAdapter(dict[str, ModePrompt])
+
+
+def _find_slug(entry: Any) -> str:
+    slug = entry.get("slug") if isinstance(entry, dict) else None
+    return clean_name(slug) if isinstance(slug, str) else ""
+
+
+def _parse_mode(entry: Any, name: str, dropped: _Dropped) -> ModeText:
+    slug = _find_slug(entry)
+    where = f"{name}: mode {_shorten(slug)}" if slug else name
+    try:
+        if isinstance(entry, dict):
+            entry = _clean_entry(entry, slug, dropped)
+        return ModeText.model_validate(entry)
+    except ValidationError as error:
+        raise ModeFileError(f"{where}: {_describe_problems(error)}") from error
+    except ValueError as error:
+        raise ModeFileError(f"{where}: {error}") from error
+
+
+def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict[str, Any]:
+    """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
+    kept: dict[str, Any] = {}
+    for key, value in entry.items():
+        near = get_close_matches(key.lower(), ["permissions"], cutoff=0.85)
+        if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
+            why = "is neither 'offline' nor 'provider:name'; MODEL is used"
+            _drop(f"the model {_shorten(value)} {why}", slug, dropped)
+        elif key in KEYS:
+            is_name = key in ("slug", "name") and isinstance(value, str)
+            kept[key] = clean_name(value) if is_name else value
+        elif near or "permission" in key.lower():
+            raise ValueError(f"unknown key {_shorten(key)}; write 'permissions'")
+        elif key not in IGNORED_KEYS:
+            _drop_key(key, slug, dropped)
+    if isinstance(kept.get("groups"), list):
+        kept["groups"] = list(_clean_groups(kept["groups"], slug, dropped))
+    return kept
+
+
+def _clean_groups(groups: Sequence[Any], slug: str, dropped: _Dropped) -> Iterator[Any]:
+    for group in groups:
+        is_pair = isinstance(group, list) and bool(group)
+        name = group[0] if is_pair else group
+        if isinstance(name, str):
+            name = clean_name(name)
+        if isinstance(name, str) and name in OLD_GROUPS:
+            _drop(f"group {name!r} is dropped: {OLD_GROUPS[name]}", slug, dropped)
+        else:
+            yield [name, *group[1:]] if is_pair else name
+
+
+def _parse_prompts(found: Any, dropped: _Dropped) -> dict[str, ModePrompt]:
+    """Words carry no rights, so those that do not fit are dropped."""
+    try:
+        return _PROMPTS.validate_python(found or {})
+    except ValidationError as error:
+        _drop(f"the key {PROMPTS!r} is dropped: {_describe_problems(error)}", "the file", dropped)
+        return {}
+
+
+def _drop_key(key: str, slug: str, dropped: _Dropped) -> None:
+    _drop(f"the key {_shorten(key)} is dropped: it means nothing here", slug, dropped)
+
+
+def _drop(what: str, slug: str, dropped: _Dropped) -> None:
+    dropped.setdefault(what, []).append(slug)
+
+
+def _list_warnings(name: str, dropped: _Dropped) -> tuple[str, ...]:
+    """One line for each kind of thing that was dropped, not one for each mode."""
+    lines = [
+        f"{name}: {what} (in {to_one_line(', '.join(dict.fromkeys(slugs)), MAX_SHOWN)})"
+        for what, slugs in dropped.items()
+    ]
+    if (more := len(lines) - MAX_WARNINGS) > 0:
+        lines[MAX_WARNINGS:] = [f"{name}: {more} more keys are dropped"]
+    return tuple(lines)
+
+
+def _describe_problems(error: ValidationError) -> str:
+    return "; ".join(
+        f"{to_one_line('.'.join(map(str, problem['loc'])), MAX_SHOWN) or 'the mode'}: "
+        f"{_describe_problem(problem)} (got {_shorten(problem['input'])})"
+        for problem in error.errors()[:5]
+    )
+
+
+def _describe_problem(problem: Any) -> str:
+    """A problem that pydantic found, in words for somebody who writes a modes file."""
+    kind = problem["type"]
+    if kind in ("enum", "literal_error"):
+        return f"is not {problem['ctx']['expected']}"
+    if kind.startswith("model_") and problem["loc"][:1] == ("groups",):
+        return "is neither a group's name nor a list of it and one mapping of options"
+    return _TEXTS.get(kind) or to_one_line(str(problem["msg"]).removeprefix("Value error, "))
+
+
+_TEXTS = {
+    "extra_forbidden": "unknown key",
+    "missing": "is missing",
+    "string_type": "is not text",
+    "string_pattern_mismatch": "is blank",
+    "tuple_type": "is not a list",
+    "model_type": "is not a mapping of keys",
+    "model_attributes_type": "is not a mapping of keys",
+    "mapping_type": "is not a mapping of keys",
+    "dict_type": "is not a mapping of keys",
+}
+
+
+def _shorten(value: Any) -> str:
+    return to_one_line(repr(value) if not isinstance(value, str) else f"'{value}'", MAX_SHOWN)

@@ -1,0 +1,240 @@
+"""``BindAnswers``: binds a decision to the question that is open when the request comes in.
+
+It adds the question's id to a decision that has none. The server may run it later, even after a
+crash, and the graph refuses it if another question is open by then.
+
+A decision that names no question is not for one that its client cannot have seen: a second click
+would approve what nobody has read.
+
+A decision is never queued behind a run that is under way: a second click on "approve" gets a
+409. The server's second protocol (event streaming), in which a decision looks like any other
+input, is not among the gate's routes.
+"""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import httpx
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from modeshift.graph.approvals.previews import Preview, preview_call
+from modeshift.graph.configuration.loading import get_served
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.routing import is_cut_off
+from modeshift.server.changed_files import list_changes
+from modeshift.server.gate import refuse
+from modeshift.server.thread_modes import call_server, pass_on
+
+
+async def read_question(request: Request) -> Response:
+    """What each call will do: the diff of an edit, the tools a switch gains.
+
+    ---
+    summary: What waits for a person, with previews
+    tags: [Modes]
+    responses: {"200": {description: "question, a preview (or null) of each call, is_cut_off"}}
+    """
+    thread = await call_server(request, "GET", f"/threads/{request.path_params['id']}")
+    has_run = thread.is_success and thread.json()["status"] == "busy"
+    return await _answer(request, partial(_show_question, has_run=has_run))
+
+
+async def list_files(request: Request) -> Response:
+    """Each with its diff since the thread began, as far as that is known.
+
+    ---
+    summary: The files that a thread has written
+    tags: [Modes]
+    responses: {"200": {description: "path, before (null: new), after, lines of the diff"}}
+    """
+    return await _answer(request, lambda deps, state: list_changes(deps, state["values"]))
+
+
+async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], Any]) -> Response:
+    answer = await call_server(request, "GET", f"/threads/{request.path_params['id']}/state")
+    if answer.status_code != httpx.codes.OK:
+        return pass_on(answer)
+    state = {"values": {}, **answer.json()}
+    state["values"] = state["values"] or {}  # a list, as long as there are none
+    deps = (await get_served()).deps
+    return JSONResponse(await asyncio.to_thread(show, deps, state))
+
+
+def _show_question(deps: AgentDeps, state: dict[str, Any], *, has_run: bool) -> dict[str, Any]:
+    values, interrupts = state["values"], state["interrupts"]
+    if not interrupts:
+        cut_off = not has_run and is_cut_off(values, state["next"], interrupts)
+        return {"question": None, "previews": [], "is_cut_off": cut_off}
+    asked = interrupts[0]["value"]
+    previews: list[Preview | None] = [
+        preview_call(deps, call, str(values.get("mode")), values.get("written", ()))
+        for call in asked["action_requests"]
+    ]
+    return {"question": asked["question"], "previews": previews, "is_cut_off": False}
+
+
+ROUTES = [
+    Route("/threads/{id}/question", read_question, methods=["GET"]),
+    Route("/threads/{id}/files", list_files, methods=["GET"]),
+]
+
+
+_RUNS = re.compile(r"/threads/([^/]+)/runs(/stream|/wait)?")
+_READS = re.compile(
+    r"/threads/([^/]+)(?:/(?:history|question|state|stream|runs/(?:[^/]+/)?(?:join|stream|wait)))?"
+)
+"""What shows a client the open question; a search shows those of all threads."""
+MAX_READS = 10_000
+SECONDS = 1
+"""Nobody reads a question and decides in less."""
+UNSEEN = "you cannot have read what waits: read the thread, or say which question you answer"
+GONE_ON = (
+    "no question is open there: the thread has gone on since; answer what waits now, or fork the "
+    "thread there with update_state"
+)
+
+
+@dataclass(frozen=True)
+class BindAnswers:
+    """ASGI middleware, behind the gate, which lets only JSON bodies through."""
+
+    app: ASGIApp
+    names_questions: bool = True
+    """Whether to add the open question's id to a decision that has none."""
+    _started: float = field(default_factory=time.time, init=False)
+    _reads: dict[tuple[str, ...], float] = field(default_factory=dict, init=False)
+    """When each client last got something of each thread."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; if it resumes a run, bind the decision to its question first."""
+        is_post = scope["type"] == "http" and scope["method"] == "POST"
+        found = _RUNS.fullmatch(scope["path"]) if is_post else None
+        if found is None:
+            await self._pass_on(scope, receive, send)
+            return
+        try:
+            body = await Request(scope, receive).body()
+            run = _parse_resume(body)
+        except ClientDisconnect:
+            return
+        except RecursionError:
+            await refuse(scope, receive, send, "the body is nested too deeply", status=400)
+            return
+        if run is not None:
+            state = await call_server(Request(scope), "GET", f"/threads/{found[1]}/state")
+            reads = (self._reads.get(_name_client(id, scope), 0) for id in (found[1], "search"))
+            bound = self._bind(run, state.content, max(self._started, *reads))
+            if isinstance(bound, str):
+                await refuse(scope, receive, send, bound, status=409)
+                return
+            body = json.dumps({**bound, "multitask_strategy": "reject"}).encode()
+        await self._pass_on(_set_length(scope, body), _make_receive(body, receive), send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+        if scope["type"] == "http" and (read := _READS.fullmatch(scope["path"])):
+            self._reads[_name_client(read[1], scope)] = time.time()
+            if len(self._reads) > MAX_READS:
+                del self._reads[next(iter(self._reads))]
+
+    def _bind(self, run: dict[str, Any], state: bytes, read: float) -> dict[str, Any] | str:
+        """The run with the open question's id in its answer; or why it can answer nothing.
+
+        LangGraph keeps the answer that was given at a checkpoint, and would use it again whatever
+        the new one is. Chat UIs name the newest checkpoint. It is left out here: the thread may
+        have gone on from it when the server starts the run, or starts it again.
+        """
+        kept = _drop_checkpoint(run)
+        try:
+            now: Any = json.loads(state)
+            names = {one["id"]: one["value"]["question"] for one in now["interrupts"]}
+            newest = now["checkpoint"]["checkpoint_id"]
+            asked = datetime.fromisoformat(now["created_at"]).timestamp() if names else 0
+        except (ValueError, LookupError, TypeError):
+            return kept  # no such thread, for example: then there is nothing to answer
+        named = {*_list_checkpoints(run)}
+        if not named <= {newest}:
+            return GONE_ON
+        resume = run["command"]["resume"]
+        is_bare = isinstance(resume, dict) and "decisions" in resume and not resume.get("question")
+        if is_bare and not names:
+            return GONE_ON  # the graph would keep it, and refuse it in every run from now on
+        if is_bare and not named and asked > min(read, time.time() - SECONDS):
+            return UNSEEN
+        if self.names_questions:
+            resume = _add_question_ids(resume, names)
+        return {**kept, "command": {**run["command"], "resume": resume}}
+
+
+def _name_client(thread: str, scope: Scope) -> tuple[str, ...]:
+    """The thread, and what tells clients apart."""
+    headers = Headers(scope=scope)
+    return thread, headers.get("authorization", ""), headers.get("user-agent", "")
+
+
+def _parse_resume(body: bytes) -> dict[str, Any] | None:
+    """The request's body, if its ``command`` has a ``resume``."""
+    try:
+        run: Any = json.loads(body)
+    except ValueError:
+        return None
+    command = run.get("command") if isinstance(run, dict) else None
+    if not isinstance(command, dict) or command.get("resume") is None:
+        return None
+    return dict(run)
+
+
+def _list_checkpoints(run: dict[str, Any]) -> Iterator[str]:
+    """The ids of the checkpoints that a run names, wherever the server looks for one."""
+    config = run.get("config")
+    given = config.get("configurable") if isinstance(config, dict) else None
+    for place in (run, run.get("checkpoint"), given, run.get("context")):
+        if isinstance(place, dict) and (id := place.get("checkpoint_id")):
+            yield str(id)
+
+
+def _drop_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: one for key, one in run.items() if key not in ("checkpoint", "checkpoint_id")}
+    for key in ("config", "configurable", "context"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _drop_checkpoint(kept[key])
+    return kept
+
+
+def _add_question_ids(resume: Any, names: dict[str, str]) -> Any:
+    """The answer, or each of the answers by interrupt, with the id of its question."""
+    if not isinstance(resume, dict):
+        return resume
+    if "decisions" in resume:
+        return {"question": next(iter(names.values())), **resume} if len(names) == 1 else resume
+    return {
+        id: {"question": names[id], **one} if id in names and isinstance(one, dict) else one
+        for id, one in resume.items()
+    }
+
+
+def _set_length(scope: Scope, body: bytes) -> Scope:
+    dropped = (b"content-length", b"transfer-encoding")
+    headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
+    return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
+
+
+def _make_receive(body: bytes, then: Receive) -> Receive:
+    """An ASGI ``receive`` that returns the body, and after it what ``then`` returns."""
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive() -> Message:
+        return next(messages, None) or await then()
+
+    return receive

@@ -1,0 +1,208 @@
+"""``Toolbox``: all tools by name, and the check of a call against its tool."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
+from pkgutil import resolve_name
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.errors import ConfigurationError, InvalidCallError
+from modeshift.modes.files import OLD_GROUPS
+from modeshift.modes.rules.urls import parse_url
+from modeshift.project import load_project
+from modeshift.tools.processes.sandboxes import Commands, Sandbox
+from modeshift.tools.tool import Tool, ToolDeps
+from modeshift.tools.workspace.workspace import Workspace
+
+MAX_DEPTH = 50
+BROKEN = "not JSON"
+"""The only argument of a call that arrived incomplete; its value says why."""
+
+
+def find_unserializable(value: Any, depth: int = 0) -> str | None:  # noqa: PLR0911  # a table
+    """What in ``value`` no checkpoint and no provider can hold; None if there is nothing.
+
+    Lone surrogates above all: a person would be shown one text, and another would be stored and
+    run.
+    """
+    if isinstance(value, dict | list):
+        if depth == MAX_DEPTH:
+            return f"more than {MAX_DEPTH} levels"
+        parts: list[Any] = [*value, *value.values()] if isinstance(value, dict) else value
+        return next(
+            (found for part in parts if (found := find_unserializable(part, depth + 1))), None
+        )
+    match value:
+        case str() if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+            return "half a character (a lone surrogate)"
+        case int() if not -(2**63) <= value < 2**63:
+            return "a number that is too large"
+        case float() if not isfinite(value):
+            return "a number that is infinite or not a number"
+        case str() | int() | float() | None:
+            return None
+        case _:
+            return f"a {type(value).__name__}"
+
+
+_GROUP = re.compile(r"[a-z][a-z0-9-]*")
+
+
+class Toolbox:
+    """The tools of one workspace; immutable."""
+
+    def __init__(
+        self, workspace: Workspace, tools: Iterable[Tool], sandbox: Sandbox | None = None
+    ) -> None:
+        self.workspace = workspace
+        self.sandbox = sandbox
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            other = self._tools.setdefault(tool.spec.name, tool)
+            if other is not tool:
+                raise ConfigurationError(
+                    f"two tools are called {tool.spec.name!r}, in {other.file} and {tool.file}; "
+                    "rename one of them"
+                )
+
+    def __getitem__(self, name: str) -> Tool:
+        """The tool of this name; raises ``InvalidCallError`` where there is none."""
+        if name not in self._tools:
+            raise InvalidCallError(f"there is no tool {name!r}; use only the tools you are given")
+        return self._tools[name]
+
+    def with_tools(self, tools: Iterable[Tool]) -> "Toolbox":
+        """One that has these, too."""
+        return Toolbox(self.workspace, (*self._tools.values(), *tools), self.sandbox)
+
+    @property
+    def environment(self) -> str:
+        """Identifies where the tools work and what their commands can reach."""
+        return f"{self.workspace.root}\0{self.sandbox!r}"
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the rules must know of every tool."""
+        return tuple(tool.spec for tool in self._tools.values())
+
+    def check(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+        """``args`` as the verdict sees them: typed, with paths and the URL resolved. Blocks.
+
+        Raises ``InvalidCallError`` for arguments that do not fit the tool, and for a path that
+        leads out of the workspace.
+        """
+        checked = self.validate(tool, args)
+        for name in _paths(tool, checked):
+            checked[name] = self.workspace.resolve(checked[name])
+            if tool.spec.effect.reads_files:
+                self._check_home(checked[name])
+        return checked
+
+    def _check_home(self, path: str) -> None:
+        """Refuse ``~``: a person would be asked about a file in a folder that is not there."""
+        first = path.partition("/")[0]
+        if first.startswith("~") and not os.path.lexists(self.workspace.root / first):
+            raise InvalidCallError(
+                f"path {path!r}: {first!r} is not in the workspace, and means no other; "
+                "give a path relative to the workspace"
+            )
+
+    def check_at_once(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Like ``check`` without blocking; None if a path needs a closer look."""
+        checked = self.validate(tool, args)
+        for name in _paths(tool, checked):
+            found = self.workspace.resolve_at_once(checked[name])
+            if found is None:
+                return None
+            checked[name] = found
+        return checked
+
+    def validate(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+        """``args`` checked against the tool's schema, with defaults, and the URL in one spelling.
+
+        Raises ``InvalidCallError`` that names every argument that does not fit. An argument that
+        the tool does not have is refused, not dropped: what a person approved is what runs.
+        """
+        schema = tool.runnable.args_schema
+        if BROKEN in args:
+            raise InvalidCallError(f"{tool.spec.name} did not run: {args[BROKEN]}")
+        if found := find_unserializable(dict(args)):
+            raise InvalidCallError(f"{tool.spec.name}: the arguments hold {found}")
+        if tool.spec.served is not None:
+            return dict(args)  # it is for the server to say whether they fit
+        assert isinstance(schema, type) and issubclass(schema, BaseModel)
+        if unknown := sorted(args.keys() - schema.model_fields.keys()):
+            raise InvalidCallError(
+                f"{tool.spec.name} has no argument {unknown[0]!r}; "
+                f"it has: {', '.join(schema.model_fields)}"
+            )
+        try:
+            checked = schema.model_validate(dict(args)).model_dump()
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(map(str, problem['loc']))}: {problem['msg']} (got {problem['input']!r})"
+                for problem in error.errors()
+            )
+            raise InvalidCallError(f"{tool.spec.name}: {problems}") from error
+        url = tool.spec.url
+        if url is not None and checked[url] is not None:
+            checked[url] = _resolve_url(tool, checked[url])
+        return checked
+
+
+def _paths(tool: Tool, checked: Mapping[str, Any]) -> list[str]:
+    """The arguments that name a file and have a value."""
+    return [name for name in tool.spec.paths if checked.get(name) is not None]
+
+
+def _resolve_url(tool: Tool, url: str) -> str:
+    try:
+        return str(parse_url(url))
+    except ValueError as error:
+        raise InvalidCallError(f"{tool.spec.name}: {url!r}: {error}") from error
+
+
+def build_toolbox(
+    workspace: Workspace,
+    catalog: Catalog,
+    commands: Commands | None = None,
+    allowed_hosts: tuple[str, ...] = (),
+) -> Toolbox:
+    """All tools on ``workspace``, with the catalog's modes as those that a switch can name.
+
+    Without ``commands``, commands run with all the rights of this process. Raises
+    ``ConfigurationError`` for an error in the list of tools.
+    """
+    commands = commands or Commands()
+    modes = {slug: catalog[slug] for slug in catalog}
+    tools = make_tools(load_project().tools, ToolDeps(workspace, modes, commands, allowed_hosts))
+    return Toolbox(workspace, tools, commands.sandbox)
+
+
+def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:
+    """What the rules must know of every tool, which does not depend on the modes."""
+    return tuple(tool.spec for tool in make_tools(load_project().tools, ToolDeps(workspace)))
+
+
+def make_tools(listed: Iterable[tuple[str | None, str]], deps: ToolDeps) -> Iterator[Tool]:
+    """The tools of a list like ``tools.TOOLS``; raises ``ConfigurationError``."""
+    for group, name in listed:
+        if group is not None and (not _GROUP.fullmatch(group) or group in OLD_GROUPS):
+            raise ConfigurationError(
+                f"tools/__init__.py: {group!r} cannot be a tool group; take small letters, digits "
+                f"and dashes, and neither of: {', '.join(OLD_GROUPS)}"
+            )
+        try:
+            make = resolve_name(name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ConfigurationError(
+                f"tools/__init__.py: {name!r} cannot be loaded: {error}; "
+                "write 'tools.module:function'"
+            ) from error
+        for tool in make(deps):
+            yield tool.in_group(group)

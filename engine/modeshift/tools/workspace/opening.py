@@ -1,0 +1,109 @@
+"""Opening and replacing files below a folder, no link followed."""
+
+import ctypes
+import fcntl
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+from modeshift.modes.errors import InvalidCallError, ToolFailedError
+
+MAX_PATH = 4096
+MAX_SCANNED = 200_000
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
+
+def check_path(path: str, found: str) -> str:
+    """Return ``found``, what ``path`` leads to; refuse one that could not be shown as it is."""
+    if len(found) > MAX_PATH or _CONTROL.search(found) is not None:
+        problem = f"is longer than {MAX_PATH} characters, or holds a control character"
+        raise InvalidCallError(f"path {path[:300]!r} {problem}; give a plain path")
+    return found
+
+
+def split_path(path: str) -> list[str]:
+    """The names on the way to a resolved path; none for the workspace itself."""
+    names = [] if path == "." else path.split("/")
+    if {"", ".", ".."} & set(names):
+        raise ToolFailedError(f"{path!r} is not a plain path in the workspace")
+    return names
+
+
+def list_above(path: str) -> Iterator[str]:
+    """The folders above a path, without the workspace itself."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def list_names(folder: int) -> Iterator[tuple[str, bool]]:
+    """Names, with a slash for folders, and whether each is a regular file or a folder."""
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count == MAX_SCANNED:
+                raise ToolFailedError(f"the folder has more than {MAX_SCANNED} entries; search it")
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry.name, entry.is_file(follow_symlinks=False)
+            elif entry.name != ".git":
+                yield f"{entry.name}/", True
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_MAX = 4096
+
+
+@contextmanager
+def opened_folder(root: Path, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """The descriptor of a folder, which may be made; raises ``OSError``.
+
+    ``root`` is a real path, and ``names`` hold neither ``..`` nor a slash.
+    """
+    descriptor = os.open(root, _FOLDER)
+    try:
+        for name in names:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=descriptor)
+            parent, descriptor = descriptor, os.open(name, _FOLDER, dir_fd=descriptor)
+            os.close(parent)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def find_real_path(path: str) -> str | None:
+    """Where an absolute ``path`` leads by links; None where the kernel cannot tell.
+
+    By three system calls and no more, and without ``Path``, which would take as long as they do:
+    quick enough for an event loop, twice for each call of a tool.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        buffer = ctypes.create_string_buffer(_PATH_MAX)
+        # Not os.readlink: what looks for blocking calls does not know /proc from a disk.
+        length = libc().readlink(f"/proc/self/fd/{found}".encode(), buffer, _PATH_MAX)
+    finally:
+        os.close(found)
+    return os.fsdecode(buffer.raw[:length]) if 0 < length < _PATH_MAX else None
+
+
+def find_path(folder: int) -> str:
+    """A path that leads a child process to the open folder, wherever it has been moved to."""
+    if sys.platform == "darwin":
+        return os.fsdecode(fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return f"/proc/self/fd/{folder}"
+
+
+@cache
+def libc() -> ctypes.CDLL:
+    """The C library of this process."""
+    return ctypes.CDLL(None, use_errno=True)

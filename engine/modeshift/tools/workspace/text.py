@@ -1,0 +1,373 @@
+"""Text of files: its encoding, ranges of its lines, pieces that are replaced."""
+
+import codecs
+import heapq
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Any, BinaryIO, NamedTuple, Self
+
+from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_text import escape_invisible
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """The encoding of a file, and how its lines end."""
+
+    mark: bytes = b""
+    encoding: str = "utf-8"
+    has_crlf: bool = False
+    """Whether every line ends with a carriage return too."""
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """The format of a file that begins with these bytes."""
+        mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
+        encoding = _MARKS.get(mark, "utf-8")
+        count = data.count("\n".encode(encoding))
+        crlf = data.count("\r\n".encode(encoding))
+        return cls(mark, encoding, has_crlf=0 < count == crlf)
+
+    def decode(self, data: bytes) -> str:
+        """The text of the whole file; raises ``ToolFailedError``."""
+        if self.encoding == "utf-8" and is_binary(data):
+            raise ToolFailedError(f"is binary ({len(data)} bytes), which these tools do not edit")
+        try:
+            return data.removeprefix(self.mark).decode(self.encoding, self._errors)
+        except UnicodeDecodeError as error:
+            raise ToolFailedError(f"is not {self.encoding} text: {error.reason}") from None
+
+    def decode_if_text(self, data: bytes) -> str | None:
+        """The text of the whole file; None for a file that is not text."""
+        try:
+            return self.decode(data)
+        except ToolFailedError:
+            return None
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of ``text``; its lines end as those of the file, unless they say how."""
+        if self.has_crlf and "\r" not in text:
+            text = text.replace("\n", "\r\n")
+        return self.mark + text.encode(self.encoding, self._errors)
+
+    @property
+    def _errors(self) -> str:
+        return "surrogateescape" if self.encoding == "utf-8" else "strict"
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether it is not text: no text holds a NUL."""
+    return b"\0" in data
+
+
+def is_plain_utf8(data: bytes) -> bool:
+    """Whether an editor can give and take it as text: no mark, no other encoding."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return not data.startswith(codecs.BOM_UTF8) and not is_binary(data)
+
+
+def is_utf8(text: str) -> bool:
+    """Whether all of the file was UTF-8; what was not is a lone surrogate by now."""
+    return not any("\udc80" <= character <= "\udcff" for character in text)
+
+
+def show(text: str) -> str:
+    r"""``text`` with what is not UTF-8 written as ``\xNN``."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def show_name(name: str) -> str:
+    """A file's name on one line, with what a reader would not see written out."""
+    return escape_invisible(show(name))
+
+
+MAX_LINE_BYTES = 2000
+MAX_BYTES = 80_000
+"""Of all lines together; less than what the model gets of any result."""
+COUNTED_BYTES = 10_000_000
+"""How far a file is read to say how many lines it has."""
+SECONDS = 10
+_BLOCK = 1 << 20
+
+
+@dataclass
+class LineRange:
+    """The lines from ``start`` on, as far as they fit."""
+
+    start: int
+    count: int
+    lines: list[str] = field(default_factory=list)
+    last: int | None = None
+    """The number of the file's last line; None where it was not read that far."""
+    read: int = 0
+    """How many bytes were read, of ``size``."""
+    size: int = 0
+
+    @classmethod
+    def of(cls, file: BinaryIO, start: int, count: int) -> "LineRange":
+        """Read it; raises ``ToolFailedError`` for what is not text.
+
+        What is appended to the file in the meantime is not read.
+        """
+        found = cls(start, count, size=file.seek(0, os.SEEK_END))
+        file.seek(0)
+        head = file.read(min(_BLOCK, found.size))
+        text_format = TextFormat.of(head)
+        found.read = len(text_format.mark)
+        if text_format.encoding == "utf-8":
+            rest = found.size - len(head)
+            found._take(_read_blocks(file, head.removeprefix(text_format.mark), rest))
+        elif found.size > COUNTED_BYTES:
+            raise ToolFailedError(
+                f"is {text_format.encoding} and has {found.size} bytes; {COUNTED_BYTES} are the "
+                "limit"
+            )
+        else:
+            text = text_format.decode(head + file.read(found.size - len(head)))
+            found._take(iter([text.encode("utf-8", "surrogatepass")] if text else []))
+        return found
+
+    def show(self, name: str) -> str:
+        """The lines with their numbers, and what of ``name`` is not shown, and why."""
+        lines = [f"{number}\t{line}" for number, line in enumerate(self.lines, self.start)]
+        return "\n".join([*lines, *self._notices(name)])
+
+    def _notices(self, name: str) -> Iterator[str]:
+        end = self.start + len(self.lines) - 1
+        if self.last == 0:
+            yield f"{name} is empty."
+        elif self.last is None and not self.lines:
+            yield f"[{name}: line {self.start} was not reached in {self.read} of {self.size} bytes]"
+        elif self.last is None:
+            yield f"[{name} has {self.size} bytes; it goes on with offset={end + 1}]"
+        elif not self.lines:
+            yield f"{name} has {self.last} lines; nothing from line {self.start}."
+        elif end < self.last:
+            yield f"[{name} has {self.last} lines; it goes on with offset={end + 1}]"
+
+    def _take(self, blocks: Iterator[bytes]) -> None:
+        """Fill in the lines. ``number``, ``line`` and ``left_out`` are of the unfinished line."""
+        number = 1
+        line, left_out, room = b"", 0, MAX_BYTES
+        ends_with_newline = True
+        deadline = time.monotonic() + SECONDS
+        for block in blocks:
+            if is_binary(block):
+                raise ToolFailedError(f"is binary ({self.size} bytes); it has no lines to show")
+            self.read += len(block)
+            ends_with_newline = block.endswith(b"\n")
+            is_wanted = number + block.count(b"\n") >= self.start and not self._is_full(room)
+            if not is_wanted:
+                number += block.count(b"\n")
+            else:
+                for index, piece in enumerate(block.split(b"\n")):
+                    if index:
+                        room = self._keep(number, line, left_out, room)
+                        number, line, left_out = number + 1, b"", 0
+                    kept = piece[: MAX_LINE_BYTES - len(line)]
+                    line, left_out = line + kept, left_out + len(piece) - len(kept)
+            is_enough = self._is_full(room) and COUNTED_BYTES < self.read < self.size
+            if is_enough or time.monotonic() > deadline:
+                return
+        if not ends_with_newline:
+            self._keep(number, line, left_out, room)
+        self.last = number - ends_with_newline
+
+    def _is_full(self, room: int) -> bool:
+        return len(self.lines) >= self.count or room <= 0
+
+    def _keep(self, number: int, line: bytes, left_out: int, room: int) -> int:
+        """Keep the line if it is wanted; return how much room is left."""
+        if number < self.start or self._is_full(room):
+            return room
+        text = show(line.removesuffix(b"\r").decode("utf-8", "surrogateescape"))
+        self.lines.append(f"{text}[{left_out} more bytes]" if left_out else text)
+        return room - len(text)
+
+
+def _read_blocks(file: BinaryIO, head: bytes, rest: int) -> Iterator[bytes]:
+    if head:
+        yield head
+    while rest > 0 and (block := file.read(min(_BLOCK, rest))):
+        rest -= len(block)
+        yield block
+
+
+MAX_CHARACTERS = 10_000_000
+MAX_PLACES = 100_000
+MAX_NAMED = 10
+MAX_QUOTED = 300
+MAX_LINES = 100_000
+"""How many lines are looked at for the nearest ones; what is compared of them is less."""
+MAX_COMPARED = 200
+MAX_WIDTH = 200
+MIN_LIKENESS = 0.6
+_WORDS = re.compile(r"\w+")
+
+
+class Replacement(NamedTuple):
+    """One piece of text, and what is put in its place."""
+
+    old: str
+    new: str
+    replace_all: bool = False
+
+
+def read_replacements(args: Mapping[str, Any]) -> list[Replacement] | None:
+    """The ``edits`` of a call; None where they have another shape, as an own tool's may have."""
+    edits, found = args.get("edits"), []
+    for edit in edits if isinstance(edits, list) else []:
+        match edit:
+            case {"old": str(old), "new": str(new)}:
+                found.append(Replacement(old, new, edit.get("replace_all") is True))
+            case _:
+                return None
+    return found or None
+
+
+class Place(NamedTuple):
+    """Where a piece stands, and what is put there."""
+
+    start: int
+    end: int
+    new: str
+    number: int
+    """Of the edit, from 1."""
+
+
+def find_places(path: str, text: str, edits: Sequence[Replacement]) -> list[Place]:
+    """All places that the edits change, in order; every piece is looked for in ``text`` as it is.
+
+    Raises ``ToolFailedError`` where one cannot be made, or two change the same characters.
+    """
+    has_crlf = "\r\n" in text
+    size, total, pieces = len(text), 0, []
+    for number, edit in enumerate(edits, 1):
+        which = f"edit {number}: " if len(edits) > 1 else ""
+        old, new = edit.old, edit.new
+        if has_crlf and "\r" not in old:  # read_file shows no carriage returns
+            old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
+        _check(f"{which}{_quote(edit.old)}", path, text, old, new)
+        starts = _find(text, old) if edit.replace_all else iter([text.index(old)])
+        if not edit.replace_all and text.find(old, text.index(old) + 1) >= 0:
+            raise ToolFailedError(
+                f"{which}{_quote(edit.old)} is in {path} {_name_lines(text, old)}; add lines "
+                "around it until it is unique, or set replace_all"
+            )
+        count = text.count(old) if edit.replace_all else 1
+        size, total = size + count * (len(new) - len(old)), total + count
+        pieces.append((starts, len(old), new, number))
+    if size > MAX_CHARACTERS:
+        raise ToolFailedError(f"{path} would get larger than {MAX_CHARACTERS} bytes")
+    if total > MAX_PLACES:
+        raise ToolFailedError(f"{total} places in {path}; {MAX_PLACES} are the limit")
+    places = sorted(
+        Place(start, start + length, new, number)
+        for starts, length, new, number in pieces
+        for start in starts
+    )
+    for one, other in pairwise(places):
+        if other.start < one.end:
+            first, second = sorted((one.number, other.number))
+            raise ToolFailedError(
+                f"edits {first} and {second} both change line {_line(text, other.start)} of "
+                f"{path}, as it is before any of them; make them one edit"
+            )
+    return places
+
+
+def replace(text: str, places: Sequence[Place]) -> str:
+    """``text`` with the places changed."""
+    parts, end = [], 0
+    for place in places:
+        parts += [text[end : place.start], place.new]
+        end = place.end
+    return "".join([*parts, text[end:]])
+
+
+def _check(quoted: str, path: str, text: str, old: str, new: str) -> None:
+    if not old:
+        raise ToolFailedError(f"{quoted}: old is empty; give the text to replace, or write_file")
+    if old == new:
+        raise ToolFailedError(f"{quoted}: old and new are the same; leave this edit out")
+    if not new.isascii() and not is_utf8(text):
+        raise ToolFailedError(f"{path} is not UTF-8; only ASCII can be put into it")
+    if old not in text:
+        nearest = "\n".join(_show_nearest(text, old))
+        raise ToolFailedError(
+            f"{quoted} is not in {path}; copy the text exactly, blanks and line breaks included"
+            + (", from these nearest lines:" if nearest else ", after reading the file again"),
+            nearest,
+        )
+
+
+def _find(text: str, old: str, step: int = 0) -> Iterator[int]:
+    start = text.find(old)
+    while start >= 0:
+        yield start
+        start = text.find(old, start + (step or len(old)))
+
+
+def _name_lines(text: str, old: str) -> str:
+    """How often it is there, and in which lines."""
+    found = [start for start, _ in zip(_find(text, old, 1), range(MAX_NAMED + 1), strict=False)]
+    lines = ", ".join(str(_line(text, start)) for start in found[:MAX_NAMED])
+    if len(found) > MAX_NAMED:
+        return f"more than {MAX_NAMED} times, first in lines {lines}"
+    return f"{len(found)} times, in lines {lines}"
+
+
+def _line(text: str, start: int) -> int:
+    return text.count("\n", 0, start) + 1
+
+
+def _quote(text: str) -> str:
+    return repr(text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}...")
+
+
+def _show_nearest(text: str, old: str) -> Iterator[str]:
+    """The lines that are most like ``old``, with their numbers; none where none is.
+
+    Its longest line is looked for; of the lines that share the most words with it those are
+    compared letter by letter, which takes longer.
+    """
+    wanted = [line.strip()[:MAX_WIDTH] for line in old.splitlines()]
+    longest = max(wanted, key=len, default="")
+    if not longest:
+        return
+    at, words = wanted.index(longest), set(_WORDS.findall(longest))
+    lines = text.split("\n", MAX_LINES)[:MAX_LINES]
+    matcher = SequenceMatcher(None, "", longest, autojunk=False)
+
+    def count_shared(number: int) -> int:
+        return len(words.intersection(_WORDS.findall(lines[number][:MAX_WIDTH])))
+
+    def compare(number: int) -> tuple[float, int, int]:
+        matcher.set_seq1(lines[number].strip()[:MAX_WIDTH])
+        around = lines[max(number - at, 0) : number - at + len(wanted)][:MAX_NAMED]
+        same = sum(line.strip() == other for line, other in zip(around, wanted, strict=False))
+        is_like = matcher.quick_ratio() >= MIN_LIKENESS
+        return matcher.ratio() if is_like else 0, same, -number
+
+    candidates = heapq.nlargest(MAX_COMPARED, range(len(lines)), key=count_shared)
+    likeness, _, best = max(map(compare, candidates), default=(0, 0, 0))
+    if likeness >= MIN_LIKENESS:
+        first = max(-best - min(at, MAX_NAMED - 1), 0)
+        nearest = lines[first : first + min(len(wanted), MAX_NAMED)]
+        for number, line in enumerate(nearest, first + 1):
+            text = show(line.rstrip("\r"))[:MAX_QUOTED]
+            yield f"{number}\t{text}"

@@ -1,0 +1,179 @@
+"""Fixtures and hooks, for the engine's tests and for the owner's."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.harness import prefork
+from tests.harness.cassette_format import configure
+from tests.harness.conversation import Conversation, make_agent
+from tests.harness.loopback import block_network
+from tests.harness.modes import MODES, is_owners
+from tests.harness.place import UserFolders
+from tests.harness.recording import (
+    KEYS,
+    PASSED,
+    TAPE,
+    begin,
+    is_streamed,
+    provider,
+)
+
+__all__ = [
+    "begin",
+    "is_streamed",
+    "provider",
+]
+FENCE = str(Path(__file__).parent / "fence")
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
+    group.addoption("--cassettes", help="the folder they are in")
+    group.addoption("--update-snapshots", action="store_true", help="write the snapshots anew")
+    group.addoption(
+        "--real",
+        action="append",
+        default=[],
+        choices=[*KEYS, "other"],
+        help="a provider to record the real service of, which costs money; other: anything else",
+    )
+
+
+def pytest_recording_configure(config: pytest.Config, vcr: Any) -> None:
+    configure(vcr)
+
+
+PLAYED = ("openai-streamed", "chat-whole", "anthropic-streamed")
+"""Of the recordings, those that are not left to ``make check``."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "conversation: has `begin`; what make record records anew")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A recorded test of the owner's is in one format, unless it names others."""
+    test = metafunc.definition
+    if "begin" in metafunc.fixturenames and is_owners(test.path):
+        named = " ".join(str(mark.args[0]) for mark in test.iter_markers("parametrize"))
+        if "provider" not in named:
+            test.add_marker(pytest.mark.parametrize("provider", ["anthropic"]))
+        if "is_streamed" not in named:
+            test.add_marker(pytest.mark.parametrize("is_streamed", [True], ids=["streamed"]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "begin" in getattr(item, "fixturenames", ()):
+            item.add_marker("vcr")
+            item.add_marker("conversation")
+            is_played = any(combination in item.name for combination in PLAYED)
+            if not is_played and not is_owners(item.path):
+                item.add_marker("slow")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Fork the workers, behind the same fence."""
+    if not config.getoption("--real"):
+        os.environ["PYTHONPATH"] = FENCE
+        prefork.fork_workers()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if report.when == "call":
+        tape = item.stash.get(TAPE, None)
+        if tape is not None and tape.replay is not None and tape.replay.refused:
+            # This is the cause, whatever the test made of it.
+            report.outcome = "failed"
+            report.longrepr = tape.replay.refused[0]
+        item.stash[PASSED] = report.passed
+    return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback_only_for_processes(pytestconfig: pytest.Config) -> Iterator[None]:
+    """The same for Python processes that tests start: Python imports this sitecustomize itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not pytestconfig.getoption("--real"):
+            patch.setenv("PYTHONPATH", FENCE)
+            patch.setenv("SSL_CERT_DIR", FENCE)  # none: each client would read all, for 20 ms
+        yield
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+    """Tests reach this machine only, unless a real provider is recorded."""
+    if pytestconfig.getoption("--real"):
+        return
+    block_network(monkeypatch.setattr)
+
+
+OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
+OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_file$|^sslkeylogfile$")
+
+
+@pytest.fixture(autouse=True)
+def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+    """Remove the user's keys, addresses and proxies from the environment.
+
+    To record a real provider, its key and the proxies are kept.
+    """
+    real = pytestconfig.getoption("--real")
+    kept = {KEYS.get(name) for name in real}
+    for name in list(os.environ):
+        is_a_way = not real and OF_THE_NETWORK.search(name)
+        if (OF_PROVIDERS.search(name) and name not in kept) or is_a_way:
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def test_modes() -> Iterator[None]:
+    """Use the modes of the tests instead of the clone's, in this and all started processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MODES_FOLDER", str(MODES))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def clones_modes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the clone's own in the owner's tests, and in all processes that they start."""
+    if is_owners(request.path):
+        monkeypatch.delenv("MODES_FOLDER")
+
+
+@pytest.fixture(autouse=True)
+def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sandbox, so that tests do the same on every machine; tests of the sandbox turn it on."""
+    monkeypatch.setenv("SANDBOX", "off")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty folder to work in."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def talk(workspace: Path) -> Conversation:
+    """A thread with the offline model, approvals manual, starting in ask."""
+    return Conversation(make_agent(workspace))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> UserFolders:
+    """A user's folders, empty."""
+    return UserFolders(tmp_path)

@@ -1,0 +1,159 @@
+"""README.md, docs/ and .env.example are true: tables, snippets, names, links."""
+
+import ast
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from modeshift.graph.approvals.decisions import Decision
+from modeshift.graph.configuration.settings import Settings, load_settings
+from modeshift.graph.configuration.sources import Sources
+from modeshift.graph.models.loading import load_model
+from modeshift.modes.policy import Approvals, verdict
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.clone import is_removed
+from tests.harness.modes import load_catalog
+from tests.harness.place import UserFolders, in_sandbox
+from tests.harness.readme import PARTS, read_part, with_parts
+from tests.harness.root import ROOT
+
+PAGES = {
+    str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+TEXT = "\n".join(PAGES.values())
+MAX_WORDS = 2000
+"""Of README.md; the rest belongs in docs/."""
+
+
+def test_the_generated_parts_are_up_to_date() -> None:
+    for name in PARTS:
+        assert with_parts(name, PAGES[name], load_catalog()) == PAGES[name], "run `make renew`"
+
+
+def test_the_readme_is_short() -> None:
+    assert len(PAGES["README.md"].split()) <= MAX_WORDS
+
+
+def anchors(page: str) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", PAGES[page], flags=re.S), re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", PAGES[page]):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = (ROOT / page).parent.joinpath(file).resolve() if file else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(str(target.relative_to(ROOT))), link
+
+
+def test_the_example_of_a_modes_file_loads_and_holds(place: UserFolders) -> None:
+    place.global_modes.write_text(read_part("custom"))
+    place.permissions.write_text(read_part("permissions"))
+    deps = in_sandbox(place.loader().deps())
+    assert not deps.notices
+    mode = deps.catalog["docs-writer"]
+    for tool, args, kind in (
+        ("write_file", {"path": "docs/a.md", "content": "x"}, "ask"),
+        ("write_file", {"path": "docs/generated/a.md", "content": "x"}, "deny"),
+        ("write_file", {"path": "a.md", "content": "x"}, "deny"),
+        ("execute_command", {"command": "git log --oneline"}, "allow"),
+        ("execute_command", {"command": "git log --oneline --output=x"}, "ask"),
+        ("execute_command", {"command": "git log --oneline | cat"}, "ask"),
+        ("execute_command", {"command": "git push"}, "deny"),
+        ("execute_command", {"command": "env git push"}, "ask"),
+        ("read_file", {"path": "src/.env"}, "deny"),
+    ):
+        found = verdict(mode, deps.toolbox[tool].spec, args, Approvals.MANUAL)
+        assert found.kind == kind, (tool, args)
+
+
+def test_the_example_of_a_mode_of_the_clone_loads(tmp_path: Path) -> None:
+    (tmp_path / "reviewer.yaml").write_text(read_part("reviewer"))
+    mode = load_catalog("reviewer", tmp_path)["reviewer"]
+    assert [one.group for one in mode.groups] == ["read", "command"]
+
+
+def test_the_example_of_mcp_servers_loads(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "1")
+    (place.home / "mcp.json").write_text(read_part("servers"))
+    loaded = Sources(place.settings(), Workspace(place.workspace)).load()
+    assert [one.name for one in loaded.servers] == ["github", "notes", "docs"]
+    assert not loaded.notices
+
+
+def test_the_files_to_open_are_there() -> None:
+    named = r"`((?:[\w.-]+/)*[\w.*<>-]+\.(?:py|md|yaml|json|example))`"
+    names = re.findall(named, PAGES["docs/architecture.md"])
+    assert len(names) > 15
+    for name in names:
+        assert is_removed(name) or list(ROOT.glob(name.replace("<slug>", "*"))), name
+
+
+def test_the_models_named_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = (ROOT / ".env.example").read_text()
+    for provider in ("ANTHROPIC", "OPENAI", "GOOGLE"):
+        monkeypatch.setenv(f"{provider}_API_KEY", "a-key")
+    models = set(re.findall(r"(?:MODEL=|^\| `)(\w+:[\w.-]+)`?", TEXT + example, re.M))
+    assert len(models) >= 4
+    for model in models:
+        load_model(model)
+
+
+def test_the_decisions_are_those_there_are() -> None:
+    listed = re.findall(r'^\| `\{"type": "(\w+)"', TEXT, re.M)
+    union = get_args(get_args(Decision)[0])
+    known = [get_args(decision.__annotations__["type"])[0] for decision in union]
+    assert sorted(listed) == sorted(known)
+
+
+def test_make_targets_named_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    assert set(re.findall(r"(?:`|^)make ([a-z-]+)", TEXT, re.M)) <= targets
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {line.split()[0] for line in shown.stdout.splitlines()} == targets
+
+
+def test_the_example_names_every_setting_and_its_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    example = (ROOT / ".env.example").read_text()
+    for name, field in Settings.model_fields.items():
+        (first, *_) = re.findall(rf"^(?:# )?{name.upper()}=(.*)$", example, re.M)
+        default = field.get_default(call_default_factory=True)
+        if not isinstance(default, Path):
+            default = "" if default is None else default
+            default = ",".join(default) if isinstance(default, tuple) else default
+            assert first.lower() == str(default).lower()
+        monkeypatch.delenv(name.upper(), raising=False)
+    assert load_settings(ROOT / ".env.example") == load_settings(tmp_path / "none")
+
+
+def test_nothing_is_done_by_importing() -> None:
+    """No folder, no .env, no network: the modules only define."""
+    for folder in ("modes", "prompts", "tools", "graph", "doors"):
+        for file in (ROOT / folder).rglob("*.py"):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            calls: list[Any] = [node for node in tree.body if isinstance(node, ast.Expr)]
+            assert all(isinstance(node.value, ast.Constant) for node in calls), file
+
+
+def test_the_lock_names_no_index() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    assert not re.search(r"^--", lock, re.M)
+    pins = re.findall(r"^[a-z0-9][^\s=]*==", lock, re.M)
+    assert len(pins) == len(re.findall(r"^[a-z0-9]", lock, re.M))
