@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from modeshift.modes.errors import UnknownModeError
-from modeshift.tools.tool import Tool, ToolDeps
+from modeshift.tools import Tool, ToolDeps, UnknownModeError
 
 
 class _Arguments(BaseModel):

@@ -3,25 +3,8 @@
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import TypedDict
 
-from modeshift.modes.rules.files import is_secret
-from modeshift.tools.tool import Tool, ToolDeps
-from modeshift.tools.workspace.text import Replacement, find_places, is_utf8, replace
-from modeshift.tools.workspace.workspace import Written
-
-MAX_KEPT = 200_000
-"""Characters of replaced text: they stay in the thread for good."""
-
-
-class Edited(TypedDict, total=False):
-    """The ``artifact`` of a result: for clients, not for the model."""
-
-    replaced: str | None
-    """The text that was replaced as a whole; None for a new file. Missing if it was long, not
-    UTF-8, or looked as if it held a secret."""
-    line: int
-    """The first line that was changed, counted from 1."""
+from modeshift.tools import Edited, Replacement, Tool, ToolDeps, replace_text, write_text
 
 
 class Edit(BaseModel):
@@ -49,9 +32,7 @@ def edit_tools(deps: ToolDeps) -> list[Tool]:
             path: The file, relative to the workspace.
             content: Everything the file is to hold.
         """
-        done = workspace.write(path, content)
-        told = f"{'Created' if done.is_new else 'Replaced'} {path} ({len(content)} characters)."
-        return told, _kept(path, done)
+        return write_text(workspace, path, content)
 
     def edit_file(path: str, edits: Edits) -> tuple[str, Edited]:
         """Replace pieces of text in a file: all of the edits are made, or none.
@@ -60,24 +41,10 @@ def edit_tools(deps: ToolDeps) -> list[Tool]:
             path: The file, relative to the workspace.
             edits: The edits; each is looked for in the file as it is before any of them.
         """
-        text = workspace.read(path)
         given = [Replacement(edit.old, edit.new, edit.replace_all) for edit in edits]
-        places = find_places(path, text, given)
-        workspace.write(path, replace(text, places), instead_of=text)
-        line = text.count("\n", 0, places[0].start) + 1
-        many = "s" if len(places) > 1 else ""
-        return f"Edited {path}: {len(places)} place{many}.", Edited(line=line)
+        return replace_text(workspace, path, given)
 
     return [
         Tool.of(write_file, "edit", has_artifact=True, paths=("path",)),
         Tool.of(edit_file, "edit", has_artifact=True, paths=("path",)),
     ]
-
-
-def _kept(path: str, done: Written) -> Edited:
-    text = done.replaced
-    if done.is_new:
-        return Edited(replaced=None)
-    if text is None or len(text) > MAX_KEPT or not is_utf8(text) or is_secret(path):
-        return Edited()
-    return Edited(replaced=text)

@@ -1,36 +1,13 @@
 """The ``read`` group: read, list and search files in the workspace."""
 
-from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 from pydantic import Field
 
-from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.rules.files import is_secret
-from modeshift.tools.tool import Tool, ToolDeps
-from modeshift.tools.workspace.opening import list_above
-from modeshift.tools.workspace.ripgrep import EVERY_FILE, Glob
-from modeshift.tools.workspace.search import (
-    Found,
-    Line,
-    Query,
-    find_files,
-    search_file,
-    search_folder,
-)
-from modeshift.tools.workspace.text import LineRange, show_name
-from modeshift.tools.workspace.workspace import Workspace
-
-MAX_LINES = 2000
-MAX_ENTRIES = 1000
-MAX_DEPTH = 10_000
-MAX_MATCHES = 200
-MAX_CONTEXT = 20
-MAX_CHARACTERS = 80_000
-LIST_SECONDS = 10
+from modeshift.tools import Tool, ToolDeps, list_folder, read_lines, search
 
 Depth = Annotated[int, Field(ge=1)]
-Context = Annotated[int, Field(ge=0, le=MAX_CONTEXT)]
+Context = Annotated[int, Field(ge=0, le=20)]
 
 
 def read_tools(deps: ToolDeps) -> list[Tool]:
@@ -47,14 +24,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
             offset: The first line to show; 1 by default.
             limit: How many lines to show at most.
         """
-        start = max(offset or 1, 1)
-        count = MAX_LINES if limit is None else min(max(limit, 1), MAX_LINES)
-        with workspace.open_file(path) as file:
-            try:
-                found = LineRange.of(file, start, count)
-            except ToolFailedError as error:
-                raise ToolFailedError(f"{path!r} {error}") from None
-        return found.show(path)
+        return read_lines(workspace, path, offset, limit)
 
     def list_files(
         path: str = ".",
@@ -68,20 +38,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
             depth: How many levels of folders to list; 1 by default, with a glob all.
             glob: Only what matches, such as "*.py" or, in path, "src/**/*.{ts,tsx}".
         """
-        wanted = EVERY_FILE if glob is None else Glob.of(glob)
-        start = 0 if path == "." else len(path) + 1
-        with workspace.open_for_search(path) as (target, is_folder):
-            if not is_folder:
-                raise ToolFailedError(f"{path!r} is not a folder; read it with read_file")
-            entries = workspace.list_entries(
-                path,
-                depth or (1 if glob is None else MAX_DEPTH),
-                is_left_out=_left_out(workspace, path, target),
-                seconds=LIST_SECONDS,
-            )
-            matching = (name for name in entries if wanted.matches(name[start:].rstrip("/")))
-            nothing = f"{path} is empty." if glob is None else f"Nothing in {path!r} is {glob!r}."
-            return "\n".join(_bounded(matching)) or nothing
+        return list_folder(workspace, path, depth, glob)
 
     def search_files(
         regex: str,
@@ -99,85 +56,10 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
             glob: Only files that match, such as "*.py" or, in path, "src/**/*.{ts,tsx}".
             context: How many lines to show before and after each match.
         """
-        prefix = "" if path == "." else f"{path}/"
-        wanted = EVERY_FILE if glob is None else Glob.of(glob)
-        query = Query(regex, MAX_MATCHES + 1, wanted, context)
-        with workspace.open_for_search(path) as (target, is_folder):
-            if is_folder:
-                found = search_folder(
-                    target,
-                    query,
-                    lambda name: workspace.opened_on_disk(f"{prefix}{name}"),
-                    _hidden_from_search(workspace, path, prefix),
-                )
-            else:
-                found = search_file(target, query)
-        among = "" if glob is None else f" among {glob!r}"
-        nothing = f"No match for {regex!r} in {path!r}{among}."
-        return "\n".join(_show_found(found, path, prefix)) or nothing
+        return search(workspace, regex, path, glob, context)
 
     return [
         Tool.of(read_file, "read", paths=("path",)),
         Tool.of(list_files, "read", paths=("path",), reads_below=True),
         Tool.of(search_files, "read", paths=("path",), reads_below=True),
     ]
-
-
-def _show_found(found: Found, path: str, prefix: str) -> Iterator[str]:
-    """The lines as ``grep -n`` prints them, as many as fit, and a notice if there are more."""
-    room, shown = MAX_CHARACTERS, 0
-    before: Line | None = None
-    has_context = any(not line.is_match for line in found.lines)
-    for line in found.lines:
-        mark = ":" if line.is_match else "-"
-        name = show_name(f"{prefix}{line.path}" if line.path else path)
-        text = f"{name}{mark}{line.number}{mark}{line.text}"
-        room -= len(text) + 1
-        if room < 0 or shown + line.is_match > MAX_MATCHES:
-            yield f"[more than {shown} matches: search more narrowly, with path, glob or regex]"
-            return
-        follows = before is None or (before.path, before.number + 1) == (line.path, line.number)
-        if has_context and not follows:
-            yield "--"
-        yield text
-        shown, before = shown + line.is_match, line
-    if found.stopped:
-        yield f"[{found.stopped}: search more narrowly, with path, glob or regex]"
-
-
-def _hidden_from_search(workspace: Workspace, path: str, prefix: str) -> Callable[[str], bool]:
-    shows_secrets = is_secret(path)
-    return lambda name: (
-        (is_secret(name) and not shows_secrets) or workspace.ignores(f"{prefix}{name}")
-    )
-
-
-def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:
-    """Tells whether ``.gitignore`` names an entry, or everything in a folder."""
-    names, stopped = find_files(folder)
-    if stopped:
-        return lambda _: False  # showing everything beats leaving out at random
-    prefix = "" if path == "." else f"{path}/"
-    shown = {f"{prefix}{name}" for name in names}
-    folders = {f"{folder}/" for name in shown for folder in list_above(name)}
-
-    def is_left_out(entry: str) -> bool:
-        if entry in shown or entry in folders:
-            return False
-        return not (entry.endswith("/") and workspace.shows_nothing(entry[:-1]))
-
-    return is_left_out
-
-
-def _bounded(entries: Iterable[str]) -> Iterator[str]:
-    """As many entries as fit, and a notice if there are more."""
-    room = MAX_CHARACTERS
-    try:
-        for count, entry in enumerate(entries):
-            room -= len(entry) + 1
-            if count == MAX_ENTRIES or room < 0:
-                yield f"[more than {count} entries: list a folder below, or give a glob]"
-                return
-            yield show_name(entry)
-    except TimeoutError:
-        yield f"[not all: it took more than {LIST_SECONDS} s; list a folder below, or give a glob]"

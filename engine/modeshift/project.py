@@ -1,9 +1,11 @@
 """``Project``: the clone that the engine serves, and where it is. The engine imports none of it."""
 
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from modeshift.modes.phases import ChartData
 
 MARK = "langgraph.json"
 """The file that every clone has in its folder."""
+ENGINE = "modeshift"
+"""The engine's distribution; a clone's ``pyproject.toml`` names the versions that it fits."""
 AGENT = "graph.agent"
 """The clone's module that calls ``modeshift.serve``."""
 
@@ -65,10 +69,38 @@ def find_root() -> Path:
     )
 
 
+def check_engine(root: Path) -> None:
+    """Raise ``ConfigurationError`` if the clone says that it fits other versions of the engine."""
+    from packaging.requirements import (  # noqa: PLC0415  # an editor is answered before
+        InvalidRequirement,
+        Requirement,
+    )
+
+    file = root / "pyproject.toml"
+    if not file.exists():
+        return
+    try:
+        project = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {})
+        named = [Requirement(text) for text in project.get("dependencies", [])]
+    except (OSError, ValueError, TypeError, AttributeError, InvalidRequirement) as error:
+        raise ConfigurationError(f"{file} does not say which engine fits: {error}") from error
+    installed = version(ENGINE)
+    for needed in named:
+        if needed.name.lower() == ENGINE and not needed.specifier.contains(
+            installed, prereleases=True
+        ):
+            raise ConfigurationError(
+                f"this clone needs {ENGINE}{needed.specifier}, says {file}, and {installed} is "
+                "installed: install one that fits, or upgrade the clone (docs/upgrading.md)"
+            )
+
+
 def load_project() -> Project:
     """The clone, imported if it is not yet. Raises ``ConfigurationError``."""
     if not _registered:
-        root = str(find_root())
+        folder = find_root()
+        check_engine(folder)  # here, too: its imports may be what an old engine does not have
+        root = str(folder)
         if root not in sys.path:
             sys.path.insert(0, root)
         import_module(AGENT)

@@ -7,7 +7,7 @@ from typing import Any
 
 from modeshift.graph.entry.compiled import Agent
 from modeshift.modes.phases import ChartData
-from modeshift.project import Project, register
+from modeshift.project import Project, check_engine, register
 
 
 def serve(
@@ -20,9 +20,11 @@ def serve(
 ) -> Callable[[], Awaitable[Any]]:
     """Make ``build`` the graph of this process; gives what ``langgraph.json`` names as graph.
 
-    ``root`` is the clone's folder, ``tools`` the list in its ``tools/__init__.py``.
+    ``root`` is the clone's folder, ``tools`` the list in its ``tools/__init__.py``. Raises
+    ``ConfigurationError`` for an engine that is too old or too new for the clone.
     """
     here = Path(os.path.abspath(root))  # noqa: PTH100  # resolve() would follow links
+    check_engine(here)
     register(Project(here, build, chart, state, tuple(tools)))
 
     async def agent() -> Agent:

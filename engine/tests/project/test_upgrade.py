@@ -13,7 +13,7 @@ from tests.harness.place import environment
 
 TOOL = '''"""The tools of this clone."""
 
-from modeshift.tools.tool import Tool, ToolDeps
+from modeshift.tools import Tool, ToolDeps
 
 
 def roll_dice() -> str:

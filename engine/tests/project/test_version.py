@@ -1,0 +1,82 @@
+"""A clone starts with an engine that it fits, and with no other."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from modeshift.modes.errors import ConfigurationError
+from modeshift.project import check_engine
+from tests.harness import prefork
+from tests.harness.clone import change, copy_project
+from tests.harness.place import environment
+from tests.harness.root import ROOT
+
+RANGE = ">=0.2,<0.3"
+
+
+@pytest.mark.parametrize("given", [">=9.1", "<0.2", ">=0.1,<0.2", "==0.1.*", "~=9.0", "!=0.2.0"])
+def test_an_engine_too_old_or_too_new_is_refused_in_a_sentence(given: str, tmp_path: Path) -> None:
+    assert version("modeshift") == "0.2.0", "else the ranges above are for another one"
+    file = tmp_path / "pyproject.toml"
+    file.write_text(f'[project]\ndependencies = ["luck", "Modeshift[server,mcp]{given}"]\n')
+    with pytest.raises(ConfigurationError) as refused:
+        check_engine(tmp_path)
+    (line,) = str(refused.value).splitlines()
+    assert line.startswith("this clone needs modeshift")
+    assert given.partition(",")[0] in line
+    assert f"says {file}, and 0.2.0 is installed: install one that fits" in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[project]\ndependencies = ["modeshift[editor] {RANGE}"]',
+        '[project]\ndependencies = ["modeshift", "modeshift-luck>=9"]',
+        '[project]\nname = "own"',
+        "",
+    ],
+)
+def test_one_that_fits_or_of_which_nothing_is_said(text: str, tmp_path: Path) -> None:
+    check_engine(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(text)
+    check_engine(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["[project", "project = 1", "[project]\ndependencies = ['modeshift =>']"]
+)
+def test_what_cannot_be_read_is_an_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match="does not say which engine fits"):
+        check_engine(tmp_path)
+
+
+def test_this_clone_says_which_it_fits() -> None:
+    assert f'{RANGE}"' in (ROOT / "pyproject.toml").read_text()
+    check_engine(ROOT)
+
+
+def test_every_way_to_start_says_so(tmp_path: Path) -> None:
+    """Before the clone is imported: it may import what the engine does not have (yet)."""
+    copy_project(tmp_path, wanted=lambda name: not name.startswith(("engine/", "docs/")))
+    change(tmp_path / "pyproject.toml", RANGE, ">=0.9,<0.10")
+    graph = tmp_path / "graph/agent.py"
+    served = graph.read_text()
+    sentence = "needs modeshift<0.10,>=0.9, says"
+    given = environment(tmp_path)
+    for text in (served, "from modeshift import Later\n"):
+        graph.write_text(text)
+        done = prefork.run("modeshift", "modes", env=given, cwd=tmp_path)
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert sentence in line
+    graph.write_text(served)
+    command = [sys.executable, "-c", "import graph.agent"]  # as the server of LangGraph does
+    served_by = subprocess.run(
+        command, cwd=tmp_path, env=given, capture_output=True, text=True, check=False
+    )
+    assert served_by.returncode == 1
+    assert sentence in served_by.stderr.splitlines()[-1]
