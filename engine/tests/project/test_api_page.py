@@ -23,7 +23,7 @@ MAX_NAMES = 50
 def list_imports(text: str) -> Iterator[str]:
     """What a module uses of the engine, as dotted names."""
     tree = ast.parse(text)
-    modules = {}
+    modules: dict[str, str | None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and is_engine(node.module or ""):
             names = {
