@@ -147,14 +147,15 @@ async def test_the_dev_server(python: Path, clone: Path) -> None:
     with serving(python, clone) as url:
         async with httpx.AsyncClient(base_url=url) as client:
             assert (await client.get("/ok")).json()["ok"] is True
-            page = await client.get("/app/")
+            page = await client.get("/app")
             assert page.content == (ENGINE / "modeshift/page/index.html").read_bytes()
             script = await client.get("/app/main.js")
             assert script.content == (ENGINE / "modeshift/page/main.js").read_bytes()
-        thread = await Thread.new(get_client(url=url))
-        await thread.say("write notes.txt: hello")
-        await thread.decide(APPROVE)
-        await thread.decide(APPROVE)
-        assert thread.error is None
-        assert await thread.mode() == "code"
+        async with get_client(url=url) as langgraph:
+            thread = await Thread.new(langgraph)
+            await thread.say("write notes.txt: hello")
+            await thread.decide(APPROVE)
+            await thread.decide(APPROVE)
+            assert thread.error is None
+            assert await thread.mode() == "code"
     assert (clone / "workspace/notes.txt").read_text() == "hello"
