@@ -16,7 +16,7 @@ PYTEST := cd engine && ../$(BIN)/pytest --numprocesses 3 --dist worksteal
 flag = $(if $(filter-out 0,$($(2))),--$(1))
 option = $(if $($(2)),--$(1) "$$$(2)")
 
-help: ## list the targets
+help: ## list what is needed most; the rest: .venv/bin/python -m modeshift --help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1 VERBOSE=1
@@ -38,13 +38,13 @@ modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why;
 trust: $(READY) ## show and trust a workspace's own modes, rules and MCP servers; WORKSPACE=path SHOW=1 REVOKE=1
 	@$(BIN)/python -m modeshift trust $(call flag,show,SHOW) $(call flag,revoke,REVOKE)
 
-usage: $(READY) ## print the tokens that threads have taken, and their cost; THREAD=id JSON=1
+usage: $(READY) # print the tokens that threads have taken, and their cost; THREAD=id JSON=1
 	@$(BIN)/python -m modeshift usage $(call option,thread,THREAD) $(call flag,json,JSON)
 
-clean-data: $(READY) ## remove the threads of the dev server and the sessions of editors
+clean-data: $(READY) # remove the threads of the dev server and the sessions of editors
 	@$(BIN)/python -m modeshift clean-data
 
-diagram: $(READY) ## print the state diagram of the modes as they are; OUT=file
+diagram: $(READY) # print the state diagram of the modes as they are; OUT=file
 	@$(BIN)/python -m modeshift diagram $(call option,out,OUT)
 
 test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all
@@ -55,10 +55,10 @@ test: $(READY) ## run the tests but for the slow ones, with no network; T=patter
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
 	@$(IN_ENGINE) -m tests.harness.record
 
-snapshots: $(READY) ## write the snapshots of prompts and tools anew, tests/snapshots
+snapshots: $(READY) # write the snapshots of prompts and tools anew, tests/snapshots
 	@cd engine && ../$(BIN)/pytest -q ../tests/test_snapshots.py --update-snapshots
 
-screenshots: $(READY) ## write the pictures of the page anew, docs/pictures; needs Chromium
+screenshots: $(READY) # write the pictures of the page anew, docs/pictures; needs Chromium
 	@$(IN_ENGINE) -m tests.doors.page.screenshots
 
 renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings
@@ -72,21 +72,21 @@ check: $(READY) ## all that CI checks: lint, types, import rules, tests
 	cd engine && ../$(BIN)/lint-imports
 	$(PYTEST)
 
-format: $(READY) ## mend layout and imports
+format: $(READY) # mend layout and imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's, the page
+bench: $(READY) # time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's, the page
 	@$(IN_ENGINE) -m benchmarks.steps
 	@$(IN_ENGINE) -m benchmarks.many_modes
 	@$(IN_ENGINE) -m benchmarks.tools
 	@$(IN_ENGINE) -m benchmarks.cache
 	@$(IN_ENGINE) -m benchmarks.page
 
-stats: $(READY) ## print how large the project is, and how its modules import each other; IN=folder
+stats: $(READY) # print how large the project is, and how its modules import each other; IN=folder
 	@$(IN_ENGINE) -m benchmarks.stats
 
-lock: $(READY) ## renew requirements.lock from pyproject.toml
+lock: $(READY) # renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-emit-index-url --no-header --all-extras \
 	  --group test --group check --group install \
