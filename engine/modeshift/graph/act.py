@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
@@ -27,11 +28,13 @@ from modeshift.graph.messages.repair import (
     truncate,
 )
 from modeshift.graph.routing import get_thread, next_step, read_host_changes, sets_only_approvals
-from modeshift.graph.state import ActTask, Planned, Update
+from modeshift.graph.state import ActTask, Planned, State, Update
 from modeshift.modes.errors import ModelError, NodeError, ToolFailedError, describe_error
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
-from modeshift.tools.processes.background import Calling, calling
+from modeshift.tools.processes.background import Calling, calling, shorten
+from modeshift.tools.processes.process import Ended
+from modeshift.tools.processes.sandboxes import Command as ShellCommand
 
 
 async def run_tool(
@@ -104,6 +107,27 @@ def _name_source(judged: Judged) -> str:
     names = (spec.command, spec.url, *spec.paths)
     given = [judged.call["args"].get(name) for name in names if name is not None]
     return " ".join([spec.name, *(str(value) for value in given if value is not None)])
+
+
+async def run_own_command(
+    deps: AgentDeps, state: State, slug: str, given: ShellCommand, config: RunnableConfig
+) -> Ended:
+    """Run a command of the clone's, with the rights that the mode's own commands have.
+
+    Its text is marked as data: what it prints may be anybody's.
+    """
+    limit, toolbox = state.get("limit"), deps.toolbox
+    here = deps.environment_digest(slug, limit)
+    commands = deps.started_calls.background.of(get_thread(config), here)
+    running = commands.name_running() if commands and toolbox.sandbox else ""
+    try:
+        if running:
+            raise ToolFailedError(f"one runs at a time in the sandbox, and {running} still does")
+        may_edit = deps.edit_restriction(slug, limit) is None
+        ended = await toolbox.commands.run(toolbox.workspace, given, Calling(edits_freely=may_edit))
+    except ModelError as error:
+        ended = Ended(None, f"[not run: {error}]")
+    return replace(ended, text=mark_as_data(shorten(ended.text), given.line, ""))
 
 
 class DueCall:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import takewhile
+from operator import itemgetter
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -55,6 +56,24 @@ def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instructi
         else Instruction(after="", text="", mode=slug, tools=[*names], words="", environment="")
     )
     return {**last, "after": str(state["messages"][-1].id), "text": text}
+
+
+def is_told(state: State, notes: Sequence[Instruction], text: str) -> bool:
+    """Whether it is what the model was last told under the same first line."""
+    places = {message.id: place for place, message in enumerate(state["messages"])}
+    told = [
+        (places[note["after"]], note["text"])
+        for note in [*state.get("instructions", []), *notes]
+        if note["after"] in places  # or it is no longer in the conversation
+    ]
+    told += [
+        (place, message.text)
+        for place, message in enumerate(state["messages"])
+        if isinstance(message, HumanMessage)  # as a note behind an answer is
+    ]
+    subject = text.partition("\n")[0]
+    same = [note for note in told if note[1].partition("\n")[0] == subject]
+    return bool(same) and sorted(same, key=itemgetter(0))[-1][1] == text
 
 
 def has_edited(deps: AgentDeps, messages: Sequence[AnyMessage]) -> bool:
@@ -118,10 +137,10 @@ async def _describe_changes(workspace: Workspace, sandbox: Sandbox | None) -> st
     command = Command(_GIT, ".", GIT_SECONDS)
     with suppress(TimeoutError, ModelError, OSError):
         async with asyncio.timeout(GIT_SECONDS):
-            output = await sandbox.run(workspace, command, Limits(), Calling(is_read_only=True))
-        if "[exit code 0]" in output:
+            ended = await sandbox.run(workspace, command, Limits(), Calling(is_read_only=True))
+        if ended.exit_code == 0:
             # Among what git warns of.
-            has_changes = any(map(_CHANGE.match, output.splitlines()))
+            has_changes = any(map(_CHANGE.match, ended.text.splitlines()))
             return ", with changes that are not committed" if has_changes else ", clean"
     return ""
 

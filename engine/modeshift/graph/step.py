@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StreamWriter
 
-from modeshift.graph.act import DueCall, judge_due_call, move_on
+from modeshift.graph.act import DueCall, judge_due_call, move_on, run_own_command
 from modeshift.graph.approvals.decisions import ask_yes_or_no
 from modeshift.graph.approvals.judging import CallContext, judge_all
 from modeshift.graph.approvals.question import (
@@ -22,7 +22,7 @@ from modeshift.graph.approvals.question import (
     withdraw_question,
 )
 from modeshift.graph.approvals.requests import build_own_request
-from modeshift.graph.briefing import build_note, has_edited
+from modeshift.graph.briefing import build_note, has_edited, is_told
 from modeshift.graph.compaction import compact
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.intake import Opening
@@ -34,6 +34,8 @@ from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
 from modeshift.modes.errors import ConfigurationError, NodeError, ProviderError
 from modeshift.modes.phases import Event, Phase
+from modeshift.tools.processes.process import MAX_SECONDS, Ended
+from modeshift.tools.processes.sandboxes import Command as ShellCommand
 
 Result = Update | Command[Any]
 Moved = TypeVar("Moved", Update, Command[Any])
@@ -64,6 +66,8 @@ class Step:
         self._opening: Opening | None = None
         self._question: OpenQuestion | None = None
         self._call: DueCall | None = None
+        self._has_run = False
+        """Whether it has run a command."""
         self._is_asking = False
         """Whether the run has been interrupted and goes on without an answer."""
 
@@ -148,10 +152,20 @@ class Step:
             self._update["instructions"] = self._notes
 
     def show(self, text: str) -> None:
-        """The same, unless this very text is in the conversation already."""
-        told = [*self._given.get("instructions", []), *self._notes]
-        if not any(text in each["text"] for each in told):
+        """The same, unless it was the last that was told under the same first line."""
+        if not is_told(self._given, self._notes, text):
             self.tell(text)
+
+    async def run_command(self, line: str, seconds: int = 120) -> Ended:
+        """Run a command of your own in the workspace; nobody is asked.
+
+        It runs in the sandbox where there is one, with the rights that the mode's commands have,
+        and again if this process is killed before the node's end. What it prints is marked as data.
+        """
+        self._expect_own("run a command")
+        self._has_run = True
+        given = ShellCommand(line, ".", min(max(seconds, 1), MAX_SECONDS))
+        return await run_own_command(self._deps, self._given, self._now.mode, given, self._config)
 
     def ask_person(self, name: str, text: str, args: Mapping[str, Any] | None = None) -> bool:
         """Interrupt the run until a person has said yes or no; every client shows ``text``.
@@ -159,8 +173,11 @@ class Step:
         ``name`` stands where a call has its tool's name, ``args`` where it has its arguments.
         LangGraph runs the node again from its start then, so it may do nothing before.
         """
-        if self._node == "act" or self._now.phase in list(Phase):
-            raise self._refuse("cannot ask: only the node of a phase of your own can")
+        self._expect_own("ask")
+        if self._has_run:
+            raise self._refuse("runs a command before it asks, and so again after the answer")
+        if any(spec.name == name for spec in self._deps.toolbox.specs):
+            raise self._refuse(f"asks under the name of the tool {name!r}")
         last = self._given["messages"][-1].id if self._given.get("messages") else ""
         unique = f"{get_thread(self._config)}\0{last}\0{self._node}\0{name}\0{text}"
         request = build_own_request(name, text, args or {}, unique)
@@ -342,6 +359,10 @@ class Step:
     def _expect(self, phase: Phase) -> None:
         if self._node == "act" or self._now.phase != phase:
             raise self._refuse(f"does what belongs to the phase {phase.value!r}")
+
+    def _expect_own(self, what: str) -> None:
+        if self._node in ("act", "intake") or self._now.phase in list(Phase):
+            raise self._refuse(f"cannot {what}: only the node of a phase of your own can")
 
     def _expect_opening(self) -> Opening:
         if self._opening is None:

@@ -7,7 +7,7 @@ import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from modeshift.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
 from modeshift.sandbox.mounts import ROOT, Protection, choose_protection
 from modeshift.sandbox.scan import Scan, find_few_linked_outside, scan
 from modeshift.tools.processes.background import Calling
-from modeshift.tools.processes.process import Limits, Program, run
+from modeshift.tools.processes.process import Ended, Limits, Program, run
 from modeshift.tools.processes.sandboxes import Check, Command, NoSandbox, SandboxOptions, Service
 from modeshift.tools.workspace.text import show_name
 from modeshift.tools.workspace.workspace import Workspace
@@ -107,8 +107,8 @@ class BubblewrapSandbox:
 
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
-    ) -> str:
-        """Run the command; return its output, how it ended, and the sandbox's notices."""
+    ) -> Ended:
+        """Run the command; the sandbox's notices follow its output."""
 
         def prepare() -> _Prepared:
             folder = workspace.resolve_folder(command.cwd)
@@ -123,16 +123,17 @@ class BubblewrapSandbox:
 
         async with workspace_lock(workspace.root, calling.emit):
             found, protection, program = await _prepare(prepare)
-            output = await run(program, command.seconds, limits, calling.emit)
+            ended = await run(program, command.seconds, limits, calling.emit)
             notices = [
-                *_explain_errors(command.line, output, found, calling),
+                *_explain_errors(command.line, ended.text, found, calling),
                 *_name_closed_folders(protection, calling),
             ]
             if calling.edits_freely:
                 notices += await asyncio.to_thread(self._name_made, workspace, found)
             else:
                 notices.append("this command could not change the workspace")
-        return "\n".join([output, *(f"[{notice}]" for notice in notices)])
+        text = "\n".join([ended.text, *(f"[{notice}]" for notice in notices)])
+        return replace(ended, text=text)
 
     def _scan(self, workspace: Workspace) -> Scan:
         ignores = workspace.ignores if workspace.ignored else None

@@ -118,10 +118,11 @@ async def _take_in(
         return False
     path = f"{_get_thread(request)}/state"
     update = dict(news)
-    if values.get("phase") == Phase.REVIEWING:
+    phase = values.get("phase", Phase.IDLE)
+    if phase == Phase.REVIEWING or phase not in list(Phase):
         state = (await call_server(request, "GET", path)).json()
         if state.get("interrupts"):
-            if await _is_same_question(deps, state["values"], news):
+            if phase != Phase.REVIEWING or await _is_same_question(deps, state["values"], news):
                 return False
             update["phase"] = Phase.IDLE.value
     # The server refuses it while a run goes on.

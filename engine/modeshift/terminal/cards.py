@@ -55,7 +55,7 @@ class Cards:
                 self._show_text(plan)
             return await self._decide_switch(deps, action, state)
         self._show_call(deps, action, preview)
-        return await self._decide_call(action, state)
+        return await self._decide_call(action, state, is_tool=effect is not NO_EFFECT)
 
     async def _preview(
         self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
@@ -88,9 +88,12 @@ class Cards:
         if "problem" in file:
             self._screen.words(file["problem"], ALERT)
 
-    async def _decide_call(self, action: ActionRequest, state: Mapping[str, Any]) -> Decision:
-        keys = {"r": "reject", "a": "allow", "e": "edit"}
-        offered = "[r]eject [a]llow [e]dit"
+    async def _decide_call(
+        self, action: ActionRequest, state: Mapping[str, Any], *, is_tool: bool
+    ) -> Decision:
+        keys, offered = {"r": "reject", "a": "allow"}, "[r]eject [a]llow"
+        if is_tool:
+            keys["e"], offered = "edit", f"{offered} [e]dit"
         if "remember" in action:
             keys |= {"t": "always this", "p": "always a pattern"}
             offered += f" always [t]his ({to_one_line(action['remember'])}) always a [p]attern"

@@ -57,10 +57,10 @@ class Toolbox:
     """The tools of one workspace; immutable."""
 
     def __init__(
-        self, workspace: Workspace, tools: Iterable[Tool], sandbox: Sandbox | None = None
+        self, workspace: Workspace, tools: Iterable[Tool], commands: Commands | None = None
     ) -> None:
         self.workspace = workspace
-        self.sandbox = sandbox
+        self.commands = commands or Commands()
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             other = self._tools.setdefault(tool.spec.name, tool)
@@ -78,7 +78,12 @@ class Toolbox:
 
     def with_tools(self, tools: Iterable[Tool]) -> "Toolbox":
         """One that has these, too."""
-        return Toolbox(self.workspace, (*self._tools.values(), *tools), self.sandbox)
+        return Toolbox(self.workspace, (*self._tools.values(), *tools), self.commands)
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """What commands run in; None if they have the rights of whoever runs this."""
+        return self.commands.sandbox
 
     @property
     def environment(self) -> str:
@@ -181,7 +186,7 @@ def build_toolbox(
     commands = commands or Commands()
     modes = {slug: catalog[slug] for slug in catalog}
     tools = make_tools(load_project().tools, ToolDeps(workspace, modes, commands, allowed_hosts))
-    return Toolbox(workspace, tools, commands.sandbox)
+    return Toolbox(workspace, tools, commands)
 
 
 def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:

@@ -54,7 +54,7 @@ def make_toolbox(place: Workspace, catalog: Catalog, commands: Commands | None =
     modes = {slug: catalog[slug] for slug in catalog}
     listed = TOOLS if has_engines_modes() else tools.TOOLS
     made = make_tools(listed, ToolDeps(place, modes, commands))
-    return Toolbox(place, made, commands.sandbox)
+    return Toolbox(place, made, commands)
 
 
 def make_agent(

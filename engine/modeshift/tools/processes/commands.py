@@ -1,12 +1,10 @@
 """Running a command for a model, in the sandbox if there is one, and reading what it prints."""
 
-import asyncio
 from dataclasses import replace
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.tools.processes.background import Calling, TurnCommands, calling, shorten
-from modeshift.tools.processes.environment import build_environment
-from modeshift.tools.processes.process import MAX_SECONDS, Program, run
+from modeshift.tools.processes.process import MAX_SECONDS
 from modeshift.tools.processes.sandboxes import Command, Commands, Sandbox
 from modeshift.tools.workspace.workspace import Workspace
 
@@ -34,28 +32,20 @@ async def run_command(
             f"one command runs at a time in the sandbox, and {running} is still running; "
             "wait for it with read_output"
         )
+
+    async def run(calling: Calling) -> str:
+        return (await commands.run(workspace, command, calling)).text
+
     if in_background:
         if turn is None or here.is_read_only:
             why = "it runs unasked" if turn else "this conversation has no thread"
             raise ToolFailedError(f"{line!r} cannot run in the background, as {why}")
-        id = turn.start(
-            line,
-            here.call_id,
-            lambda emit: _run(workspace, commands, command, replace(here, emit=emit)),
-        )
+        id = turn.start(line, here.call_id, lambda emit: run(replace(here, emit=emit)))
         return f"Started in the background; read its output with read_output, id={id!r}."
-    text = await _run(workspace, commands, command, here)
+    text = await run(here)
     if turn is None or here.is_read_only:
         return shorten(text)
     return turn.shorten(line, here.call_id, text)
-
-
-async def _run(workspace: Workspace, commands: Commands, command: Command, here: Calling) -> str:
-    if commands.sandbox is not None:
-        return await commands.sandbox.run(workspace, command, commands.limits, here)
-    folder = await asyncio.to_thread(workspace.resolve_folder, command.cwd)
-    program = Program(["/bin/sh", "-c", command.line], build_environment(), str(folder))
-    return await run(program, command.seconds, commands.limits, here.emit)
 
 
 async def read_command(id: str, start: int | None = None, wait: int = 0) -> str:

@@ -152,8 +152,18 @@ class Program:
             os.close(descriptor)
 
 
-async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[str], None]) -> str:
-    """Run the program; return its output and how it ended, and kill what it leaves running.
+@dataclass(frozen=True)
+class Ended:
+    """A program that has ended, or has been ended."""
+
+    exit_code: int | None
+    """None where it did not end by itself."""
+    text: str
+    """Its output, and how it ended."""
+
+
+async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[str], None]) -> Ended:
+    """Run the program, and kill what it leaves running.
 
     Without a sandbox, a process that has left the program's process group may go on. Raises
     ``ToolFailedError`` if the program cannot be started.
@@ -172,9 +182,9 @@ async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[st
                 raise ToolFailedError(told) from error
             finally:
                 ours.close()
-            ended = await _wait(process, seconds, limits)
+            exit_code, how = await _wait(process, seconds, limits)
     text = output.text()
-    return f"{text}\n{ended}" if text else ended
+    return Ended(exit_code, f"{text}\n{how}" if text else how)
 
 
 async def start(program: Program, **streams: Any) -> Process:
@@ -201,8 +211,8 @@ async def start(program: Program, **streams: Any) -> Process:
     return starting.result()
 
 
-async def _wait(process: Process, seconds: int, limits: Limits) -> str:
-    """Wait until it ends; kill it at a limit or if the run is cancelled. Say how it ended."""
+async def _wait(process: Process, seconds: int, limits: Limits) -> tuple[int | None, str]:
+    """Its exit code, and how it ended; kills it at a limit or if the run is cancelled."""
     ending = asyncio.create_task(process.wait())
     limit = asyncio.create_task(_exceeded_limit(process.pid, limits))
     try:
@@ -210,10 +220,10 @@ async def _wait(process: Process, seconds: int, limits: Limits) -> str:
             {ending, limit}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
         if ending in done:
-            return f"[exit code {process.returncode}]"
+            return process.returncode, f"[exit code {process.returncode}]"
         if limit in done:
-            return f"[ended: {limit.result()}]"
-        return f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
+            return None, f"[ended: {limit.result()}]"
+        return None, f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
     finally:
         limit.cancel()
         await _kill(process)

@@ -1,5 +1,6 @@
 """What a sandbox for commands must offer, and which one is used on this machine."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,7 +8,8 @@ from pkgutil import resolve_name
 from typing import Literal, NamedTuple, Protocol
 
 from modeshift.tools.processes.background import Calling
-from modeshift.tools.processes.process import Limits, Program
+from modeshift.tools.processes.environment import build_environment
+from modeshift.tools.processes.process import Ended, Limits, Program, run
 from modeshift.tools.workspace.workspace import Workspace
 
 SANDBOXES: tuple[str, ...] = (
@@ -69,8 +71,8 @@ class Sandbox(Protocol):
 
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
-    ) -> str:
-        """Run it; return its output, how it ended, and what the sandbox had to do with it.
+    ) -> Ended:
+        """Run it; its text says, too, what the sandbox had to do with it.
 
         Raises ``ToolFailedError`` where it cannot be run.
         """
@@ -103,6 +105,14 @@ class Commands:
 
     sandbox: Sandbox | None = None
     limits: Limits = field(default_factory=Limits)
+
+    async def run(self, workspace: Workspace, command: Command, calling: Calling) -> Ended:
+        """Run it. Raises ``ModelError`` where it cannot be run."""
+        if self.sandbox is not None:
+            return await self.sandbox.run(workspace, command, self.limits, calling)
+        folder = await asyncio.to_thread(workspace.resolve_folder, command.cwd)
+        program = Program(["/bin/sh", "-c", command.line], build_environment(), str(folder))
+        return await run(program, command.seconds, self.limits, calling.emit)
 
 
 def find_sandbox(options: SandboxOptions | None = None) -> Sandbox | NoSandbox:
