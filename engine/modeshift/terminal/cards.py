@@ -55,7 +55,7 @@ class Cards:
                 self._show_text(plan)
             return await self._decide_switch(deps, action, state)
         self._show_call(deps, action, preview)
-        return await self._decide_call(action, state, is_tool=effect is not NO_EFFECT)
+        return await self._decide_call(action, state, is_tool=preview is not None)
 
     async def _preview(
         self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]

@@ -182,6 +182,26 @@ async def does_what_act_does(step: Step, mode: str) -> Any:
     return await call.run()
 
 
+@wrong("think")
+async def runs_a_command_where_the_model_is_asked(step: Step, mode: str) -> Any:
+    return await step.run_command("touch a.txt")
+
+
+@wrong("review")
+async def runs_a_command_before_the_person_decides(step: Step) -> Any:
+    return await step.run_command("touch a.txt")
+
+
+@wrong("act")
+async def runs_a_command_in_the_place_of_the_call(step: Step) -> Any:
+    return await step.run_command("touch a.txt")
+
+
+@wrong("intake")
+async def runs_a_command_at_the_start(step: Step) -> Any:
+    return await step.run_command("touch a.txt")
+
+
 @wrong("review")
 async def settles_without_asking(step: Step) -> Any:
     question = await step.open_question()

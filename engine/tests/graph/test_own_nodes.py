@@ -1,0 +1,134 @@
+"""What the node of an own phase can do: run a command, tell the model, ask a person."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph import nodes
+from graph.chart import CHART
+from modeshift import Agent, AgentDeps, AgentGraph, ChartData, Step, Update
+from modeshift.modes.errors import NodeError
+from modeshift.tools.processes.process import Ended
+from modeshift.tools.processes.sandboxes import Commands
+from tests.harness.conversation import Conversation, script
+from tests.tools.sandbox.commands import needs_sandbox, sandbox
+
+READ = ("read_file", {"path": "a.txt"})
+OWN = ChartData(
+    nodes={**CHART.nodes, "checking": "check"},
+    edges=[
+        *(edge for edge in CHART.edges if edge != ("acting", "acted", "thinking")),
+        ("acting", "acted", "checking"),
+        ("checking", "checked", "thinking"),
+    ],
+)
+Check = Callable[[Step], Awaitable[Any]]
+
+
+def talk_with(check: Check, workspace: Path, *steps: Any, **options: Any) -> Conversation:
+    """A conversation in which ``check`` follows the calls of a message."""
+    (workspace / "a.txt").write_text("a")
+
+    async def run(step: Step) -> Update:
+        await check(step)
+        return step.go("checked")
+
+    def build(deps: AgentDeps, saver: Any = None, max_steps: int = 500) -> Agent:
+        graph = AgentGraph(deps)
+        for mode in graph.modes:
+            graph.add_mode(mode, nodes.think)
+        for name in ("intake", "review", "act", "switch_mode", "end_subtask", "compact_history"):
+            graph.add_node(name, getattr(nodes, name))
+        graph.add_node("check", run)
+        return graph.compile(saver, max_steps)
+
+    steps = steps or ([READ], "done")
+    return script(workspace, *steps, build=build, chart=OWN, **options)
+
+
+async def run_commands(
+    workspace: Path, *lines: str, mode: str = "code", **more: Any
+) -> list[Ended]:
+    ended = list[Ended]()
+
+    async def check(step: Step) -> None:
+        ended.extend([await step.run_command(line, 1) for line in lines])
+
+    await talk_with(check, workspace, **more).say("go", mode=mode)
+    return ended
+
+
+KINDS = [None, pytest.param("sandbox", marks=needs_sandbox)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_exit_code_is_what_the_process_said(kind: str | None, workspace: Path) -> None:
+    commands = Commands(sandbox() if kind else None)
+    lines = ("true", "echo '[exit code 0]'; exit 3", "echo so far; sleep 20")
+    good, bad, late = await run_commands(workspace, *lines, commands=commands)
+    assert (good.exit_code, bad.exit_code, late.exit_code) == (0, 3, None)
+    assert "so far\n[ended after 1 s" in late.text
+    assert bad.text.startswith("<data-"), "what a command prints may be anybody's"
+
+
+@needs_sandbox
+@pytest.mark.parametrize("mode", ["ask", "code"])
+async def test_a_command_has_the_rights_of_the_mode(mode: str, workspace: Path) -> None:
+    commands = Commands(sandbox())
+    (ended,) = await run_commands(workspace, "touch made.txt", mode=mode, commands=commands)
+    assert (workspace / "made.txt").exists() == (mode == "code") == (ended.exit_code == 0)
+
+
+async def test_what_cannot_be_run_is_said(workspace: Path) -> None:
+    (ended,) = await run_commands(workspace, "echo \0")
+    assert ended.exit_code is None
+    assert "[not run: " in ended.text
+
+
+@needs_sandbox
+async def test_it_does_not_wait_for_a_command_in_the_background(workspace: Path) -> None:
+    ended = list[Ended]()
+
+    async def check(step: Step) -> None:
+        ended.append(await step.run_command("true"))
+
+    start = ("execute_command", {"command": "sleep 300", "background": True})
+    talk = talk_with(check, workspace, [start], "done", commands=Commands(sandbox()))
+    async with asyncio.timeout(60):
+        await talk.say("go", mode="code", approvals="auto")
+    assert ended[0].exit_code is None
+    assert "'sleep 300'" in ended[0].text
+
+
+async def test_what_is_told_under_a_first_line_is_told_again_when_it_changes(
+    workspace: Path,
+) -> None:
+    texts = ["# A\n\n12", "# A\n\n12", "# A\n\n1", "# B\n\n12", "# A\n\n12"]
+    waiting = iter(texts)
+
+    async def check(step: Step) -> None:
+        step.show(next(waiting))
+
+    talk = talk_with(check, workspace, *[[READ]] * 5, "done")
+    await talk.say("go", mode="code")
+    sent = "\n".join(message.text for message in talk.model.asked[-1].messages)
+    assert re.findall(r"^# [AB]\n\n\d+$", sent, re.M) == [texts[0], *texts[2:]]
+
+
+async def _runs_before_it_asks(step: Step) -> None:
+    await step.run_command("touch made.txt")
+    step.ask_person("sure", "Sure?")
+
+
+async def _asks_under_a_tools_name(step: Step) -> None:
+    step.ask_person("write_file", "Sure?")
+
+
+@pytest.mark.parametrize("check", [_runs_before_it_asks, _asks_under_a_tools_name])
+async def test_a_question_that_would_mislead_is_refused(check: Check, workspace: Path) -> None:
+    with pytest.raises(NodeError, match=r"runs a command before it asks|the name of the tool"):
+        await talk_with(check, workspace).say("go", mode="code")

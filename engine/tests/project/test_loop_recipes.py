@@ -1,0 +1,157 @@
+"""The recipes of docs/loop.md, followed word for word in a copy of the project."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.clone import change, copy_project, git
+from tests.harness.conversation import APPROVE
+from tests.harness.root import ENGINE, ROOT
+from tests.harness.server import Server, Thread
+from tests.project.loop_recipes import RECIPES
+from tests.project.test_upgrade import commit
+
+BLOCKS: list[tuple[str, str, str, str]] = re.findall(
+    r"<!-- loop-recipe (\w+) (\S+) -->\n```(\w+)\n(.*?)```\n<!-- /loop-recipe -->",
+    (ROOT / "docs/loop.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+CHECKS = [
+    ("ruff", "check", "--no-cache", "--ignore", "I001"),  # which asks what is the clone's own
+    ("ruff", "format", "--check", "--no-cache"),
+]
+
+
+def follow(recipe: str, clone: Path) -> int:
+    """Do what the page says; gives the number of lines that it adds."""
+    added = 0
+    for name, file, kind, text in BLOCKS:
+        if name == recipe:
+            lines = text.splitlines()
+            if kind == "diff":
+                for hunk in text.split("@@\n"):
+                    _apply(clone / file, hunk.splitlines())
+                lines = [line for line in lines if line.startswith("+")]
+            else:
+                with (clone / file).open("a", encoding="utf-8") as module:
+                    module.write(f"\n\n{text}")
+            added += len(lines)
+    return added
+
+
+def _apply(file: Path, hunk: list[str]) -> None:
+    """Line by line, as a reader does: another recipe's may stand between the hunk's."""
+    above = ""
+    added = [line[1:] for line in hunk if line.startswith("+")]
+    for line in hunk:
+        if line.startswith("+"):
+            break
+        above = line
+    gone = [line[1:] for line in hunk if line.startswith("-")]
+    assert above, f"{file.name}: a hunk begins with a line that is there"
+    if gone:
+        change(file, "".join(f"{line}\n" for line in gone), "".join(f"{one}\n" for one in added))
+    else:
+        change(file, f"{above[1:]}\n", "".join(f"{line}\n" for line in [above[1:], *added]))
+
+
+def run(clone: Path, *command: str) -> str:
+    """Run it with the clone's own graph and tools, and its engine if it has one."""
+    place = os.pathsep.join([str(clone), str(clone / "engine"), str(ENGINE)])
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=clone,
+        env={**os.environ, "PYTHONPATH": place},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def has_clone(name: str) -> bool:
+    return not name.startswith("engine/")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_works_and_is_short(recipe: str, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    copy_project(clone, wanted=has_clone)
+    assert 0 < follow(recipe, clone) <= 15
+    assert f"{recipe} works" in run(clone, "tests.project.loop_recipes", str(tmp_path), recipe)
+    for check in CHECKS:
+        run(clone, *check, "graph")
+
+
+def test_the_page_has_these_recipes_and_they_touch_files_of_the_clone() -> None:
+    assert {name for name, *_ in BLOCKS} == set(RECIPES)
+    assert all(file.startswith("graph/") for _, file, *_ in BLOCKS)
+
+
+@pytest.mark.slow
+def test_a_clone_with_all_of_them_merges_a_later_engine(tmp_path: Path) -> None:
+    upstream, clone = tmp_path / "upstream", tmp_path / "clone"
+    copy_project(upstream, wanted=lambda name: not name.startswith("engine/tests/"))
+    assert git(upstream, "init", "-q", "-b", "main").returncode == 0
+    commit(upstream, "The first version")
+    assert git(tmp_path, "clone", "-q", str(upstream), str(clone)).returncode == 0
+    for recipe in RECIPES:
+        follow(recipe, clone)
+    commit(clone, "Our own loop")
+    later = "\n\ndef added_by_upstream() -> None:\n    ...\n"
+    modules = list((upstream / "engine/modeshift").rglob("*.py"))
+    assert len(modules) > 100
+    for module in modules:
+        module.write_text(module.read_text(encoding="utf-8") + later, encoding="utf-8")
+    commit(upstream, "A later version")
+
+    merged = git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    assert merged.returncode == 0, merged.stdout + merged.stderr
+    assert "added_by_upstream" in (clone / "engine/modeshift/graph/step.py").read_text()
+    where = "import modeshift.graph.step as step; print(step.__file__, step.added_by_upstream)"
+    (clone / "where.py").write_text(where)
+    assert str(clone / "engine/modeshift") in run(clone, "where")
+    assert "code" in run(clone, "modeshift", "modes")
+    names = {"check", "sign_off", "intake"}
+    nodes = "from graph.agent import agent; import asyncio; print(*asyncio.run(agent()).nodes)"
+    (clone / "nodes_of_it.py").write_text(nodes)
+    assert names <= {*run(clone, "nodes_of_it").split()}
+
+
+@pytest.mark.slow
+async def test_a_question_of_ones_own_is_asked_by_the_server(tmp_path: Path) -> None:
+    """It stays open while rights are set beside the run, as the engine's own question does."""
+    clone = tmp_path / "clone"
+    copy_project(clone, wanted=has_clone)
+    follow("sign_off", clone)
+    (tmp_path / "place").mkdir()
+    server = Server(tmp_path / "place")
+    (server.folder / "graph").unlink()
+    (server.folder / "graph").symlink_to(clone / "graph")
+    server.workspace.mkdir(exist_ok=True)
+    server.start(PYTHONPATH=str(server.folder))
+    try:
+        client = server.client
+        thread = await Thread.new(client)
+        await thread.say("write a.txt: 1", mode="code", approvals="auto")
+        (request,) = await thread.waiting()
+        assert request["name"] == "sign_off"
+        async with httpx.AsyncClient(base_url=server.url) as http:
+            for given in ({"approvals": "manual"}, {"mode": "ask"}):
+                shown = await http.patch(f"/threads/{thread.id}/mode", json=given)
+                assert shown.json()["is_pending"], shown.text
+                assert await thread.waiting() == [request]
+            question = (await http.get(f"/threads/{thread.id}/question")).json()
+        assert (question["question"], question["previews"]) == (request["id"], [None])
+        await thread.decide(APPROVE)
+        values = await thread.values()
+        assert (values["phase"], values["approvals"], values["mode"]) == ("idle", "manual", "ask")
+        await client.aclose()
+    finally:
+        server.kill()
