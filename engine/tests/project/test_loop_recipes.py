@@ -137,21 +137,23 @@ async def test_a_question_of_ones_own_is_asked_by_the_server(tmp_path: Path) -> 
     server.workspace.mkdir(exist_ok=True)
     server.start(PYTHONPATH=str(server.folder))
     try:
-        client = server.client
-        thread = await Thread.new(client)
-        await thread.say("write a.txt: 1", mode="code", approvals="auto")
-        (request,) = await thread.waiting()
-        assert request["name"] == "sign_off"
-        async with httpx.AsyncClient(base_url=server.url) as http:
-            for given in ({"approvals": "manual"}, {"mode": "ask"}):
-                shown = await http.patch(f"/threads/{thread.id}/mode", json=given)
-                assert shown.json()["is_pending"], shown.text
-                assert await thread.waiting() == [request]
-            question = (await http.get(f"/threads/{thread.id}/question")).json()
-        assert (question["question"], question["previews"]) == (request["id"], [None])
-        await thread.decide(APPROVE)
-        values = await thread.values()
-        assert (values["phase"], values["approvals"], values["mode"]) == ("idle", "manual", "ask")
-        await client.aclose()
+        async with server.client as client:
+            await _sign_off(server, await Thread.new(client))
     finally:
         server.kill()
+
+
+async def _sign_off(server: Server, thread: Thread) -> None:
+    await thread.say("write a.txt: 1", mode="code", approvals="auto")
+    (request,) = await thread.waiting()
+    assert request["name"] == "sign_off"
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        for given in ({"approvals": "manual"}, {"mode": "ask"}):
+            shown = await http.patch(f"/threads/{thread.id}/mode", json=given)
+            assert shown.json()["is_pending"], shown.text
+            assert await thread.waiting() == [request]
+        question = (await http.get(f"/threads/{thread.id}/question")).json()
+    assert (question["question"], question["previews"]) == (request["id"], [None])
+    await thread.decide(APPROVE)
+    values = await thread.values()
+    assert (values["phase"], values["approvals"], values["mode"]) == ("idle", "manual", "ask")
