@@ -27,7 +27,7 @@ chat: $(READY) ## talk to the agent in this terminal, on the server if one runs;
 	@exec $(BIN)/python -m modeshift chat $(call option,thread,THREAD) $(call option,mode,MODE)
 
 acp: $(READY) ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
-	@$(BIN)/python -m modeshift.editor.print_settings
+	@$(BIN)/python -m modeshift acp
 
 doctor: $(READY) ## print what is enforced on this machine, what is not, and how to get the rest
 	@$(BIN)/python -m modeshift doctor
@@ -96,6 +96,6 @@ clean: ## remove what can be made again
 	rm -rf .venv .langgraph_api .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): requirements.lock
+$(READY): requirements.lock $(wildcard engine/pyproject.toml)
 	@sh .ci/venv
 	@touch $@

@@ -16,7 +16,6 @@ from modeshift.graph.configuration.sources import Sources
 from modeshift.graph.models.loading import load_model
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.tools.workspace.workspace import Workspace
-from tests.harness.clone import is_removed
 from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox
 from tests.harness.readme import PARTS, read_part, with_parts
@@ -99,7 +98,7 @@ def test_the_files_to_open_are_there() -> None:
     names = re.findall(named, PAGES["docs/architecture.md"])
     assert len(names) > 15
     for name in names:
-        assert is_removed(name) or list(ROOT.glob(name.replace("<slug>", "*"))), name
+        assert list(ROOT.glob(name.replace("<slug>", "*"))), name
 
 
 def test_the_models_named_are_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,12 @@ from pathlib import Path
 from modeshift.commands.question import Question
 from modeshift.modes.errors import UserError
 from modeshift.modes.plain_text import make_readable
+from modeshift.parts import COMMANDS as PARTS
+from modeshift.parts import PROGRAMS, load
 from modeshift.project import use_root
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
+    "acp": ("print the command line that makes it an agent in an editor (Zed, JetBrains, ...)", {}),
     "chat": (
         "talk to the agent in this terminal",
         {"thread=ID": "go on with this thread", "mode=SLUG": "the mode to go on in"},
@@ -53,6 +56,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
 }
 """What each command does, and its options with their help; the Makefile passes them on."""
+OF_EXTRAS = ("acp", "chat", "dev")
+"""Those that entry points name; all others are in the core, and no entry point replaces them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -62,9 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if (project := options.pop("project")) is not None:
         use_root(project)
     try:
-        module = import_module(f"modeshift.commands.{name.replace('-', '_')}")
+        if name in OF_EXTRAS:
+            run = load(PARTS, name)
+        else:
+            run = import_module(f"modeshift.commands.{name.replace('-', '_')}").main
         lines: list[str] = []
-        for line in module.main(**options):
+        for line in run(**options):
             if isinstance(line, Question):
                 _print(lines)
                 lines = []
@@ -74,6 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except UserError as error:
         sys.exit(make_readable(f"modeshift: {error}"))
     _print(lines)
+
+
+def serve_editor() -> None:
+    """The script ``modeshift-acp``, which an editor starts."""
+    try:
+        serve = load(PROGRAMS, "modeshift-acp")
+    except UserError as error:
+        sys.exit(make_readable(f"modeshift-acp: {error}"))
+    serve()
 
 
 def _print(lines: list[str]) -> None:

@@ -9,6 +9,7 @@ from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.configuration.user_files import make_private
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.errors import ConfigurationError
+from modeshift.parts import COMMANDS, GROUPS, is_there, list_parts, load_part
 from modeshift.project import find_root
 from modeshift.tools.processes.process import MAX_SECONDS
 from modeshift.tools.processes.sandboxes import NoSandbox
@@ -29,8 +30,10 @@ def main() -> Iterator[str]:
     yield from _check_writing(settings)
     yield from _check_commands(settings)
     yield from _check_modes(deps)
-    yield from _check_server(settings)
-    yield from _check_browser()
+    if is_there(COMMANDS, "dev"):
+        yield from _check_server(settings)
+        yield from _check_browser()
+    yield from _check_parts()
 
 
 def _say(kind: str, what: str, *more: str) -> str:
@@ -110,3 +113,12 @@ def _check_browser() -> Iterator[str]:
     else:
         remedy = "on Debian and Ubuntu: apt install chromium"
         yield _say(NO, "the tests of the page are skipped: there is no Chromium here", remedy)
+
+
+def _check_parts() -> Iterator[str]:
+    """What of this distribution and of others is not there, and why."""
+    for entry in (entry for group in GROUPS for entry in list_parts(group)):
+        try:
+            load_part(entry)
+        except ConfigurationError as error:
+            yield _say(NO, str(error))

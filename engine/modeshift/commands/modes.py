@@ -10,19 +10,21 @@ from modeshift.graph.configuration.mcp_file import FoundServer
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import with_known_tools
-from modeshift.mcp.managed import ManagedServer, Offer, list_tools
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, list_free_commands, verdict
 from modeshift.modes.rules.permissions import Kind
+from modeshift.tools.server_tools import ManagedServer, NoPool, Offer, ServerPool, open_pool
 
 
 def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
     """With the tools that a person has trusted; or, to ``start``, those that there are now."""
     if start:
-        asyncio.run(_start_all(deps))
+        pool = open_pool()
+        if not isinstance(pool, NoPool):
+            asyncio.run(_start_all(deps, pool))
     else:
         for one in deps.servers:
             if one.server.pinned is not None:
@@ -30,11 +32,11 @@ def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
     return with_known_tools(deps)
 
 
-async def _start_all(deps: AgentDeps) -> None:
+async def _start_all(deps: AgentDeps, pool: ServerPool) -> None:
     async def list_one(managed: ManagedServer) -> None:
         toolbox = deps.toolbox
         try:
-            found = await list_tools(managed.server, toolbox.workspace, toolbox.sandbox)
+            found = await pool.list_tools(managed.server, toolbox.workspace, toolbox.sandbox)
         except ToolFailedError as error:
             managed.offer = Offer(problem=to_one_line(str(error)))
         else:
@@ -50,7 +52,9 @@ def list_servers(found: Sequence[FoundServer], deps: AgentDeps) -> Iterator[str]
     for one in found:
         offer = known.get(one.name)
         state = f"left out: {one.problem}"
-        if one.server is not None:
+        if one.server is not None and one.name not in known:
+            state = "left out: no MCP server is started, as a notice says"
+        elif one.server is not None:
             state = "its tools are known once it has started; START=1 starts it now"
         if offer is not None:
             pinned = one.server is not None and one.server.pinned is not None

@@ -13,12 +13,12 @@ from modeshift.graph.configuration.project_files import ProjectFiles, read_proje
 from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.configuration.sources import check_modes
 from modeshift.graph.configuration.user_files import TrustedServer, TrustFile, find_differences
-from modeshift.mcp.managed import list_tools
-from modeshift.mcp.server import ToolDescription
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.files import parse_modes
 from modeshift.modes.mode import Level, Mode
 from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
+from modeshift.tools.server_tools import NoPool, open_pool
+from modeshift.tools.servers import ToolDescription
 from modeshift.tools.toolbox import tool_specs
 from modeshift.tools.workspace.workspace import Workspace
 
@@ -35,6 +35,11 @@ def trust_servers(
     project: ProjectServers, settings: Settings, workspace: Workspace
 ) -> Iterator[str | Question]:
     """Show each server; once a person wants it started, its tools; record what is accepted."""
+    pool = open_pool()
+    if isinstance(pool, NoPool):
+        yield from show_servers(project, settings)
+        yield from [f"none of these can be trusted: {pool.problem}"] if project.entries else []
+        return
     sandbox, trust = build_commands(settings).sandbox, TrustFile(settings.trust_file)
     trusted = trust.trusted_servers(workspace.root)
     for name, (file, entry) in project.entries.items():
@@ -49,7 +54,7 @@ def trust_servers(
         try:
             server = entry.resolve(name, "workspace", workspace.root, os.environ)
             yield start
-            tools = asyncio.run(list_tools(server, workspace, sandbox)) if start.is_yes else []
+            tools = asyncio.run(pool.list_tools(server, workspace, sandbox)) if start.is_yes else []
         except (ValueError, ToolFailedError) as error:
             yield f"{name}: not trusted: {to_one_line(str(error), 1000)}"
             continue

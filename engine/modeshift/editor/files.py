@@ -12,9 +12,9 @@ from acp import RequestError, schema
 from pydantic import ValidationError
 
 from modeshift.editor.transport import Editor
-from modeshift.mcp.server import Server
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_text import is_plain, to_one_line
+from modeshift.tools.servers import Server
 
 McpServer = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
 

@@ -6,21 +6,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from modeshift.graph.configuration.settings import Settings, load_settings
+from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.models.loading import load_model
-from modeshift.modes.errors import ConfigurationError, UserError
+from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 
 
-def main() -> None:
-    """Print them, or exit with what keeps the agent from starting."""
-    try:
-        print("\n".join(_describe_settings(load_settings())))
-    except UserError as error:
-        sys.exit(f"modeshift-acp: {error}")
-
-
-def _describe_settings(settings: Settings) -> Iterator[str]:
+def main() -> Iterator[str]:
+    """What to put there; raises ``UserError`` for what keeps the agent from starting."""
+    settings = load_settings()
     for model in settings.choices:
         load_model(model)
     command = Path(sys.executable).with_name("modeshift-acp")
@@ -41,7 +35,3 @@ def _describe_settings(settings: Settings) -> Iterator[str]:
     yield json.dumps(jetbrains, indent=2)
     yield f"\nToad:  toad acp {shlex.quote(line)}"
     yield f"acpx:  acpx --agent {shlex.quote(line)}"
-
-
-if __name__ == "__main__":
-    main()

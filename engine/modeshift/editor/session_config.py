@@ -27,9 +27,9 @@ from modeshift.graph.configuration.prices import CURRENCY, load_prices
 from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.models.usage import Tokens, Usage, add_usage
 from modeshift.graph.threads import REVISION, Mailbox
-from modeshift.mcp.server import Server
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
+from modeshift.tools.servers import Server
 from modeshift.tools.workspace.client_files import buffers
 
 

@@ -17,14 +17,16 @@ from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 
 from modeshift.mcp.results import Block, read_content
-from modeshift.mcp.server import MAX_TOOLS, Failure, Server, ToolDescription
-from modeshift.mcp.transports import build_program, open_http, open_stdio
+from modeshift.mcp.transports import Failure, build_program, open_http, open_stdio
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.tools.processes.sandboxes import Sandbox
+from modeshift.tools.servers import Server, ToolDescription
 from modeshift.tools.workspace.workspace import Workspace
 
 UNKNOWN = "whether it did anything is unknown"
+MAX_TOOLS = 500
+"""Of one server."""
 SECONDS_TO_ANSWER = 5
 """For the question whether a server that left a call unanswered answers at all."""
 SECONDS_TO_LISTEN_AGAIN = 60

@@ -6,6 +6,7 @@ The SDK follows no redirect to another host, so headers go nowhere else.
 import asyncio
 import logging
 import os
+import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -22,14 +23,41 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 from typing_extensions import override
 
-from modeshift.mcp.server import MAX_BYTES, MAX_UNASKED, Failure, Server, mend_text
 from modeshift.modes.plain_text import to_one_line
 from modeshift.tools.processes.environment import build_environment
 from modeshift.tools.processes.process import Program, start
 from modeshift.tools.processes.sandboxes import Sandbox, Service
+from modeshift.tools.servers import Server
 from modeshift.tools.workspace.workspace import Workspace
 
 log = logging.getLogger("modeshift")
+MAX_BYTES = 16_000_000
+"""Of one answer, as it is sent."""
+MAX_UNASKED = 10_000
+"""Messages that answer nothing, and lines that are no message, between two requests of ours."""
+_ESCAPES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.")
+"""In JSON: a character in two halves, a half, any other."""
+
+
+def mend_text(line: bytes) -> bytes:
+    """JSON in which what is no character has become U+FFFD: bytes, and halves of a character."""
+    text = line.decode("utf-8", "replace")
+    return _ESCAPES.sub(lambda found: "\ufffd" if len(found[0]) == 6 else found[0], text).encode()
+
+
+class Failure:
+    """Set once, by the transport that notices."""
+
+    def __init__(self) -> None:
+        self.happened = asyncio.Event()
+        self.reason = ""
+
+    def report(self, reason: str) -> None:
+        """The first reason counts."""
+        self.reason = self.reason or reason
+        self.happened.set()
+
+
 SHOWN_BYTES = 2000
 SECONDS_TO_END = 1
 SECONDS_FOR_LAST_WORDS = 0.5

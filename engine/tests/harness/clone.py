@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tests.harness.root import ROOT
 
-REMOVABLE = ("doors/editor", "tools/sandbox")
-"""What docs/architecture.md says can be deleted, each with the folder of its tests."""
 WHO = {
     "GIT_AUTHOR_NAME": "A",
     "GIT_AUTHOR_EMAIL": "a@example.org",
@@ -18,14 +16,6 @@ WHO = {
     "GIT_CONFIG_GLOBAL": "/nowhere/gitconfig",
     "GIT_CONFIG_NOSYSTEM": "1",
 }
-
-
-def is_removed(file: str) -> bool:
-    """Whether the file belongs to a part that this clone has no more."""
-    gone = [part for part in REMOVABLE if not (ROOT / part).is_dir()]
-    return file.startswith(
-        tuple(f"{folder}/" for part in gone for folder in (part, f"tests/{part}"))
-    )
 
 
 def git(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Mapping
 from fcntl import ioctl
 from functools import cache
-from importlib.util import find_spec
 from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
@@ -28,16 +27,7 @@ from execnet.gateway_base import ExecModel, Popen2IO
 
 from tests.harness.root import ENGINE
 
-MODULES = [
-    name
-    for name in (
-        "modeshift.editor.main",
-        "modeshift.editor.print_settings",
-        "modeshift.commands.dev",
-        "modeshift.__main__",
-    )
-    if find_spec(name) is not None  # the editor can be removed
-]
+MODULES = ["modeshift.editor.main", "modeshift.commands.dev", "modeshift.__main__"]
 """Imported with all that they import; they themselves run as ``__main__``."""
 LIBRARIES = (
     "pytest", "pytest_asyncio", "hypothesis", "modeshift.editor.agent", "vcr.cassette",

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -20,8 +21,6 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import Agent
 from modeshift.graph.models.loading import Models
 from modeshift.graph.threads import Mailbox, StartedCalls
-from modeshift.mcp.managed import ServerPool
-from modeshift.mcp.server import Server
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.project import find_root, load_project
@@ -33,6 +32,8 @@ from modeshift.tools.processes.sandboxes import (
     SandboxOptions,
     find_sandbox,
 )
+from modeshift.tools.server_tools import ManagedServer, NoPool, ServerPool, open_pool
+from modeshift.tools.servers import Server
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 
@@ -66,7 +67,7 @@ class AgentLoader:
         settings: Settings,
         started_calls: StartedCalls | None = None,
         servers: tuple[Server, ...] = (),
-        pool: ServerPool | None = None,
+        pool: ServerPool | NoPool | None = None,
     ) -> None:
         """Makes the default workspace; one that the user names must exist.
 
@@ -90,7 +91,7 @@ class AgentLoader:
             settings.mode_changes,
         )
         self._started_calls = started_calls or StartedCalls()
-        self._pool = pool or ServerPool()
+        self._pool = pool or open_pool()
         # What an agent may not open still steers it.
         plain = Workspace(settings.workspace, list_databases(settings))
         self._sources = Sources(settings, plain, servers)
@@ -113,13 +114,18 @@ class AgentLoader:
             self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
         )
         found = [one.server for one in loaded.servers if one.server is not None]
-        servers = self._pool.assign(self, found, self._workspace, self._commands.sandbox)
+        servers: Sequence[ManagedServer] = ()
+        if not isinstance(self._pool, NoPool):
+            servers = self._pool.assign(self, found, self._workspace, self._commands.sandbox)
+        elif found:
+            names = ", ".join(repr(server.name) for server in found)
+            notices.append(f"no MCP server is started ({names}): {self._pool.problem}")
         deps = AgentDeps(
             loaded.catalog,
             toolbox,
             self._models,
             self._settings.approvals,
-            servers=servers,
+            servers=tuple(servers),
             prompt_rules=loaded.rules.render,
             rules_at=loaded.project.rules_at,
             describe_environment=partial(describe_environment, toolbox),
@@ -180,7 +186,7 @@ class AgentCache:
         self._lock = Lock()  # or the first requests would make one each
         # Shared by all: a conversation may go from one model to another.
         self._started_calls = StartedCalls(mailbox)
-        self._pool = ServerPool()
+        self._pool = open_pool()
 
     def get(self, workspace: Path, model: str, servers: tuple[Server, ...] = ()) -> CachedAgent:
         """The agent for the files as they are now. Blocks; raises ``UserError``.

@@ -23,7 +23,6 @@ from modeshift.graph.configuration.user_files import (
     TrustFile,
     read_user_file,
 )
-from modeshift.mcp.server import DEFAULT_SECONDS, Server
 from modeshift.modes.errors import (
     ConfigurationError,
     InvalidCallError,
@@ -33,6 +32,7 @@ from modeshift.modes.errors import (
 )
 from modeshift.modes.files import parse_data
 from modeshift.modes.plain_text import find_invisible, is_plain, to_one_line
+from modeshift.tools.servers import DEFAULT_SECONDS, Server
 from modeshift.tools.workspace.workspace import Workspace
 
 MAX_SERVERS = 100

@@ -22,7 +22,6 @@ from modeshift.graph.configuration.user_files import (
     list_template,
     read_user_file,
 )
-from modeshift.mcp.server import Server
 from modeshift.modes.catalog import (
     Catalog,
     layer_modes,
@@ -40,6 +39,7 @@ from modeshift.modes.rules.matching import EVERY
 from modeshift.modes.rules.permissions import Kind, Rules, check_permissions
 from modeshift.project import find_root, load_project
 from modeshift.prompts import get_folder
+from modeshift.tools.servers import Server
 from modeshift.tools.toolbox import tool_specs
 from modeshift.tools.workspace.workspace import Workspace
 

@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import override
 
 from modeshift.graph.configuration.settings import DATA, Settings, get_env_file, get_modes_folder
-from modeshift.mcp.server import ToolDescription
 from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError, ModeFileError, describe_misfit
 from modeshift.modes.plain_text import to_one_line
+from modeshift.tools.servers import ToolDescription
 
 Write = TypeVar("Write", bound=Callable[..., Any])
 _TABLES = ("checkpoints", "writes", "host_settings")

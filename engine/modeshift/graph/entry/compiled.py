@@ -23,9 +23,9 @@ from modeshift.graph.messages.channels import CheckedInput
 from modeshift.graph.routing import is_cut_off
 from modeshift.graph.state import Input, State, list_switches
 from modeshift.graph.threads import StartedCalls
-from modeshift.mcp.managed import Offer, bind_tools
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
+from modeshift.tools.server_tools import Offer, bind_tools
 
 
 def with_known_tools(deps: AgentDeps) -> AgentDeps:

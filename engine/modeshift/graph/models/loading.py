@@ -18,7 +18,6 @@ from modeshift.graph.models.offline import OfflineModel
 from modeshift.graph.models.providers import PROVIDERS, check_parameters, get_limits
 from modeshift.graph.models.service import CacheTTL, Service, choose_way
 from modeshift.graph.models.usage import find_listed_window, find_window
-from modeshift.mcp.managed import ManagedServer
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
@@ -38,6 +37,7 @@ from modeshift.modes.policy import (
 )
 from modeshift.project import load_project
 from modeshift.prompts import render_mode_words, render_system_prompt
+from modeshift.tools.server_tools import ManagedServer
 from modeshift.tools.toolbox import Toolbox
 
 _CHAT_COMPLETIONS = "BaseChatOpenAI"

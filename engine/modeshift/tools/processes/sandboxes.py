@@ -4,19 +4,14 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Literal, NamedTuple, Protocol
 
+from modeshift.modes.errors import ConfigurationError
+from modeshift.parts import SANDBOXES, list_parts, load_part
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.environment import build_environment
 from modeshift.tools.processes.process import Ended, Limits, Program, run
 from modeshift.tools.workspace.workspace import Workspace
-
-SANDBOXES: tuple[str, ...] = (
-    # To have no sandbox, delete the next line and its folder: then every command asks.
-    "modeshift.sandbox.sandbox:find_sandbox",
-)
-"""Functions that give a sandbox or say why there is none; the first sandbox is used."""
 
 
 class Command(NamedTuple):
@@ -95,7 +90,7 @@ class Sandbox(Protocol):
 class NoSandbox:
     """Why commands run without a sandbox, and what the user can do about it."""
 
-    problem: str = "this project has no sandbox; see SANDBOXES in tools/processes/sandboxes.py"
+    problem: str = "no distribution that is installed offers one"
     remedies: tuple[str, ...] = ()
 
 
@@ -116,10 +111,13 @@ class Commands:
 
 
 def find_sandbox(options: SandboxOptions | None = None) -> Sandbox | NoSandbox:
-    """The sandbox to use on this machine, if one works. Blocks."""
+    """The sandbox to use on this machine: the first part that gives one. Blocks."""
     found: Sandbox | NoSandbox = NoSandbox()
-    for name in SANDBOXES:
-        found = resolve_name(name)(options or SandboxOptions())
+    for entry in list_parts(SANDBOXES):
+        try:
+            found = load_part(entry)(options or SandboxOptions())
+        except ConfigurationError as error:
+            found = NoSandbox(str(error))
         if not isinstance(found, NoSandbox):
             break
     return found

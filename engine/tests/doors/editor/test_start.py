@@ -48,7 +48,7 @@ def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
 
 
 def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
-    done = prefork.run("modeshift.editor.print_settings", env=environment(tmp_path))
+    done = prefork.run("modeshift", "acp", env=environment(tmp_path))
     assert f"command    {COMMAND} --project {ROOT}\n" in done.stdout
     snippets = done.stdout.split("\n{")[1:]
     assert len(snippets) == 2
@@ -59,7 +59,7 @@ def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
     keys = {"use_idea_mcp": True, "use_custom_mcp": True}
     assert snippet["default_mcp_settings"] == keys, "off by default at JetBrains"
     wrong = environment(tmp_path, MODEL="openai:gpt-5.5")
-    done = prefork.run("modeshift.editor.print_settings", env=wrong)
+    done = prefork.run("modeshift", "acp", env=wrong)
     assert "OPENAI_API_KEY" in done.stderr
 
 

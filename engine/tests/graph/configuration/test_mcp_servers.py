@@ -10,7 +10,7 @@ from modeshift.graph.configuration.loading import AgentCache
 from modeshift.graph.configuration.mcp_file import read_project_servers
 from modeshift.graph.configuration.sources import Sources
 from modeshift.graph.configuration.user_files import TrustedServer, TrustFile
-from modeshift.mcp.server import Server, ToolDescription
+from modeshift.tools.servers import Server, ToolDescription
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork
 from tests.harness.place import UserFolders, modes_file

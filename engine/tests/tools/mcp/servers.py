@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from modeshift.mcp.managed import Bound, ManagedServer, ServerPool, bind_tools
-from modeshift.mcp.server import Server
+from modeshift.mcp.managed import ManagedServer, ServerPool
 from modeshift.tools.processes.sandboxes import Sandbox
+from modeshift.tools.server_tools import Bound, bind_tools
+from modeshift.tools.servers import Server
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import until
 from tests.harness.server import free_port

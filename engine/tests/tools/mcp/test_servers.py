@@ -20,12 +20,13 @@ from typing import Any, ClassVar
 import psutil
 import pytest
 
-from modeshift.mcp.managed import MAX_FAILURES, ManagedServer, ServerPool, bind_tools
-from modeshift.mcp.server import Server, ToolDescription
+from modeshift.mcp.managed import MAX_FAILURES, ManagedServer, ServerPool
 from modeshift.mcp.transports import SECONDS_TO_LISTEN
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.rules.matching import name_server_tool, word_matches
 from modeshift.tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
+from modeshift.tools.server_tools import bind_tools
+from modeshift.tools.servers import Server, ToolDescription
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork
 from tests.harness.conversation import until

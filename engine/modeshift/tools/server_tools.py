@@ -1,0 +1,184 @@
+"""``bind_tools``: what MCP servers offer, as tools of ours; what they may not offer is left out.
+
+What starts them is a part, found by an entry point: ``open_pool``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from langchain_core.tools import BaseTool
+from typing_extensions import override
+
+from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
+from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.rules.matching import name_server_tool
+from modeshift.parts import SERVER_POOLS, load
+from modeshift.tools.processes.sandboxes import Sandbox
+from modeshift.tools.servers import Server, ToolDescription, mend_schema
+from modeshift.tools.tool import Tool
+from modeshift.tools.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is known of a server: its tools, and why it cannot be used, if so."""
+
+    tools: tuple[ToolDescription, ...] = ()
+    problem: str = ""
+    change: str = ""
+    """Which tools are not as it first listed them."""
+
+
+class ManagedServer(Protocol):
+    """A server that is started when it is needed."""
+
+    @property
+    def server(self) -> Server:
+        """As it is configured."""
+        ...
+
+    offer: Offer | None
+    """None until it has been started once; any thread may read it."""
+
+    async def call(self, tool: ToolDescription, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Call a tool; in any event loop. Raises ``ToolFailedError``."""
+        ...
+
+    async def prepare(self) -> None:
+        """Start it if that is due, and wait until it can be used, or cannot, within a bound."""
+        ...
+
+
+class ServerPool(Protocol):
+    """One to a process; for any thread and event loop."""
+
+    def assign(
+        self,
+        user: object,
+        servers: Iterable[Server],
+        workspace: Workspace,
+        sandbox: Sandbox | None,
+    ) -> Sequence[ManagedServer]:
+        """The servers as ``user`` has configured them now; starts nothing."""
+        ...
+
+    async def list_tools(
+        self, server: Server, workspace: Workspace, sandbox: Sandbox | None = None
+    ) -> list[ToolDescription]:
+        """Start it, list its tools, end it. Raises ``ToolFailedError``."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoPool:
+    """Why no server can be started, and what the user can do about it."""
+
+    problem: str
+
+
+def open_pool() -> ServerPool | NoPool:
+    """The pool of the part ``mcp``; nothing is started yet."""
+    try:
+        pool: ServerPool = load(SERVER_POOLS, "mcp")()
+    except ConfigurationError as error:
+        return NoPool(str(error))
+    return pool
+
+
+MAX_DESCRIPTION = 10_000
+SHOWN = 200
+
+
+class ServerToolRunnable(BaseTool):
+    """A call of it is a call of the server's, whatever its arguments are called."""
+
+    served_by: Any
+    described: ToolDescription
+
+    @override
+    def _run(self, /, **args: Any) -> Any:
+        raise NotImplementedError
+
+    @override
+    async def _arun(self, /, **args: Any) -> Any:
+        return await self.served_by.call(self.described, args)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Tools for the toolbox, and what a person should know about those that are missing."""
+
+    tools: tuple[Tool, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
+    """The tools that the servers are known to offer; none of one that has not been started."""
+    found: dict[str, list[Tool]] = {}
+    notices = []
+    for one in servers:
+        name = f"MCP server {one.server.name!r}"
+        if one.offer is not None and one.offer.problem:
+            notices.append(f"{name} cannot be used: {one.offer.problem}")
+        if one.offer is not None and one.offer.change:
+            change = to_one_line(one.offer.change, SHOWN)
+            notices.append(f"{name} lists other tools than at its start: {change}")
+        for described in one.offer.tools if one.offer is not None else ():
+            if described.name in one.server.disabled_tools:
+                continue
+            if problem := find_problem(one.server, described):
+                shown = to_one_line(described.name, SHOWN)
+                notices.append(f"{name}: its tool {shown!r} is left out: {problem}")
+            else:
+                tool = _make_tool(one, described)
+                found.setdefault(tool.spec.name, []).append(tool)
+    for name, same in found.items():
+        if len(same) > 1:
+            files = " and ".join(tool.file for tool in same)
+            notices.append(f"{name} would be two tools, of {files}: both are left out")
+    tools = tuple(same[0] for same in found.values() if len(same) == 1)
+    return Bound(tools, tuple(notices))
+
+
+def find_problem(server: Server, tool: ToolDescription) -> str | None:
+    """Why the server's tool is not bound; None if it is."""
+    return next(_list_problems(server, tool), None)
+
+
+def _list_problems(server: Server, tool: ToolDescription) -> Iterator[str]:
+    if tool.problem:
+        yield tool.problem
+    if server.pinned is not None:
+        accepted = server.pinned.get(tool.name)
+        if accepted is None:
+            yield "it was not there when you trusted this workspace; look at it: make trust"
+        elif changes := accepted.find_changes(tool):
+            yield f"it has changed since you trusted this workspace ({changes}); look: make trust"
+    if hidden := tool.find_hidden():
+        yield f"it has invisible characters, here escaped: {to_one_line(hidden[0])}"
+    if len(tool.description) > MAX_DESCRIPTION:
+        yield f"its description has more than {MAX_DESCRIPTION} characters"
+    try:
+        mend_schema(tool.input_schema)
+    except (ValueError, RecursionError) as error:
+        yield to_one_line(str(error))
+
+
+def _make_tool(server: ManagedServer, described: ToolDescription) -> Tool:
+    name = name_server_tool(server.server.name, described.name)
+    runnable = ServerToolRunnable(
+        name=name,
+        description=described.description or described.name,
+        args_schema=mend_schema(described.input_schema),
+        served_by=server,
+        described=described,
+    )
+    host = urlsplit(server.server.url or "").netloc.rpartition("@")[2] or None
+    served = ServerTool(
+        server.server.name, described.name, described.is_read_only, host, described.digest()
+    )
+    spec = ToolSpec(name, EFFECTS["mcp"], "mcp", served=served)
+    return Tool(spec, runnable, f"the MCP server {server.server.name!r}")
