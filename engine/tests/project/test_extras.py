@@ -207,7 +207,7 @@ def test_without_a_sandbox_that_loads_every_command_asks(tmp_path: Path) -> None
 
 
 def test_what_another_distribution_offers_is_used_before_ours(tmp_path: Path) -> None:
-    clone = Clone(tmp_path, ())
+    clone = Clone(tmp_path, ("terminal",))
     clone.installed.add(
         "mine",
         "[modeshift.commands]\nchat = mine:main\ndoctor = mine:main\n",
