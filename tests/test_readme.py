@@ -26,8 +26,8 @@ PAGES = {
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 }
 TEXT = "\n".join(PAGES.values())
-MAX_WORDS = 2000
-"""Of README.md; the rest belongs in docs/."""
+MAX_WORDS = {"README.md": 1600, "docs": 16000}
+"""What concerns the engine's inside alone belongs in its docstrings."""
 
 
 def test_the_generated_parts_are_up_to_date() -> None:
@@ -35,8 +35,10 @@ def test_the_generated_parts_are_up_to_date() -> None:
         assert with_parts(name, PAGES[name], load_catalog()) == PAGES[name], "run `make renew`"
 
 
-def test_the_readme_is_short() -> None:
-    assert len(PAGES["README.md"].split()) <= MAX_WORDS
+def test_readme_and_docs_are_short() -> None:
+    words = {name: len(text.split()) for name, text in PAGES.items()}
+    assert words.pop("README.md") <= MAX_WORDS["README.md"]
+    assert sum(words.values()) <= MAX_WORDS["docs"]
 
 
 def anchors(page: str) -> set[str]:
