@@ -23,7 +23,7 @@ from modeshift.project import find_root
 
 # No network call that nobody asked for: the CLI's analytics, the API's look for a newer
 # version, LangSmith tracing. What the user has set wins. The last one tells clients that there
-# is no second protocol: doors/server/gate.py does not let it in.
+# is no second protocol: modeshift/server/gate.py does not let it in.
 DEFAULTS = {
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     "LANGGRAPH_NO_VERSION_CHECK": "true",

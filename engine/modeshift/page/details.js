@@ -14,7 +14,7 @@ export class Details {
     this.limit = h("select", { "aria-label": "Limit", onchange: () => onset({ limit: this.limit.value || null }) },
       h("option", { value: "" }, "no limit"), [...modes.values()].map((one) => h("option", { value: one.slug }, `at most ${one.name}`)));
     this.parts = Object.fromEntries(["Todo", "Files", "History", "Notices"].map((name) => [name, h("div", {})]));
-    root.append(section("State", this.machine.node, h("label", { class: "field" }, "Host's limit ", this.limit)),
+    root.append(section("State", this.machine.node, h("label", { class: "field" }, "Limit ", this.limit)),
       ...Object.entries(this.parts).map(([name, node]) => section(name, node)));
   }
 

@@ -4,7 +4,7 @@ On its own the server answers any web page that its user happens to visit, becau
 send requests to 127.0.0.1. Such a page gives itself away by a foreign ``Origin``; by a foreign
 ``Host``, if its own name leads here (DNS rebinding); or by a body that is not JSON, the only kind
 that a browser sends without asking first. The server also has routes that need no token: only
-those in ``doors/server/routes.py`` are let through.
+those in ``_ROUTES`` are let through.
 """
 
 import logging
@@ -212,7 +212,7 @@ def _check_route(scope: Scope) -> str | None:
         return f"no WebSockets are served, so {path!r} is not; use the HTTP routes of runs"
     if is_known(scope["method"], path):
         return None
-    return f"not on the list in doors/server/routes.py: {scope['method']} {path!r}"
+    return f"not on the list in modeshift/server/gate.py: {scope['method']} {path!r}"
 
 
 async def refuse(

@@ -282,13 +282,15 @@ class Conversation:
         values = state.values if state else {}
         mode, approvals = self._get_current(state)
         last = (values.get("usage") or {}).get("last") or {}
+        window = last.get("window")
+        size = f" of {window}" if window else "; its size is not known, CONTEXT_WINDOW sets it"
         where = self._connection.where
         lines = [
             f"thread     {self._connection.thread}",
             f"mode       {mode}" + (f", at most {limit}" if (limit := values.get("limit")) else ""),
             f"approvals  {approvals}",
             f"model      {self._deps.catalog[mode].model or self._deps.models.default}",
-            f"window     {last.get('used') or 0} of {last.get('window') or 'unknown'} tokens",
+            f"window     {last.get('used') or 0} tokens{size}",
             f"workspace  {self._connection.agents.settings.workspace}",
             f"runs       {where}",
         ]

@@ -228,7 +228,7 @@ _first = Lock()
 
 @cache
 def _served() -> AgentCache:
-    # doors/server/bind_answers.py names the question where the user need not.
+    # modeshift/server/answers.py names the question where the user need not.
     settings = load_settings().model_copy(update={"bound_answers": True})
     return AgentCache(settings, mailbox=Mailbox(settings.checkpoints))
 

@@ -152,7 +152,7 @@ class LastLoaded:
             found = self._before.get(name)
             if found is None and is_needed:
                 raise
-            lost = "is left out, and so is whatever it denies"
+            lost = "is not used: what it denies is not denied"
             self.notices.append(f"{error}; it {lost if found is None else 'stays as it was'}")
         if found is not None:
             self._loaded[name] = found

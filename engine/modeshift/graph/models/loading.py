@@ -223,7 +223,7 @@ class BoundModes:
     def why_withheld(self, tool: ToolSpec, limit: Mode | None, depth: int) -> str | None:
         """Why no mode has the tool under the limit, and so deep in sub-tasks; 0 is in none."""
         if limit is not None and (unheld := find_unheld(limit, tool)):
-            return f"{unheld}, the host's limit."
+            return f"{unheld}, which limits this thread."
         is_too_deep = depth >= self.subtask_depth if tool.effect.starts_subtask else depth > 0
         if not tool.effect.switches_mode or not is_too_deep:
             return None

@@ -315,7 +315,7 @@ def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCapture
         ("/ok?token=secret", {"Origin": EVIL}, "ALLOWED_ORIGINS"),
         ("/ok", {"Origin": "http://\x1b[2J\x9b" + "x" * 5000}, "ALLOWED_ORIGINS"),
         ("/ok", {"Host": "x" * 5000}, "LISTEN"),
-        ("/a%0D%0Ab%E2%80%AE" + "y" * 5000, {}, "doors/server/routes.py"),
+        ("/a%0D%0Ab%E2%80%AE" + "y" * 5000, {}, "modeshift/server/gate.py"),
     ):
         caplog.clear()
         given = {name.encode(): value.encode("latin-1") for name, value in headers.items()}

@@ -200,6 +200,7 @@ def test_commands(chat: Terminal) -> None:
     chat.play("\x1b[A", "ask> /kode", CTRL_C, ASK)  # the line before, from the history
     seen = chat.say("/status", ASK)
     assert re.search(r"thread     [0-9a-f-]{36}\n  mode       ask\n  approvals  manual\n", seen)
+    assert "tokens; its size is not known, CONTEXT_WINDOW sets it" in seen
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) ->
         place.global_modes.write_text(broken)
         (notice,) = loader.deps().notices
         assert notice.startswith(f"{place.global_modes}: ")
-        assert "it is left out, and so is whatever it denies" in notice
+        assert "it is not used: what it denies is not denied" in notice
     place.global_modes.write_text(modes_file("mine"))
     assert custom(loader) == ["mine", "theirs"]
     place.global_modes.write_text(": :")
@@ -111,7 +111,7 @@ def test_a_bad_mode_leaves_its_neighbours_and_what_it_was(place: UserFolders) ->
         assert notice.startswith(
             f"{place.global_modes}: mode '{slug}': groups: unknown group 'fly'"
         )
-        assert notice.endswith("; it is left out, and so is whatever it denies")
+        assert notice.endswith("; it is not used: what it denies is not denied")
     place.global_modes.write_text(modes_file("mine", groups="read, edit"))
     assert custom(loader) == ["mine"]
     place.global_modes.write_text(bad)
