@@ -83,8 +83,9 @@ bench: $(READY) # time a step against LangGraph's own parts and create_agent, ma
 	@$(IN_ENGINE) -m benchmarks.cache
 	@$(IN_ENGINE) -m benchmarks.page
 
-stats: $(READY) # print how large the project is, and how its modules import each other; IN=folder
+stats: $(READY) # print how large the project is, and how its modules import and call each other; IN=folder
 	@$(IN_ENGINE) -m benchmarks.stats
+	@$(if $(IN),,$(IN_ENGINE) -m benchmarks.trace)
 
 lock: $(READY) # renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \
