@@ -16,7 +16,6 @@ from modeshift.graph.approvals.contents import (
 )
 from modeshift.graph.approvals.judging import CallContext, Judged, judge
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import (
     CHANGED,
     EDITED,
@@ -51,7 +50,7 @@ async def run_tool(
     """
     assert judged.tool is not None
     mode, host_limit = context.mode, context.limit_slug
-    id = get_call_id(judged.call)
+    id = judged.id
     # As many characters as the window has tokens: a quarter of it, at four letters to a token.
     window = deps.bound_model(mode.slug).window or MAX_RESULT_CHARACTERS
     max_characters = min(MAX_RESULT_CHARACTERS, window)
@@ -92,7 +91,7 @@ async def run_tool(
 def _describe_failure(error: Exception, judged: Judged, max_characters: int) -> str:
     """What the model is told; the text of an exception that is not ours is data."""
     text = truncate(describe_error(error), max_characters)
-    source, id = _name_source(judged), get_call_id(judged.call)
+    source, id = _name_source(judged), judged.id
     if isinstance(error, ToolFailedError) and error.data:
         return f"{text}\n{mark_as_data(truncate(error.data), source, id)}"
     if isinstance(error, ModelError):
@@ -172,7 +171,7 @@ class DueCall:
             self._has_started = False
             if problem is None:
                 mailbox = self._deps.started_calls.mailbox
-                mailbox.end(get_thread(self._config), get_call_id(self._judged.call))
+                mailbox.end(get_thread(self._config), self._judged.id)
 
     async def run(self) -> Update:
         """Run the tool; the update with its result. Raises ``NodeError`` unless it may run now."""
@@ -186,8 +185,10 @@ class DueCall:
 
     async def _run(self) -> Update:
         deps, task, judged = self._deps, self.task, self._judged
-        shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
-        before = await digest_contents(deps, shared)
+        shared, before = set[str](), dict[str, str]()
+        if judged.edited_paths:
+            shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
+            before = await digest_contents(deps, shared)
         message, updates = await run_tool(deps, self._context, judged, self._config, self._write)
         update: Update = {**updates, "messages": [message]}  # type: ignore[typeddict-item]
         approved = task["planned"]["approved"]
@@ -250,7 +251,7 @@ async def _begin(deps: AgentDeps, task: ActTask, judged: Judged, thread: str) ->
     calls = deps.started_calls
     if judged.effect.changes_the_world and not calls.begin(thread, task["planned"]):
         return UNKNOWN
-    id, name, taken = get_call_id(judged.call), judged.call["name"], task.get("host_revision", 0)
+    id, name, taken = judged.id, judged.call["name"], task.get("host_revision", 0)
     begun = await calls.mailbox.begin(thread, id, name, taken)
     return None if begun else CHANGED
 

@@ -12,7 +12,6 @@ from typing_extensions import TypedDict
 
 from modeshift.graph.approvals.judging import Judged
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
 from modeshift.modes.rules.matching import check_pattern
 from modeshift.tools.toolbox import Toolbox
@@ -149,7 +148,7 @@ def _check_question(question: str, given: str | None, *, is_required: bool) -> N
 
 
 def _put_in_order(decisions: list[Decision], asking: Sequence[Judged]) -> list[Decision]:
-    ids = [get_call_id(one.call) for one in asking]
+    ids = [one.id for one in asking]
     given = [one["id"] for one in decisions if "id" in one]
     if not given:
         return decisions

@@ -3,8 +3,9 @@
 import asyncio
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import ToolCall
@@ -24,7 +25,7 @@ from modeshift.tools.tool import Tool
 
 @dataclass(frozen=True)
 class Judged:
-    """A call, and the verdict on it."""
+    """A call, and the verdict on it; what follows from the two is filled in when it is made."""
 
     call: ToolCall
     verdict: Verdict
@@ -34,6 +35,43 @@ class Judged:
     environment: str = ""
     """Digests of the mode, the limit and the workspace; of the mode it switches to, or of the tool
     as its MCP server describes it."""
+    id: str = field(init=False)
+    """The call's."""
+    effect: Effect = field(init=False)
+    """What the call does to the world; ``NO_EFFECT`` for one that is invalid."""
+    resolved: Mapping[str, str | None] = field(init=False)
+    """The arguments that are paths or a URL, as resolved, which is what was judged."""
+    edited_paths: tuple[str, ...] = field(init=False)
+    """The files that it would change, as resolved paths."""
+    allowed_decisions: tuple[str, ...] = field(init=False)
+    """The types of decision that a person may give on it."""
+    can_be_remembered: bool = field(init=False)
+    """Whether "always allow" may be offered: never where a person must be asked every time."""
+    runs_beside_others: bool = field(init=False)
+    """Whether it may run in parallel with its neighbours: it changes nothing, or is denied."""
+
+    def __post_init__(self) -> None:
+        effect, resolved = NO_EFFECT, dict[str, str | None]()
+        paths: tuple[str | None, ...] = ()
+        if self.tool is not None and self.args is not None:
+            spec = self.tool.spec
+            resolved = {name: self.args[name] for name in spec.resolved}
+            paths = tuple(self.args[name] for name in spec.paths if spec.effect.changes_files)
+        if self.tool is not None:
+            effect = self.tool.spec.effect
+        answers, is_denied = ("respond", "reject"), self.verdict.kind == "deny"
+        decisions = answers if effect.takes_answer else ("approve", "edit", "reject")
+        filled = {
+            "id": get_call_id(self.call),
+            "effect": effect,
+            "resolved": MappingProxyType(resolved),
+            "edited_paths": tuple(path for path in paths if path is not None),
+            "allowed_decisions": decisions,
+            "can_be_remembered": effect.can_be_remembered and not self.verdict.always_asks,
+            "runs_beside_others": is_denied or effect.runs_beside_others,
+        }
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
 
     def digest(self, *scope: str) -> str:
         """Identifies the call: changes with everything that a person's decision depends on.
@@ -43,39 +81,8 @@ class Judged:
         a copy of a thread has the same calls.
         """
         call = self.call
-        parts = [*scope, self.environment, get_call_id(call), call["name"], call["args"], self.args]
+        parts = [*scope, self.environment, self.id, call["name"], call["args"], self.args]
         return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
-
-    @property
-    def effect(self) -> Effect:
-        """What the call does to the world; ``NO_EFFECT`` for one that is invalid."""
-        return self.tool.spec.effect if self.tool is not None else NO_EFFECT
-
-    @property
-    def resolved(self) -> dict[str, str | None]:
-        """The arguments that are paths or a URL, as resolved, which is what was judged."""
-        if self.tool is None or self.args is None:
-            return {}
-        return {name: self.args[name] for name in self.tool.spec.resolved}
-
-    @property
-    def edited_paths(self) -> list[str]:
-        """The files that it would change, as resolved paths."""
-        if self.tool is None or self.args is None or not self.effect.changes_files:
-            return []
-        return [path for name in self.tool.spec.paths if (path := self.args[name]) is not None]
-
-    @property
-    def allowed_decisions(self) -> tuple[str, ...]:
-        """The types of decision that a person may give on it."""
-        if self.effect.takes_answer:
-            return ("respond", "reject")
-        return ("approve", "edit", "reject")
-
-    @property
-    def can_be_remembered(self) -> bool:
-        """Whether "always allow" may be offered: never where a person must be asked every time."""
-        return self.effect.can_be_remembered and not self.verdict.always_asks
 
     @property
     def subject(self) -> Subject:
@@ -83,11 +90,6 @@ class Judged:
         assert self.tool is not None
         assert self.args is not None
         return Subject(self.tool.spec, self.args)
-
-    @property
-    def runs_beside_others(self) -> bool:
-        """Whether it may run in parallel with its neighbours: it changes nothing, or is denied."""
-        return self.verdict.kind == "deny" or self.effect.runs_beside_others
 
 
 def plan_batches(
@@ -103,7 +105,7 @@ def plan_batches(
         planned = Planned(
             call=one.call,
             message=message,
-            approved=approved.get(get_call_id(one.call)),
+            approved=approved.get(one.id),
             denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
             process_id=process_id,
         )

@@ -48,7 +48,7 @@ class Outcome:
         """
         rejected: list[Effect] = []
         for one in self._question.judged:
-            decision = decisions.get(get_call_id(one.call))
+            decision = decisions.get(one.id)
             if decision is not None and decision["type"] == "reject":
                 self._reject(one, decision.get("message", ""))
                 rejected.append(one.effect)
@@ -117,7 +117,7 @@ class Outcome:
 
     def _allow(self, one: Judged, contents: dict[str, str], *, edited: bool) -> None:
         digest = one.digest(self._thread, self._question.message)
-        self._approved[get_call_id(one.call)] = Approved(
+        self._approved[one.id] = Approved(
             args=one.call["args"], edited=edited, digest=digest, contents=contents
         )
 
@@ -156,7 +156,7 @@ class Outcome:
         """The event that follows, and the state update."""
         settled = {result.tool_call_id for result in self._results}
         settled |= {get_call_id(one["call"]) for one in list_switches(self._switch)}
-        left = [one for one in self._question.judged if get_call_id(one.call) not in settled]
+        left = [one for one in self._question.judged if one.id not in settled]
         plan = plan_batches(
             self._deps.started_calls.process_id, self._question.message, left, self._approved
         )

@@ -17,7 +17,6 @@ from modeshift.graph.approvals.judging import (
 from modeshift.graph.approvals.outcome import Outcome
 from modeshift.graph.approvals.requests import build_request
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import VOID, repair
 from modeshift.graph.state import Asked, Planned, State, Update
 from modeshift.modes.errors import NodeError
@@ -56,7 +55,7 @@ class OpenQuestion:
             raise NodeError("nobody has been asked: call question.ask() first")
         outcome = Outcome(self._deps, self._question, self._thread)
         asking = (each for each in self._question.judged if each.verdict.kind == "ask")
-        ids = (get_call_id(each.call) for each in asking)
+        ids = (each.id for each in asking)
         await outcome.settle(dict(zip(ids, self._decisions, strict=True)))
         return outcome.update()
 
