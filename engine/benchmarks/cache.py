@@ -79,10 +79,10 @@ class SwappedPrompt(ModeMiddleware):
 
     def __init__(self, deps: AgentDeps) -> None:
         self.prompts = {
-            slug: SystemMessage(f"{deps.system_prompt}\n\n{deps.mode_words(slug)}")
+            slug: SystemMessage(f"{deps.system_prompt}\n\n{deps.seat(slug).words}")
             for slug in deps.catalog
         }
-        self.names = {slug: {*deps.bound_model(slug).names} for slug in deps.catalog}
+        self.names = {slug: {*deps.seat(slug).model.names} for slug in deps.catalog}
 
 
 @tool

@@ -84,7 +84,7 @@ def _check_commands(settings: Settings) -> Iterator[str]:
 def _check_modes(deps: AgentDeps) -> Iterator[str]:
     """Whether commands can change the workspace in modes that may not edit every file."""
     for slug in deps.catalog:
-        restriction = deps.edit_restriction(slug)
+        restriction = deps.seat(slug).edit_restriction
         if restriction is None or deps.catalog[slug].grant("command") is None:
             continue
         if deps.toolbox.sandbox is None:

@@ -84,7 +84,7 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
         yield ""
         yield from _describe_mode(deps, one, settings.approvals)
         if prompt:
-            yield from _indent(deps.mode_words(one.slug))
+            yield from _indent(deps.seat(one.slug).words)
 
 
 def _indent(text: str) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _explain(mode: Mode, tool: ToolSpec, reason: str) -> str:
 
 def _explain_reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
     """Whether a command is held to what the mode may edit."""
-    restriction = deps.edit_restriction(mode.slug)
+    restriction = deps.seat(mode.slug).edit_restriction
     if not tool.effect.runs_programs or kind == "deny" or restriction is None:
         return ""
     changes = "cannot change the workspace" if tool.sandboxed else "may change files anyway"

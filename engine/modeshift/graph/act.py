@@ -49,23 +49,22 @@ async def run_tool(
     the stream ``custom``.
     """
     assert judged.tool is not None
-    mode, host_limit = context.mode, context.limit_slug
+    seat = context.seat
     id = judged.id
     # As many characters as the window has tokens: a quarter of it, at four letters to a token.
-    window = deps.bound_model(mode.slug).window or MAX_RESULT_CHARACTERS
+    window = seat.model.window or MAX_RESULT_CHARACTERS
     max_characters = min(MAX_RESULT_CHARACTERS, window)
 
     def emit(text: str) -> None:
         write({"type": "tool_output", "tool_call_id": id, "text": text})
 
     is_read_only = judged.verdict.is_read_only
-    edits_freely = deps.edit_restriction(mode.slug, host_limit) is None and not is_read_only
+    edits_freely = seat.edit_restriction is None and not is_read_only
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
     thread = get_thread(config)
-    here = deps.environment_digest(mode.slug, host_limit)
-    commands = deps.started_calls.background.of(thread, here)
+    commands = deps.started_calls.background.of(thread, seat.environment)
     before = calling.set(Calling(edits_freely, is_read_only, emit, id, commands))
     try:
         message = await judged.tool.runnable.ainvoke(call, config)

@@ -49,7 +49,7 @@ def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo] =
 def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instruction:
     """It stands behind the last message, and changes nothing else that the model knows."""
     told = state.get("instructions", [])
-    names = deps.bound_model(slug, state.get("limit"), get_depth(state)).names
+    names = deps.seat(slug, state.get("limit"), get_depth(state)).model.names
     last = (
         told[-1]
         if told
@@ -159,8 +159,8 @@ async def list_news(
     ``told`` are those whose message is still in the history.
     """
     messages = state["messages"]
-    limit, depth = state.get("limit"), get_depth(state)
-    words = deps.mode_words(slug, limit, depth)
+    seat = deps.seat(slug, state.get("limit"), get_depth(state))
+    words = seat.words
     digest = sha256(words.encode()).hexdigest()[:16]
     parts = [] if _has_words(told, words, slug, digest) else [words]
     environment = known = _find_environment(told)
@@ -179,7 +179,7 @@ async def list_news(
             after=str(messages[-1].id),
             text="\n\n".join(parts),
             mode=slug,
-            tools=[*deps.bound_model(slug, limit, depth).names],
+            tools=[*seat.model.names],
             words=digest,
             environment=environment,
         )
@@ -263,7 +263,7 @@ def drop_stale_thinking(
             f"{dropped} of the model's earlier thoughts are left out: a message before them was "
             "changed, or they are of another program or an older version of this one"
         )
-    bound = deps.bound_model(slug, state.get("limit"), get_depth(state))
+    bound = deps.seat(slug, state.get("limit"), get_depth(state)).model
     fields = bound.service.fields
     last = find_last_prefix(kept, bound.api)
     if last is not None and fields.way != "rewrite":

@@ -101,11 +101,12 @@ def is_due(deps: AgentDeps, slug: str, state: State) -> bool:
 
     Raises ``ConfigurationError`` if the window cannot even hold the prompt.
     """
-    window = deps.bound_model(slug).window
-    if window is not None and (size := deps.prompt_size(slug, get_depth(state))) > window:
-        name = deps.catalog[slug].name
+    seat = deps.seat(slug, None, get_depth(state))
+    window = seat.model.window
+    if window is not None and (size := seat.prompt_size) > window:
+        name = seat.mode.name
         raise ConfigurationError(
-            f"the model {deps.bound_model(slug).name!r} reads {window:,} tokens at most, and the "
+            f"the model {seat.model.name!r} reads {window:,} tokens at most, and the "
             f"prompt and the tools of {name} mode alone take about {size:,}; set CONTEXT_WINDOW "
             "to what it really reads, or MODEL to a model that reads more"
         )
@@ -128,7 +129,7 @@ def _estimate_request(deps: AgentDeps, slug: str, state: State) -> int:
     """The tokens of the next request: what the provider counted at the last, and what is new."""
     messages, last = state["messages"], state.get("usage", {}).get("last")
     if last is None or last["used"] is None:
-        return deps.prompt_size(slug, get_depth(state)) + estimate_tokens(messages)
+        return deps.seat(slug, None, get_depth(state)).prompt_size + estimate_tokens(messages)
     new = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
     return last["used"] + estimate_tokens([*new])
 
@@ -157,7 +158,7 @@ async def ask_for_summary(
     told = state.get("instructions", [])
     if not any(isinstance(message, AIMessage) for message in part):
         raise ProviderError("there is nothing to summarize yet")
-    bound = deps.bound_model(slug, state.get("limit"), get_depth(state))
+    bound = deps.seat(slug, state.get("limit"), get_depth(state)).model
     request = HumanMessage(render_summary_request())
     config = merge_configs(config, {"tags": [TAG_NOSTREAM]})
     before: list[AnyMessage] = []
@@ -233,7 +234,7 @@ async def compact(
     messages = state.get("messages", [])
     is_turn = bool(messages) and not isinstance(messages[-1], AIMessage)
     update = Update(compact=False)
-    bound = deps.bound_model(slug, state.get("limit"), get_depth(state))
+    bound = deps.seat(slug, state.get("limit"), get_depth(state)).model
     size, window = estimate_tokens(messages), bound.window
     room = min(window or size, size)
     files = "".join(list_files(deps, slug, state))

@@ -85,7 +85,7 @@ def is_as_approved(deps: AgentDeps, state: State, switch: Switch) -> bool:
     return (
         target in deps.catalog
         and deps.catalog[target].digest == switch["digest"]
-        and deps.find_limit_problem(deps.limit_mode(state.get("limit")), target) is None
+        and deps.find_limit_problem(deps.seat(target, state.get("limit")).limit, target) is None
     )
 
 

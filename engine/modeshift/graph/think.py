@@ -32,25 +32,24 @@ async def ask_model(
 
     ``notes`` are what the node itself tells the model.
     """
-    limit = state.get("limit")
+    seat = deps.seat(slug, state.get("limit"), get_depth(state))
     # Commands that run in the background with the rights of another mode end here.
-    here = deps.environment_digest(slug, limit)
-    await deps.started_calls.background.end(get_thread(config), unless=here)
-    bound = deps.bound_model(slug, limit, get_depth(state))
+    await deps.started_calls.background.end(get_thread(config), unless=seat.environment)
     if is_due(deps, slug, state):
         return None, {}
     first, messages = state.get("instructions", []), state["messages"]
     told = [*list_in_place(messages, first), *notes]
     news = await list_news(deps, slug, state, told)
     try:
-        message = await call_model(bound, messages, config, [*keep_first(first), *told, *news])
+        message = await call_model(seat.model, messages, config, [*keep_first(first), *told, *news])
     except TooLongError:
         # Once more if there was no summary: it is shortened without one then.
         if state.get("compact_from", 0) is not None and not may_compact(state):
             raise
         return None, {}
     answer = normalize(message, list_other_calls(state))
-    update = Update(messages=[answer], usage=count_answer(message, bound.name, bound.window))
+    name, window = seat.model.name, seat.model.window
+    update = Update(messages=[answer], usage=count_answer(message, name, window))
     if notes or news:
         update["instructions"] = [*notes, *news]
     return answer, update

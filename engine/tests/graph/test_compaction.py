@@ -345,7 +345,7 @@ async def test_it_cannot_loop(workspace: Path, serve: Serve) -> None:
     with serve(worker := Worker([*[read("")] * 20, say("Done.")], say(TEXT)), "anthropic"):
         catalog = load_test_catalog()
         toolbox = build_toolbox(Workspace(workspace), catalog)
-        window = AgentDeps(catalog, toolbox, Models(CLAUDE)).prompt_size("code") + 100
+        window = AgentDeps(catalog, toolbox, Models(CLAUDE)).seat("code").prompt_size + 100
         talk = start(CLAUDE, workspace, window)
         await talk.say("Read it.", mode="code")
         results = await talk.results()

@@ -60,9 +60,9 @@ async def test_a_mode_s_model_is_shown_and_used(
     deps = loader.deps()
     planner = deps.catalog["planner"]
     assert deps.models[planner] is deps.models[planner]
-    model: Any = deps.bound_model("planner").model
+    model: Any = deps.seat("planner").model.model
     assert model.model_name == "some-model"
-    assert deps.bound_model("ask").model is deps.models[deps.catalog["ask"]]
+    assert deps.seat("ask").model.model is deps.models[deps.catalog["ask"]]
     talk = open_thread(loader.deps())
     await talk.say("switch to planner: why")
     (request,) = await talk.waiting()

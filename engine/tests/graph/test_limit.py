@@ -71,8 +71,8 @@ async def test_rights_are_what_both_modes_have(workspace: Path) -> None:
         build_toolbox(Workspace(workspace), load_test_catalog()),
         Models(OfflineModel()),
     )
-    assert deps.edit_restriction("code") is None
-    assert "has no 'edit' tools" in str(deps.edit_restriction("code", "ask"))
+    assert deps.seat("code").edit_restriction is None
+    assert "has no 'edit' tools" in str(deps.seat("code", "ask").edit_restriction)
 
 
 @pytest.mark.parametrize("target", ["code", "architect", "debug"])

@@ -168,4 +168,4 @@ async def test_settings_of_cache_and_window(
     chosen = {"model": MODELS["anthropic"], "cache_ttl": "1h", "context_window": 50_000}
     deps = place.loader(**chosen).deps()
     assert deps.models.window(deps.catalog["ask"]) == 50_000
-    assert deps.bound_model("ask").service.fields.arguments["cache_control"]["ttl"] == "1h"
+    assert deps.seat("ask").model.service.fields.arguments["cache_control"]["ttl"] == "1h"

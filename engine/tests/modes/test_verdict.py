@@ -113,7 +113,7 @@ async def test_row(folder: Path, number: int) -> None:
     wrong = []
     for row in SETS[number].get("rows", ()):
         mode, tool, given, approvals, expected = row
-        context = CallContext(deps.catalog[mode], Approvals(approvals))
+        context = CallContext(deps.seat(mode), Approvals(approvals))
         args = arguments(deps, tool, given)
         judged = await judge(deps, context, {"name": tool, "args": args, "id": "1"})
         found = judged.verdict
@@ -139,12 +139,12 @@ def test_what_a_published_file_loads_to(folder: Path, name: str) -> None:
     for notice, said in zip(deps.notices, given, strict=True):
         assert said in notice
     for slug, words in SETS[number].get("told", {}).items():
-        assert words in deps.mode_words(slug)
+        assert words in deps.seat(slug).words
 
 
 def describe(deps: AgentDeps, mode: Mode) -> str:
     groups = [f"{one.group} {one.file_regex or ''}".strip() for one in mode.groups]
-    if mode.grant("command") and deps.edit_restriction(mode.slug):
+    if mode.grant("command") and deps.seat(mode.slug).edit_restriction:
         groups.append("no command writes")
     return ", ".join(groups)
 

@@ -74,7 +74,7 @@ def remember(
     deps: AgentDeps, mode_slug: str, tool: str, pattern: str, *, exact: bool
 ) -> Remembered:
     """A record of an approval that is given now."""
-    digest = deps.environment_digest(mode_slug)
+    digest = deps.seat(mode_slug).environment
     return Remembered(
         id=sha256(f"{digest}\0{tool}\0{exact}\0{pattern}".encode()).hexdigest()[:12],
         mode=mode_slug,
@@ -100,7 +100,7 @@ def forget(
     for one in remembered:
         if ALL in ids or one["id"] in ids:
             continue
-        if one["mode"] in deps.catalog and one["digest"] == deps.environment_digest(one["mode"]):
+        if one["mode"] in deps.catalog and one["digest"] == deps.seat(one["mode"]).environment:
             kept.append(one)
         else:
             notices.append(

@@ -13,6 +13,7 @@ from langchain_core.messages import ToolCall
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import find_last_answer, find_open_calls
+from modeshift.graph.models.loading import Seat
 from modeshift.graph.state import ActTask, Approved, Asked, Planned, Remembered, State, get_depth
 from modeshift.modes.effects import NO_EFFECT, Effect, ToolSpec
 from modeshift.modes.errors import InvalidCallError
@@ -157,25 +158,17 @@ def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
 class CallContext:
     """Where and when a call is judged."""
 
-    mode: Mode
+    seat: Seat
+    """The mode, the host's limit and how many sub-tasks deep it is."""
     approvals: Approvals
-    limit: Mode | None = None
-    """The host's; see ``modeshift.modes.policy``."""
     is_only_call: bool = True
     """Whether the call is the only one of its message."""
     refused: Collection[str] = ()
     """Modes to which a person refused to switch, in this turn."""
     remembered: Sequence[Remembered] = ()
     """The approvals that a person wants to be remembered."""
-    depth: int = 0
-    """How many sub-tasks deep it is."""
     task: str = ""
     """What the sub-task is told to do; empty in none."""
-
-    @property
-    def limit_slug(self) -> str | None:
-        """Of the limit's mode."""
-        return None if self.limit is None else self.limit.slug
 
     @classmethod
     def of(
@@ -188,13 +181,11 @@ class CallContext:
         """The context that the thread's current state gives."""
         subtask = state.get("subtask")
         return cls(
-            deps.catalog[state["mode"]],
+            deps.seat(state["mode"], state.get("limit"), get_depth(state)),
             Approvals(state["approvals"]),
-            deps.limit_mode(state.get("limit")),
             is_only_call,
             refused,
             state.get("remembered", ()),
-            get_depth(state),
             "" if subtask is None else subtask["message"],
         )
 
@@ -239,25 +230,24 @@ def _judge(
 ) -> Judged:
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return _deny(call, f"Call {tool.spec.name} alone.")
-    if withheld := deps.why_withheld(tool.spec, context.limit, context.depth):
+    if withheld := context.seat.why_withheld(tool.spec):
         return _deny(call, withheld)
     targets = list_switch_targets(tool.spec.effect, args)
     for target in targets:
         if problem := _find_switch_problem(deps, context, tool, target):
             return _deny(call, problem)
-    found = _find_verdict(deps, context, context.mode, tool, args)
-    limit = context.limit
-    if limit is not None and limit.slug != context.mode.slug:
+    found = _find_verdict(deps, context, context.seat.mode, tool, args)
+    limit = context.seat.limit
+    if limit is not None and limit.slug != context.seat.mode.slug:
         # A switch has passed the limit above, and may well be to the limit's own mode.
         given = None if tool.spec.effect.switches_mode else args
         found = cut_verdict(found, limit, _find_verdict(deps, context, limit, tool, given))
     if found.is_missing:
         found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
-    here = deps.environment_digest(context.mode.slug, context.limit_slug)
     digests = [deps.catalog[slug].digest for slug in targets]
     if tool.spec.served is not None:
         digests.append(tool.spec.served.digest)
-    return Judged(call, found, tool, args, "".join([here, *digests]))
+    return Judged(call, found, tool, args, "".join([context.seat.environment, *digests]))
 
 
 def _find_verdict(
@@ -269,7 +259,7 @@ def _find_verdict(
         for one in context.remembered
         if _is_for(one["tool"], tool)
         and mode.slug in deps.catalog
-        and one["digest"] == deps.environment_digest(mode.slug)
+        and one["digest"] == deps.seat(mode.slug).environment
     ]
     return verdict(mode, tool.spec, args, context.approvals, remembered)
 
@@ -283,13 +273,13 @@ def _is_for(remembered: str, tool: Tool) -> bool:
 
 def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:
     """The modes that do not deny the call, as the end of a refusal."""
-    if context.depth:
+    if context.seat.depth:
         return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."
     slugs = [
         slug
         for slug in deps.catalog
         if slug not in context.refused
-        and deps.find_limit_problem(context.limit, slug) is None
+        and deps.find_limit_problem(context.seat.limit, slug) is None
         and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
     ]
     if not slugs:
@@ -301,16 +291,18 @@ def _find_switch_problem(
     deps: AgentDeps, context: CallContext, tool: Tool, target: str
 ) -> str | None:
     """Why a switch to the mode is denied without asking a person; None if it is not."""
-    if target == context.mode.slug and not tool.spec.effect.starts_subtask:
+    if target == context.seat.mode.slug and not tool.spec.effect.starts_subtask:
         return None
-    if problem := deps.find_limit_problem(context.limit, target):
+    if problem := deps.find_limit_problem(context.seat.limit, target):
         return problem
     if target in context.refused:
         return f"The user has refused a switch to {target!r} in this turn; go on without it."
     if problem := deps.models.problem(deps.catalog[target]):
         return f"No switch to {target!r} is possible: {problem}"
     if tool.spec.effect.takes_answer:
-        return find_answer_problem(deps.toolbox.specs, context.mode, target, context.depth)
+        return find_answer_problem(
+            deps.toolbox.specs, context.seat.mode, target, context.seat.depth
+        )
     return None
 
 

@@ -83,7 +83,7 @@ class Outcome:
         if pattern is not False:
             what = one.subject.exact if pattern is True else str(pattern)
             assert what is not None
-            slug, tool = self._context.mode.slug, one.call["name"]
+            slug, tool = self._context.seat.mode.slug, one.call["name"]
             kept = remember(self._deps, slug, tool, what, exact=pattern is True)
             self._remembered[kept["id"]] = kept
 
@@ -110,7 +110,11 @@ class Outcome:
     def _respond(self, one: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""
         mode_slug = list_suggestions(one.args or {}).get(message.strip())
-        if mode_slug is not None and mode_slug != self._context.mode.slug and self._switch is None:
+        if (
+            mode_slug is not None
+            and mode_slug != self._context.seat.mode.slug
+            and self._switch is None
+        ):
             self._choose(one, {"mode_slug": mode_slug, "reason": message}, message)
         else:
             self._results.append(_success(one.call, message))

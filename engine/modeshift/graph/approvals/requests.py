@@ -89,8 +89,8 @@ def _action_request(deps: AgentDeps, context: CallContext, one: Judged) -> Actio
 
 def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
     assert one.args is not None
-    mode, task = context.mode, to_one_line(context.task, MAX_TASK)
-    place = f" (in the sub-task {task!r})" if context.depth else ""
+    mode, task = context.seat.mode, to_one_line(context.task, MAX_TASK)
+    place = f" (in the sub-task {task!r})" if context.seat.depth else ""
     if one.effect.switches_mode:
         target = deps.catalog[one.args["mode_slug"]]
         if one.effect.starts_subtask:
@@ -134,7 +134,7 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
 def _describe_rights(deps: AgentDeps, context: CallContext, reason: str) -> str:
     """What a command can do to the workspace, and whether it has the network."""
     sandbox = deps.toolbox.sandbox
-    restriction = deps.edit_restriction(context.mode.slug, context.limit_slug)
+    restriction = context.seat.edit_restriction
     if sandbox is None:
         said = "" if "not sandboxed" in reason else "It is not sandboxed. "
         more = f", and may change files although {restriction}" if restriction else ""

@@ -180,8 +180,89 @@ def no_prompt_rules(_: str | None) -> str:
     return ""
 
 
-_Seat = tuple[str, str | None, int]
-"""A mode, the host's limit, and how many sub-tasks deep it is."""
+class Seat:
+    """A mode under the host's limit, so many sub-tasks deep: its parts, made at their first use."""
+
+    def __init__(self, shared: "BoundModes", mode: Mode, limit: Mode | None, depth: int) -> None:
+        """A depth of 0 is in no sub-task."""
+        self._shared = shared
+        self.mode = mode
+        self.limit = limit
+        self.depth = depth
+        self._rights = [mode] if limit is None else [mode, limit]
+
+    def why_withheld(self, tool: ToolSpec) -> str | None:
+        """Why no mode has the tool under the limit, and so deep in sub-tasks."""
+        if self.limit is not None and (unheld := find_unheld(self.limit, tool)):
+            return f"{unheld}, which limits this thread."
+        depth = self.depth
+        is_nested = depth >= self._shared.subtask_depth if tool.effect.starts_subtask else depth > 0
+        if not tool.effect.switches_mode or not is_nested:
+            return None
+        where = f"a sub-task at depth {depth}" if depth else "this project"
+        return f"There is no {tool.name} in {where}; go on without it."
+
+    @cached_property
+    def model(self) -> BoundModel:
+        """The mode's model and its tools."""
+        shared, mode, limit = self._shared, self.mode, self.limit
+        specs = [shared.toolbox[name].spec for name in shared.list_tools(mode.slug)]
+        return BoundModel(
+            SystemMessage(shared.system_prompt),
+            shared.models[mode],
+            {tool.name: shared.toolbox[tool.name].runnable for tool in shared.toolbox.specs},
+            tuple(
+                tool.name
+                for tool in specs
+                if (limit is None or is_offered(limit, tool)) and self.why_withheld(tool) is None
+            ),
+            mode.model or shared.models.default,
+            shared.models.service(mode),
+            shared.models.window(mode),
+        )
+
+    @cached_property
+    def environment(self) -> str:
+        """A digest of mode (with the permissions for it), limit, workspace and sandbox."""
+        parts = [self.mode.digest, self._shared.toolbox.environment]
+        parts += [server.server.identify() for server in self._shared.servers]
+        if self.limit is not None:
+            parts.append(self.limit.digest)
+        return sha256("\0".join(parts).encode()).hexdigest()
+
+    @cached_property
+    def edit_restriction(self) -> str | None:
+        """Why the mode and its commands may not change every file; None where they may."""
+        specs = self._shared.toolbox.specs
+        found = (find_edit_restriction(mode, specs) for mode in self._rights)
+        return next(filter(None, found), None)
+
+    @cached_property
+    def words(self) -> str:
+        """What the model is told when it enters the mode."""
+        mode, shared = self.mode, self._shared
+        files = dict.fromkeys(filter(None, map(describe_edit_limit, self._rights)))
+        return render_mode_words(
+            name=mode.name,
+            role_definition=mode.role_definition,
+            tools=self.model.names,
+            how_to_work=mode.how_to_work,
+            edit_limit=" and ".join(files),
+            command_limit=" and ".join(
+                filter(None, map(shared.describe_command_limit, self._rights))
+            ),
+            host_limit=shared.describe_host_limit(self.limit),
+            custom_instructions=mode.instructions,
+            rules=shared.prompt_rules(mode.slug),
+            is_subtask=self.depth > 0,
+        )
+
+    @cached_property
+    def prompt_size(self) -> int:
+        """About how many tokens of each request the prompt, the mode's words and tools take."""
+        told = [self.model.prompt, SystemMessage(self.words)]
+        tools = [self.model.tools[name] for name in self.model.names]
+        return count_tokens_approximately(told, tools=tools)
 
 
 @dataclass(frozen=True)
@@ -201,88 +282,32 @@ class BoundModes:
     """The clone's phases and edges."""
     taken_names: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Names that the graph uses for something other than a mode's node."""
-    _bound_models: dict[_Seat, BoundModel] = field(init=False, default_factory=dict)
-    _words: dict[_Seat, str] = field(init=False, default_factory=dict)
-    _sizes: dict[tuple[str, int], int] = field(init=False, default_factory=dict)
-    _environments: dict[tuple[str, str | None], str] = field(init=False, default_factory=dict)
-    _restrictions: dict[tuple[str, str | None], str | None] = field(
-        init=False, default_factory=dict
-    )
+    _seats: dict[tuple[str, str | None, int], Seat] = field(init=False, default_factory=dict)
 
     @cached_property
     def machine(self) -> Machine:
         """Decides which node is next, and which tools a mode has."""
         return Machine(self.catalog, self.toolbox.specs, self.chart, self.taken_names)
 
-    def limit_mode(self, slug: str | None) -> Mode | None:
-        """The mode of the host's limit; the strictest there can be if it no longer exists."""
-        if slug is None:
-            return None
-        return self.catalog[slug] if slug in self.catalog else make_strictest(slug)
-
-    def why_withheld(self, tool: ToolSpec, limit: Mode | None, depth: int) -> str | None:
-        """Why no mode has the tool under the limit, and so deep in sub-tasks; 0 is in none."""
-        if limit is not None and (unheld := find_unheld(limit, tool)):
-            return f"{unheld}, which limits this thread."
-        is_too_deep = depth >= self.subtask_depth if tool.effect.starts_subtask else depth > 0
-        if not tool.effect.switches_mode or not is_too_deep:
-            return None
-        where = f"a sub-task at depth {depth}" if depth else "this project"
-        return f"There is no {tool.name} in {where}; go on without it."
+    def seat(self, slug: str, limit: str | None = None, depth: int = 0) -> Seat:
+        """The mode under the host's limit; the strictest there can be if that no longer exists."""
+        key = slug, limit, depth
+        if key not in self._seats:
+            cut = None
+            if limit is not None:
+                cut = self.catalog[limit] if limit in self.catalog else make_strictest(limit)
+            self._seats[key] = Seat(self, self.catalog[slug], cut, depth)
+        return self._seats[key]
 
     def find_limit_problem(self, limit: Mode | None, target: str) -> str | None:
         """Why the host's limit excludes a switch to the mode ``target``; None if it does not."""
         if limit is None or is_within(self.catalog[target], limit, self.toolbox.specs):
             return None
-        return f"{self._describe_host_limit(limit)} {target!r} is beyond it."
-
-    def bound_model(self, slug: str, limit: str | None = None, depth: int = 0) -> BoundModel:
-        """The mode's model and its tools; made at their first use, for there may be many modes."""
-        seat = slug, limit, depth
-        if seat not in self._bound_models:
-            bound = self._bind_model(self.catalog[slug], self.limit_mode(limit), depth)
-            self._bound_models[seat] = bound
-        return self._bound_models[seat]
-
-    def environment_digest(self, slug: str, limit: str | None = None) -> str:
-        """A digest of the mode (with the permissions for it), the workspace and the sandbox."""
-        if (slug, limit) not in self._environments:
-            parts = [self.catalog[slug].digest, self.toolbox.environment]
-            parts += [server.server.identify() for server in self.servers]
-            environment = "\0".join(parts)
-            if (cut := self.limit_mode(limit)) is not None:
-                environment += f"\0{cut.digest}"
-            self._environments[slug, limit] = sha256(environment.encode()).hexdigest()
-        return self._environments[slug, limit]
-
-    def edit_restriction(self, slug: str, limit: str | None = None) -> str | None:
-        """Why the mode and its commands may not change every file; None where they may."""
-        if (slug, limit) not in self._restrictions:
-            modes = [self.catalog[slug], self.limit_mode(limit)]
-            found = (find_edit_restriction(one, self.toolbox.specs) for one in modes if one)
-            self._restrictions[slug, limit] = next(filter(None, found), None)
-        return self._restrictions[slug, limit]
+        return f"{self.describe_host_limit(limit)} {target!r} is beyond it."
 
     def list_tools(self, slug: str) -> tuple[str, ...]:
         """The names of the mode's tools."""
         return self.machine.bound_tools(Configuration(slug, Phase.THINKING))
-
-    def _bind_model(self, mode: Mode, limit: Mode | None, depth: int) -> BoundModel:
-        specs = [self.toolbox[name].spec for name in self.list_tools(mode.slug)]
-        return BoundModel(
-            SystemMessage(self.system_prompt),
-            self.models[mode],
-            {tool.name: self.toolbox[tool.name].runnable for tool in self.toolbox.specs},
-            tuple(
-                tool.name
-                for tool in specs
-                if (limit is None or is_offered(limit, tool))
-                and self.why_withheld(tool, limit, depth) is None
-            ),
-            mode.model or self.models.default,
-            self.models.service(mode),
-            self.models.window(mode),
-        )
 
     @cached_property
     def system_prompt(self) -> str:
@@ -293,42 +318,15 @@ class BoundModes:
             self.prompt_rules(None),
         )
 
-    def mode_words(self, slug: str, limit: str | None = None, depth: int = 0) -> str:
-        """What the model is told when it enters the mode; made at its first use."""
-        if (slug, limit, depth) not in self._words:
-            mode, cut = self.catalog[slug], self.limit_mode(limit)
-            rights = [mode] if cut is None else [mode, cut]
-            files = dict.fromkeys(words for one in rights if (words := describe_edit_limit(one)))
-            self._words[slug, limit, depth] = render_mode_words(
-                name=mode.name,
-                role_definition=mode.role_definition,
-                tools=self.bound_model(slug, limit, depth).names,
-                how_to_work=mode.how_to_work,
-                edit_limit=" and ".join(files),
-                command_limit=" and ".join(filter(None, map(self._describe_command_limit, rights))),
-                host_limit=self._describe_host_limit(cut),
-                custom_instructions=mode.instructions,
-                rules=self.prompt_rules(slug),
-                is_subtask=depth > 0,
-            )
-        return self._words[slug, limit, depth]
-
-    def prompt_size(self, slug: str, depth: int = 0) -> int:
-        """About how many tokens of each request the prompt, the mode's words and tools take."""
-        if (slug, depth) not in self._sizes:
-            bound = self.bound_model(slug, depth=depth)
-            told = [bound.prompt, SystemMessage(self.mode_words(slug, depth=depth))]
-            tools = [bound.tools[name] for name in bound.names]
-            self._sizes[slug, depth] = count_tokens_approximately(told, tools=tools)
-        return self._sizes[slug, depth]
-
-    def _describe_host_limit(self, limit: Mode | None) -> str:
+    def describe_host_limit(self, limit: Mode | None) -> str:
+        """For the model; empty for none."""
         if limit is None:
             return ""
         specs = self.toolbox.specs
         within = [slug for slug in self.catalog if is_within(self.catalog[slug], limit, specs)]
         return f"{describe_limit(limit)} The modes within it: {', '.join(within) or 'none'}."
 
-    def _describe_command_limit(self, mode: Mode) -> str:
+    def describe_command_limit(self, mode: Mode) -> str:
+        """The commands that the mode runs although it lacks their group."""
         lines = [line for tool in self.toolbox.specs for line in list_free_commands(mode, tool)]
         return ", ".join(f"`{line}`" for line in lines)

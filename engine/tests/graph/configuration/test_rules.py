@@ -37,10 +37,10 @@ def test_the_users_rules_come_first_and_need_no_trust(place: UserFolders) -> Non
     own = [f"Own rule of {name}." for name in names]
     assert list_in_order(deps.system_prompt, *own[:2], own[2], "The project's.")
     assert deps.system_prompt.count(own[0]) == 2, "the user's links are followed"
-    assert "hidden" not in deps.system_prompt + deps.mode_words("code")
+    assert "hidden" not in deps.system_prompt + deps.seat("code").words
     assert "rulesets" not in deps.system_prompt
-    assert ".roo/rules-code/d.md" in deps.mode_words("code")
-    assert ".roo/rules-code/d.md" not in deps.system_prompt + deps.mode_words("ask")
+    assert ".roo/rules-code/d.md" in deps.seat("code").words
+    assert ".roo/rules-code/d.md" not in deps.system_prompt + deps.seat("ask").words
     untrusted = load(place, trust_workspace=False)
     assert own[0] in untrusted.system_prompt
     assert "The project's." not in untrusted.system_prompt
@@ -73,8 +73,8 @@ def test_the_older_names_for_a_mode(place: UserFolders) -> None:
     for name in (".roorules-code", ".clinerules-ask/a.md", ".kilocoderules-gone"):
         place.rule(name, f"Rule of {name}.")
     deps = load(place)
-    assert "Rule of .roorules-code." in deps.mode_words("code")
-    assert "Rule of .clinerules-ask/a.md." in deps.mode_words("ask")
+    assert "Rule of .roorules-code." in deps.seat("code").words
+    assert "Rule of .clinerules-ask/a.md." in deps.seat("ask").words
     assert "Rule of" not in deps.system_prompt
     assert deps.notices == ("rules or skills for mode 'gone', but there is no such mode",)
 
@@ -113,7 +113,7 @@ def test_a_rule_that_is_a_link_or_hidden_is_read_or_named(place: UserFolders) ->
     deps = load(place)
     assert "## .roo/rules/link.md\n\nRule of docs/a.md." in deps.system_prompt
     assert "Rule of .roo/rules/.b.md." in deps.system_prompt
-    assert "Rule of .roorules-code/.g.md." in deps.mode_words("code")
+    assert "Rule of .roorules-code/.g.md." in deps.seat("code").words
     named = {notice.partition(": ")[0] for notice in deps.notices}
     assert named == {".roo/rules/.c/", ".roo/rules/folder",
                      ".roo/rules/secret.md", ".roo/rules/lost.md", ".kilocode", ".roo/rules-code",
@@ -141,7 +141,7 @@ def test_what_programs_leave_beside_rules_is_no_rule(place: UserFolders) -> None
     write_own(place, ".roo/rules/.hidden.md")
     deps = load(place)
     assert deps.notices == ()
-    assert "LEFT OVER" not in deps.system_prompt + deps.mode_words("code")
+    assert "LEFT OVER" not in deps.system_prompt + deps.seat("code").words
     assert "Rule a." in deps.system_prompt
     assert deps.system_prompt.count("Own rule") == 1
 
@@ -201,8 +201,8 @@ async def test_a_skill_is_named_and_its_text_told_when_it_is_read(place: UserFol
     assert "- one (.kilocode/skills/one/SKILL.md): quick" in deps.system_prompt
     assert deps.system_prompt.count("two/SKILL.md") == 1
     assert "- four (shared/four/SKILL.md): quick" in deps.system_prompt
-    assert "three" not in deps.system_prompt + deps.mode_words("ask")
-    assert "- three (.claude/skills-code/three/SKILL.md): quick" in deps.mode_words("code")
+    assert "three" not in deps.system_prompt + deps.seat("ask").words
+    assert "- three (.claude/skills-code/three/SKILL.md): quick" in deps.seat("code").words
     told = await say(deps, "read .agents/skills/two/SKILL.md\nread .agents/skills/two/more.md")
     assert "Do it quickly." not in told[0]
     assert "# The skill two\n" in told[1]
@@ -216,7 +216,7 @@ def test_only_a_mode_that_can_read_is_told_to_read_a_skill(place: UserFolders) -
     for name in (".roo/skills/a", ".roo/skills-theirs/b"):
         place.rule(f"{name}/SKILL.md", SKILL.format(name=name[-1], says="quick"))
     deps = load(place)
-    for text in (deps.system_prompt, deps.mode_words("theirs")):
+    for text in (deps.system_prompt, deps.seat("theirs").words):
         (told,) = (line for line in text.splitlines() if "read_file" in line and "one of" in line)
         assert told.startswith("Where you have read_file, ")
 

@@ -50,7 +50,7 @@ def prompt(loader: AgentLoader, slug: str) -> str:
 
 def told(deps: AgentDeps, slug: str = "ask") -> str:
     """The system prompt, and the mode's words."""
-    return f"{deps.system_prompt}\n{deps.mode_words(slug)}"
+    return f"{deps.system_prompt}\n{deps.seat(slug).words}"
 
 
 def test_project_over_global_over_built_in(place: UserFolders) -> None:
@@ -499,7 +499,7 @@ def test_the_agent_s_own_files_are_the_workspace(place: UserFolders, where: str)
     load_own(place)
     deps = load_own(place, workspace=place.root / where).deps()
     assert judge_edits(deps, *FILES) == {"deny"}
-    assert deps.edit_restriction("mine") is not None, "a command would change it instead"
+    assert deps.seat("mine").edit_restriction is not None, "a command would change it instead"
 
 
 def test_a_link_in_the_workspace_leads_to_the_agent_s_own_files(place: UserFolders) -> None:
@@ -507,17 +507,17 @@ def test_a_link_in_the_workspace_leads_to_the_agent_s_own_files(place: UserFolde
     (place.workspace / "link").symlink_to(place.root / "own")
     for folder, is_restricted in (("own/modes", False), ("workspace/link/modes", True)):
         deps = load_own(place, folder).deps()
-        assert (deps.edit_restriction("mine") is not None) is is_restricted
+        assert (deps.seat("mine").edit_restriction is not None) is is_restricted
 
 
 def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
     loader, prompt = load_own(place), place.root / "own/prompts/mine.md"
     deps = loader.deps()
     assert (list(deps.catalog), deps.catalog["mine"].level) == (["mine"], Level.BUILT_IN)
-    assert "Help well." in deps.mode_words("mine")
+    assert "Help well." in deps.seat("mine").words
     prompt.write_text("Help better.")
     assert loader.is_outdated()
-    assert "Help better." in loader.deps().mode_words("mine")
+    assert "Help better." in loader.deps().seat("mine").words
     prompt.write_bytes(b"\xff")
     with pytest.raises(ModeFileError, match=r"prompts/mine\.md: cannot be read"):
         load_own(place).deps()

@@ -54,14 +54,14 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
     deps = make_deps(workspace, Catalog([mode], mode.slug), Approvals.AUTO)
     await Conversation(build_agent(deps, InMemorySaver())).say("run touch made")
     assert (workspace / "made").exists() is is_free
-    assert (deps.edit_restriction("code") is None) is is_free
+    assert (deps.seat("code").edit_restriction is None) is is_free
 
 
 @pytest.mark.parametrize("mode", ["ask", "architect"])
 async def test_a_mode_without_commands_may_look(workspace: Path, mode: str) -> None:
     await runner(workspace)("git init -q")
     deps = make_deps(workspace, load_test_catalog(), Approvals.MANUAL)
-    assert "`git diff --stat`" in deps.mode_words(mode)
+    assert "`git diff --stat`" in deps.seat(mode).words
     talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("run git status\nrun touch made", mode=mode)
     assert "No commits yet" in (await talk.results())["offline_0_0"].text
