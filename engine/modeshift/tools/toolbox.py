@@ -1,5 +1,6 @@
 """``Toolbox``: all tools by name, and the check of a call against its tool."""
 
+import asyncio
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -101,12 +102,29 @@ class Toolbox:
         Raises ``InvalidCallError`` for arguments that do not fit the tool, and for a path that
         leads out of the workspace.
         """
+        return self._resolve(tool, self.validate(tool, args))
+
+    async def check_call(self, name: str, args: Mapping[str, Any]) -> tuple[Tool, dict[str, Any]]:
+        """The tool of this name, and ``args`` as ``check`` gives them; blocks nothing.
+
+        Raises ``InvalidCallError``.
+        """
+        tool = self[name]
         checked = self.validate(tool, args)
+        found = {
+            path: self.workspace.resolve_at_once(checked[path]) for path in _paths(tool, checked)
+        }
+        if None in found.values():  # it takes a closer look at the file system, which blocks
+            return tool, await asyncio.to_thread(self._resolve, tool, checked)
+        return tool, {**checked, **found}
+
+    def _resolve(self, tool: Tool, checked: Mapping[str, Any]) -> dict[str, Any]:
+        resolved = dict(checked)
         for name in _paths(tool, checked):
-            checked[name] = self.workspace.resolve(checked[name])
+            resolved[name] = self.workspace.resolve(checked[name])
             if tool.spec.effect.reads_files:
-                self._check_home(checked[name])
-        return checked
+                self._check_home(resolved[name])
+        return resolved
 
     def _check_home(self, path: str) -> None:
         """Refuse ``~``: a person would be asked about a file in a folder that is not there."""
@@ -116,16 +134,6 @@ class Toolbox:
                 f"path {path!r}: {first!r} is not in the workspace, and means no other; "
                 "give a path relative to the workspace"
             )
-
-    def check_at_once(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Like ``check`` without blocking; None if a path needs a closer look."""
-        checked = self.validate(tool, args)
-        for name in _paths(tool, checked):
-            found = self.workspace.resolve_at_once(checked[name])
-            if found is None:
-                return None
-            checked[name] = found
-        return checked
 
     def validate(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
         """``args`` checked against the tool's schema, with defaults, and the URL in one spelling.

@@ -1,6 +1,5 @@
 """``judge``: from a tool call as the model wrote it to a verdict on it."""
 
-import asyncio
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -193,10 +192,7 @@ class CallContext:
 async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged:
     """Judge one call: when the model has made it, and in ``act`` just before it runs."""
     try:
-        tool = deps.toolbox[call["name"]]
-        args = deps.toolbox.check_at_once(tool, call["args"])
-        if args is None:  # it takes a closer look at the file system, which blocks
-            args = await asyncio.to_thread(deps.toolbox.check, tool, call["args"])
+        tool, args = await deps.toolbox.check_call(call["name"], call["args"])
     except InvalidCallError as error:
         return _deny(call, str(error))
     return _judge(deps, context, call, tool, args)

@@ -1,5 +1,6 @@
 """The list of tools: what does not fit is refused, with the file's name and what to do."""
 
+import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,7 +92,12 @@ def test_two_tools_of_one_name(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("check", [Toolbox.validate, Toolbox.check, Toolbox.check_at_once])
+def check_call(toolbox: Toolbox, tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
+    """As a call is judged."""
+    return asyncio.run(toolbox.check_call(tool.spec.name, args))[1]
+
+
+@pytest.mark.parametrize("check", [Toolbox.validate, Toolbox.check, check_call])
 def test_a_url_is_judged_and_fetched_in_one_spelling(tmp_path: Path, check: Any) -> None:
     (tool,) = my_tools(ToolDeps(Workspace(tmp_path)))
     toolbox = Toolbox(Workspace(tmp_path), [tool])
