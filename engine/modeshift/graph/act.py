@@ -26,20 +26,21 @@ from modeshift.graph.messages.repair import (
     mark_as_data,
     truncate,
 )
+from modeshift.graph.models.loading import Seat
 from modeshift.graph.routing import get_thread, next_step, read_host_changes, sets_only_approvals
 from modeshift.graph.state import ActTask, Planned, State, Update
 from modeshift.modes.errors import ModelError, NodeError, ToolFailedError, describe_error
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
-from modeshift.tools.processes.background import Calling, calling, shorten
+from modeshift.tools.processes.background import Calling, TurnCommands, calling, shorten
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Command as ShellCommand
 
 
 async def run_tool(
-    deps: AgentDeps,
-    context: CallContext,
+    seat: Seat,
     judged: Judged,
+    commands: TurnCommands | None,
     config: RunnableConfig,
     write: StreamWriter,
 ) -> tuple[ToolMessage, dict[str, Any]]:
@@ -49,7 +50,6 @@ async def run_tool(
     the stream ``custom``.
     """
     assert judged.tool is not None
-    seat = context.seat
     id = judged.id
     # As many characters as the window has tokens: a quarter of it, at four letters to a token.
     window = seat.model.window or MAX_RESULT_CHARACTERS
@@ -63,8 +63,6 @@ async def run_tool(
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
-    thread = get_thread(config)
-    commands = deps.started_calls.background.of(thread, seat.environment)
     before = calling.set(Calling(edits_freely, is_read_only, emit, id, commands))
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
@@ -146,6 +144,7 @@ class DueCall:
         self._judged = judged
         self._context = context
         self._write = write
+        self._thread = get_thread(config)
         self._has_started = False
         self.refusal: str | None = None
         """Why it must not run; None if it may."""
@@ -162,7 +161,7 @@ class DueCall:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[str | None]:
         """Record the call as begun; gives why it must not, as it may have run, say."""
-        problem = await _begin(self._deps, self.task, self._judged, get_thread(self._config))
+        problem = await _begin(self._deps, self.task, self._judged, self._thread)
         self._has_started = problem is None
         try:
             yield problem
@@ -170,7 +169,7 @@ class DueCall:
             self._has_started = False
             if problem is None:
                 mailbox = self._deps.started_calls.mailbox
-                mailbox.end(get_thread(self._config), self._judged.id)
+                mailbox.end(self._thread, self._judged.id)
 
     async def run(self) -> Update:
         """Run the tool; the update with its result. Raises ``NodeError`` unless it may run now."""
@@ -188,7 +187,9 @@ class DueCall:
         if judged.edited_paths:
             shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
             before = await digest_contents(deps, shared)
-        message, updates = await run_tool(deps, self._context, judged, self._config, self._write)
+        seat = self._context.seat
+        commands = deps.started_calls.background.of(self._thread, seat.environment)
+        message, updates = await run_tool(seat, judged, commands, self._config, self._write)
         update: Update = {**updates, "messages": [message]}  # type: ignore[typeddict-item]
         approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:
@@ -218,7 +219,7 @@ async def judge_due_call(
         call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
     context = CallContext.of(deps, task)
     due = DueCall(deps, task, config, await judge(deps, context, call), context, write)
-    due.refusal = await _refuse(deps, planned, due._judged, get_thread(config))
+    due.refusal = await _refuse(deps, planned, due._judged, due._thread)
     return due
 
 

@@ -1,6 +1,6 @@
 """``AgentGraph``: a clone's nodes, wired as its chart says, each with a ``Step`` of its own."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,9 @@ from modeshift.graph.entry.compiled import Agent, LiveDeps
 from modeshift.graph.messages.channels import CheckedInput, use_last
 from modeshift.graph.routing import build_router
 from modeshift.graph.state import State, build_input_type
-from modeshift.graph.step import Result, Step
+from modeshift.graph.step import Node, Result, Step
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.phases import EACH_MODE
-
-Node = Callable[..., Awaitable[Result]]
-"""A coroutine function from a ``Step`` (a mode's: and its slug) to what the step's move gave."""
 
 
 class AgentGraph:
@@ -57,8 +54,7 @@ class AgentGraph:
         ) -> Result:
             deps = await live.prepare(state)
             step = Step(deps, name, state, config, runtime.stream_writer)
-            await step.prepare()
-            return step.check(await node(step, *given))
+            return await step.run(node, *given)
 
         run.__name__ = name
         targets = self._list_targets(row)

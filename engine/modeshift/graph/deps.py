@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import get_type_hints
 
 from modeshift.graph.models.loading import BoundModes
@@ -39,7 +40,7 @@ class AgentDeps(BoundModes):
         taken = frozenset({*get_type_hints(self.state), "intake"})
         object.__setattr__(self, "taken_names", taken)
 
-    @property
+    @cached_property
     def own_keys(self) -> frozenset[str]:
         """The keys that the clone's nodes may write, and a host."""
         return list_own_keys(self.state)

@@ -78,11 +78,11 @@ def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, Update
     phase = state.get("phase", Phase.IDLE.value)
     before = Configuration(_recorded_mode(deps, state), phase)
     wanted = state.get("mode", before.mode)
+    if wanted == before.mode:  # which is in the catalog
+        return before, {}
     if wanted not in deps.catalog:
         reason = f"mode {wanted!r} no longer exists"
         return before, change_mode(state, wanted, before.mode, reason, "nobody")
-    if wanted == before.mode:
-        return before, {}
     after = deps.machine.send(before, Event.SET_MODE, wanted)
     return after, change_mode(state, before.mode, after.mode, "set by the host", "host")
 

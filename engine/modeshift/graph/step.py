@@ -4,7 +4,7 @@ A node gets a step and returns what the step's last move gives. What every node 
 what the host has set, reconcile the mode) is done where the step is made.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -38,6 +38,8 @@ from modeshift.tools.processes.process import MAX_SECONDS, Ended
 from modeshift.tools.processes.sandboxes import Command as ShellCommand
 
 Result = Update | Command[Any]
+Node = Callable[..., Awaitable[Result]]
+"""A coroutine function from a ``Step`` (a mode's: and its slug) to what the step's move gave."""
 Moved = TypeVar("Moved", Update, Command[Any])
 
 
@@ -71,7 +73,12 @@ class Step:
         self._is_asking = False
         """Whether the run has been interrupted and goes on without an answer."""
 
-    async def prepare(self) -> None:
+    async def run(self, node: Node, *given: str) -> Result:
+        """What the node returns, if it is what its move gave; for the engine alone."""
+        await self._prepare()
+        return self._check(await node(self, *given))
+
+    async def _prepare(self) -> None:
         """Take in what the host has set, and reconcile the mode; ``act`` does so call by call."""
         if self._node == "act":
             return
@@ -334,7 +341,7 @@ class Step:
 
     # What holds all of this together.
 
-    def check(self, result: Result) -> Result:
+    def _check(self, result: Result) -> Result:
         """What the node has returned, if it is what its move gave."""
         if self._is_asking or (self._question is not None and self._question.is_waiting):
             raise self._refuse("swallows the interrupt that asks a person; let it pass")
@@ -343,10 +350,10 @@ class Step:
         return result
 
     def _move(self, event: str, update: Update, mode_slug: str | None = None) -> Update:
-        if not self._deps.machine.allows(self._now, event):
+        now = self._deps.machine.move(self._now, event, mode_slug)
+        if now is None:
             edge = f"from {self._now.phase!r} by {event!s}"
             raise self._refuse(f"takes an edge that is not in graph/chart.py: {edge}")
-        now = self._deps.machine.send(self._now, event, mode_slug)
         moved: Update = {**self._update, **update, "phase": now.phase}
         return self._finish(moved)
 

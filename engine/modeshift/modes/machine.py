@@ -186,9 +186,11 @@ class Machine:
             for slug in catalog
         }
 
-    def allows(self, now: Configuration, event: str) -> bool:
-        """Whether the chart has an edge for the event."""
-        return (now.phase, event) in self._edges
+    def move(
+        self, now: Configuration, event: str, mode_slug: str | None = None
+    ) -> Configuration | None:
+        """As ``send``; None if the chart has no edge for the event."""
+        return self.send(now, event, mode_slug) if (now.phase, event) in self._edges else None
 
     def node(self, now: Configuration) -> str | None:
         """The node that runs next; None when the turn is over."""
