@@ -112,14 +112,13 @@ async def run_own_command(
 
     Its text is marked as data: what it prints may be anybody's.
     """
-    limit, toolbox = state.get("limit"), deps.toolbox
-    here = deps.environment_digest(slug, limit)
-    commands = deps.started_calls.background.of(get_thread(config), here)
+    seat, toolbox = deps.seat(slug, state.get("limit")), deps.toolbox
+    commands = deps.started_calls.background.of(get_thread(config), seat.environment)
     running = commands.name_running() if commands and toolbox.sandbox else ""
     try:
         if running:
             raise ToolFailedError(f"one runs at a time in the sandbox, and {running} still does")
-        may_edit = deps.edit_restriction(slug, limit) is None
+        may_edit = seat.edit_restriction is None
         ended = await toolbox.commands.run(toolbox.workspace, given, Calling(edits_freely=may_edit))
     except ModelError as error:
         ended = Ended(None, f"[not run: {error}]")

@@ -10,7 +10,8 @@ from tests.harness.root import ROOT
 
 FOLDERS = ("engine/modeshift", "graph", "tools")
 MAY_NAME_EFFECTS = {
-    f"engine/modeshift/{name}" for name in ("modes/effects.py", "tools/tool.py", "mcp/managed.py")
+    f"engine/modeshift/{name}"
+    for name in ("modes/effects.py", "tools/tool.py", "tools/server_tools.py", "testing/check.py")
 }
 """The table, and where tools declare theirs."""
 ASKS = re.compile(

@@ -7,8 +7,8 @@ from types import ModuleType
 from benchmarks.trace import Hop, Tracer, count, measure_ways
 
 MOST = {
-    "`act` of one read_file": 45,
-    "a turn with one read": 198,
+    "`act` of one read_file": 46,
+    "a turn with one read": 199,
     "an approved switch to the next question": 191,
 }
 """Hops; a change that needs more says why."""
