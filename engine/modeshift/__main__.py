@@ -64,9 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command: print its lines, all up to a question, or the message of a ``UserError``."""
     options = vars(_build_parser().parse_args(arguments))
     name = options.pop("command")
-    if (project := options.pop("project")) is not None:
-        use_root(project)
+    project = options.pop("project")
     try:
+        if project is not None:
+            use_root(project)
         if name in OF_EXTRAS:
             run = load(PARTS, name)
         else:

@@ -51,7 +51,12 @@ def register(project: Project) -> None:
 
 
 def use_root(folder: Path) -> None:
-    """Serve the clone in this folder, whatever folder the process runs in."""
+    """Serve the clone in this folder, whatever folder the process runs in.
+
+    Raises ``ConfigurationError`` where there is none.
+    """
+    if not (folder / MARK).is_file():
+        raise ConfigurationError(f"--project {str(folder)!r} is no project: it has no {MARK}")
     _named[:] = [folder.absolute()]
 
 

@@ -136,7 +136,10 @@ def main() -> None:
     parser = argparse.ArgumentParser("modeshift-acp", description="The agent, for an editor.")
     parser.add_argument("--project", metavar="FOLDER", type=Path, help="the clone")
     if (project := parser.parse_args().project) is not None:
-        use_root(project)
+        try:
+            use_root(project)
+        except UserError as error:
+            sys.exit(f"modeshift-acp: {error}")
     if not all(map(_is_pipe, (0, 1))):
         sys.exit(
             "modeshift-acp: it talks JSON-RPC to an editor, over pipes; `make acp` in the clone "

@@ -30,6 +30,16 @@ def test_without_an_editor_it_says_what_it_is(tmp_path: Path) -> None:
     assert not done.stdout
 
 
+def test_a_folder_that_is_no_project_is_named(tmp_path: Path) -> None:
+    for command in (COMMAND, COMMAND.with_name("modeshift")):
+        more = () if command == COMMAND else ("modes",)
+        done = subprocess.run(
+            [command, "--project", tmp_path, *more], capture_output=True, text=True, check=False
+        )
+        text = f"--project '{tmp_path}' is no project: it has no langgraph.json\n"
+        assert (done.returncode, done.stderr.partition(": ")[2]) == (1, text)
+
+
 def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
     """In a project, which may hold anything; and it answers before it imports the agent.
 
