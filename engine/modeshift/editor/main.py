@@ -54,7 +54,6 @@ class Entrance:
         self._agent: Any = None
         self._offered = schema.ClientCapabilities()
         self._client: Client
-        # A clone may have another name, and so no distribution of ours.
         self._version = version("modeshift")
 
     def on_connect(self, client: Client) -> None:
