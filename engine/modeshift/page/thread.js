@@ -64,8 +64,9 @@ export class Thread extends EventTarget {
       try {
         if (events) await this.take(events(signal));
         this.mark = await this.findMark(signal);
-        await this.load(signal);
+        // Before the state: a card that is shown while its run still ends would be taken away again.
         const [run] = await this.findRuns(signal);
+        await this.load(signal, run?.run_id);
         events = run ? (to) => this.join(run.run_id, to) : null;
         if (!run) await this.wait(signal);
       } catch (error) {
@@ -86,8 +87,8 @@ export class Thread extends EventTarget {
     return error.status !== 404;
   }
 
-  stopped() {
-    this.run = null;
+  stopped(run = null) {
+    this.run = run;
     this.isSending = false;
     this.changed();
   }
@@ -96,7 +97,7 @@ export class Thread extends EventTarget {
     return call("GET", `/threads/${this.id}/${what}`, undefined, { signal });
   }
 
-  async load(signal) {
+  async load(signal, run = null) {
     const [state, host] = await Promise.all([this.get("state", signal), this.get("mode", signal)]);
     const interrupt = state.interrupts[0] ?? null;
     if (interrupt && interrupt.value.question !== this.interrupt?.value.question) {
@@ -116,7 +117,7 @@ export class Thread extends EventTarget {
     this.isLoaded = true;
     this.live.clear();
     this.output.clear();
-    this.stopped();
+    this.stopped(run);
   }
 
   // Changes with whatever is done in the thread.
