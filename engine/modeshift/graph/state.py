@@ -8,7 +8,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, get_type_hints
 
 from langchain_core.messages import AnyMessage, ToolCall
-from langgraph.graph.message import _messages_delta_reducer
+from langgraph.graph.message import _messages_delta_reducer  # by this name: langgraph#7586
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 

@@ -194,7 +194,7 @@ async def _end(process: Process, tasks: list["asyncio.Task[None]"]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    # There is no public way to close pipes that nobody has read to their end.
+    # There is no public way to close pipes that nobody has read to their end: cpython#100055.
     process._transport.close()  # type: ignore[attr-defined]
 
 
