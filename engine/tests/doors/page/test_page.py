@@ -279,6 +279,7 @@ def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script
     script["work"] = [work]
     person.say("work", mode="scripted")
     assert is_asked.wait(60)  # what is set before the first step would hold at once
+    expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
     with httpx.Client(base_url=person.url) as client:
         path = f"/threads/{find_thread(person)}/mode"
         assert client.patch(path, json={"mode": "code"}).json()["is_pending"]
