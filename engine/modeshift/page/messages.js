@@ -70,7 +70,7 @@ export class Messages {
         if (asked.has(call.id)) continue;
         const result = results.get(call.id), subtask = ended.get(call.id), printed = output.get(call.id);
         const make = () => this.card(call, depth, result, subtask, printed);
-        yield [`call ${id} ${m}`, { depends: [isLive, call.name, result, subtask, Boolean(printed)], make }];
+        yield [`call ${id} ${m}`, { depends: [isLive, call.name, result, Boolean(subtask), Boolean(printed && !result)], make }];
       }
     }
   }

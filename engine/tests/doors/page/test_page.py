@@ -316,7 +316,12 @@ def test_a_subtask_is_shown_below_the_call_that_began_it(person: Person) -> None
     person.sees("The sub-task in Code mode has ended")
     assert person.mode == "ask"
     person.page.locator(".call summary", has_text="Sub-task in Code mode").click()
-    expect(person.page.locator(".subtask article.human")).to_contain_text("write part.txt: x")
+    shown = person.page.locator(".subtask article.human")
+    expect(shown).to_contain_text("write part.txt: x")
+    path = f"{person.url}/threads/{find_thread(person)}/mode"
+    httpx.patch(path, json={"approvals": "auto"})
+    expect(person.page.locator("#approvals")).to_have_value("auto")
+    expect(shown).to_be_visible()  # what is opened stays open when the thread is read again
 
 
 def test_by_keyboard_alone(person: Person) -> None:
