@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
-from modeshift.graph.configuration.settings import Settings
-from tests.harness.modes import load_catalog
-from tests.harness.root import ROOT
+from modeshift.testing import load_modes
 
+ROOT = Path(__file__).parent.parent
 NAME = r"[A-Z][\w-]*(?: [A-Z][\w-]*)*"
 IN_MODE = re.compile(rf"({NAME}) mode\b|`([\w-]+)` mode\b|\bmode `([\w-]+)`|\bmode_slug\W+([\w-]+)")
 SWITCH_TO = re.compile(rf"\bto ({NAME})")
@@ -42,7 +42,7 @@ def list_unknown(texts: Mapping[str, str], modes: Iterable[str]) -> list[str]:
 
 
 def test_the_modes_that_texts_name_exist() -> None:
-    catalog = load_catalog()
+    catalog = load_modes().catalog
     texts = {f"prompts/{file.name}": file.read_text() for file in (ROOT / "prompts").glob("*.md")}
     modes = [catalog[slug] for slug in catalog]
     for mode in modes:
@@ -53,8 +53,6 @@ def test_the_modes_that_texts_name_exist() -> None:
     assert not list_unknown(texts, names)
     for file in (ROOT / "prompts").glob("[!_]*.md"):
         assert file.stem in catalog, f"prompts/{file.name} is of no mode: delete or rename it"
-    default = Settings.model_fields["default_mode"].default
-    assert default in catalog, f"graph/settings.py: default_mode is {default!r}: name another mode"
 
 
 @pytest.mark.parametrize(

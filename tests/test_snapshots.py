@@ -4,44 +4,41 @@ A change shows in review as a change of a file in ``snapshots``; `make renew` wr
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from modeshift.tools.processes.sandboxes import Commands
-from modeshift.tools.tool import ToolDeps
-from modeshift.tools.workspace.workspace import Workspace
-from tests.graph.models.model_thread import use
-from tests.harness.conversation import Conversation, make_agent
-from tests.harness.modes import load_catalog
-from tests.harness.place import JUDGED_SANDBOX
-from tests.harness.recording import MODELS
-from tests.provider.script import say
-from tests.provider.server import serving
-from tools.command import command_tools
+from modeshift.testing import Conversation, load_modes, make_agent, next_request
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
+MODELS = {
+    "openai": "openai:gpt-5.6",
+    "chat": "openai:qwen3",
+    "anthropic": "anthropic:claude-sonnet-5-5",
+}
+"""By wire format; ``chat`` is any server that speaks OpenAI's Chat Completions."""
 Seen = dict[str, dict[str, Any]]
-"""The body of a request, by provider and mode."""
+"""The body of a request, by wire format and mode."""
 
 
-async def requests(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Seen]:
+async def requests(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Seen:
     """What each provider is sent in each mode."""
-    seen: dict[str, Seen] = {}
-    catalog = load_catalog()
-    with serving([say("Here I am.")] * len(MODELS) * len(catalog)) as provider:
-        for name, model in MODELS.items():
-            use(provider, monkeypatch, name)
-            for mode in catalog:
-                agent = make_agent(workspace, model, catalog=catalog)
-                await Conversation(agent).say("hello", mode=mode)
-                seen.setdefault(name, {})[mode] = provider.requests[-1].body
+    seen: Seen = {}
+    catalog = load_modes().catalog
+    for name, model in MODELS.items():
+        if name == "chat":
+            monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")
+        agent = make_agent(workspace, model, modes=catalog)
+        bodies = [(await next_request(Conversation(agent), "hello", mode=m)).body for m in catalog]
+        seen[name] = dict(zip(catalog, bodies, strict=True))
+        monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     return seen
 
 
-def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str, str]]:
+def snapshots(seen: Seen, sandboxed: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Names of files, and what they should hold."""
     openai, chat, anthropic = seen["openai"], seen["chat"], seen["anthropic"]
     prompts = {body["input"][0]["content"] for body in openai.values()}
@@ -70,20 +67,19 @@ def snapshots(seen: dict[str, Seen], workspace: Workspace) -> Iterator[tuple[str
                 known = tools.setdefault(tool.get("function", tool)["name"], tool)
                 assert known == tool, "a tool is the same in every mode"
         yield f"tools-{name}.json", as_json([tools[tool] for tool in sorted(tools)])
-    commands = Commands(JUDGED_SANDBOX)
-    command, *_ = command_tools(ToolDeps(workspace, commands=commands))
-    yield "execute_command-in-the-sandbox.txt", f"{command.runnable.description}\n"
+    command = next(tool for tool in sandboxed["tools"] if tool["name"] == "execute_command")
+    yield "execute_command-in-the-sandbox.txt", f"{command['description']}\n"
 
 
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-async def test_what_the_model_sees(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
-) -> None:
-    expected = dict(snapshots(await requests(workspace, monkeypatch), Workspace(workspace)))
-    if pytestconfig.getoption("--update-snapshots"):
+async def test_what_the_model_sees(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandboxed = make_agent(workspace, MODELS["anthropic"], is_sandboxed=True)
+    request = await next_request(Conversation(sandboxed), "hello")
+    expected = dict(snapshots(await requests(workspace, monkeypatch), request.body))
+    if os.environ.get("WRITE") == "1":  # make renew
         SNAPSHOTS.mkdir(exist_ok=True)
         for file in SNAPSHOTS.iterdir():
             if file.name not in expected:

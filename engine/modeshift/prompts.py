@@ -21,9 +21,9 @@ def get_folder() -> Path:
 
 
 @cache
-def _environment(folder: Path) -> Environment:
+def _environment(*folders: Path) -> Environment:
     return Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701  # Markdown for a model, not HTML
         keep_trailing_newline=False,
@@ -32,24 +32,28 @@ def _environment(folder: Path) -> Environment:
     )
 
 
-def _render(template: str, **given: object) -> str:
+def _render(template: str, folder: Path | None = None, **given: object) -> str:
     """Raises ``ValueError`` for a template that is broken, or uses what it is not given."""
+    folders = (get_folder(),) if folder is None else (folder, get_folder())
     try:
-        return _environment(get_folder()).get_template(template).render(**given)
+        return _environment(*folders).get_template(template).render(**given)
     except TemplateError as error:
         takes = ", ".join(given) or "nothing"
         raise ValueError(f"prompts/{template}: {error}; the template may use: {takes}") from error
 
 
-def render_system_prompt(modes: Mapping[str, str], rules: str = "") -> str:
+def render_system_prompt(
+    modes: Mapping[str, str], rules: str = "", folder: Path | None = None
+) -> str:
     """What holds in every mode.
 
     Args:
         modes: When to use each mode, by its slug.
         rules: The project's for every mode, as Markdown.
+        folder: Whose ``_base.md`` is taken, if it has one, instead of the clone's.
     """
     lines = {slug: " ".join(when.split()) for slug, when in modes.items()}
-    return _render("_base.md", modes=lines, rules=rules)
+    return _render("_base.md", folder, modes=lines, rules=rules)
 
 
 def render_summary_request() -> str:
@@ -69,6 +73,7 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
     custom_instructions: str = "",
     rules: str = "",
     is_subtask: bool = False,
+    folder: Path | None = None,
 ) -> str:
     """What the model is told when it enters a mode.
 
@@ -83,9 +88,11 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         custom_instructions: The user's for this mode.
         rules: The project's for this mode, as Markdown.
         is_subtask: Whether it is in the mode for a sub-task.
+        folder: Whose ``_mode.md`` is taken, if it has one, instead of the clone's.
     """
     return _render(
         "_mode.md",
+        folder,
         name=name,
         role_definition=role_definition,
         tools=tools,

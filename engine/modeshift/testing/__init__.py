@@ -1,5 +1,28 @@
-"""What the tests of a clone use. Nothing of the engine imports it."""
+"""What the tests of a clone use. Nothing of the engine imports it.
 
+``README.md`` of the engine lists the names. Fixtures of pytest are in ``plugin``.
+"""
+
+from modeshift.testing.agent import judge_call, make_agent, script
+from modeshift.testing.answers import Sent, next_request, recorded_answers
 from modeshift.testing.check import check_agent
+from modeshift.testing.conversation import APPROVE, REJECT, Conversation, edit
+from modeshift.testing.modes import LoadedModes, load_modes
+from modeshift.testing.scripted import ScriptedModel
 
-__all__ = ["check_agent"]
+__all__ = [
+    "APPROVE",
+    "REJECT",
+    "Conversation",
+    "LoadedModes",
+    "ScriptedModel",
+    "Sent",
+    "check_agent",
+    "edit",
+    "judge_call",
+    "load_modes",
+    "make_agent",
+    "next_request",
+    "recorded_answers",
+    "script",
+]

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import yaml
 from vcr.filters import decode_response
@@ -12,10 +11,9 @@ from vcr.serializers import yamlserializer
 
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.plain_text import to_one_line
+from modeshift.testing.strict_replay import Json, Response, decode_body
 
-Json = Any
-Response = dict[str, Any]
-"""As vcrpy holds one: ``status``, ``headers``, and ``body`` with its ``string`` in bytes."""
+__all__ = ["CassetteError", "Json", "Response", "decode_body", "load_cassette"]
 
 
 class CassetteError(ConfigurationError):
@@ -44,15 +42,6 @@ def load_cassette(path: Path) -> tuple[list[Request], list[Response]]:
         raise _refuse(str(path), f"{error} is missing") from error
     except (ValueError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
         raise _refuse(str(path), error) from error
-
-
-def decode_body(body: Any) -> Json:
-    """The JSON of a request's or response's body, else its text."""
-    text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _refuse(where: str, why: Exception | str) -> CassetteError:

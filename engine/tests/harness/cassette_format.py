@@ -3,7 +3,6 @@
 The files are vcrpy's own, laid out for people: JSON is indented, interactions are numbered.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -24,10 +23,9 @@ from vcr.serialize import serialize
 from vcr.serializers import yamlserializer
 
 from modeshift.graph.models.provider_errors import MASK, find_secrets
-from tests.harness.cassette import CassetteError, Json, Response, decode_body, load_cassette
+from modeshift.testing.strict_replay import Dumper, Response, body, decode_body
+from tests.harness.cassette import CassetteError, load_cassette
 from tests.harness.scrubbing import Replaced, keep_headers, scrub, scrub_body
-
-MAX_LINES = 120
 
 
 def configure(vcr: VCR) -> None:
@@ -84,43 +82,6 @@ def dump_cassette(requests: Sequence[Request], responses: Sequence[Response]) ->
     return text
 
 
-def body(sent: Request, recorded: Request) -> None:
-    """JSON must be equal, but for the order of keys; the difference is an ``AssertionError``.
-
-    To vcrpy's own matcher ``true`` and ``1`` are equal, and a prompt is one long line.
-    """
-    bodies = [decode_body(one.body_bytes) for one in (recorded, sent)]
-    first, second = (json.dumps(one, sort_keys=True) for one in bodies)
-    if first != second:
-        old, new = map(_list_lines, bodies)
-        lines = list(difflib.unified_diff(old, new, "recorded", "sent", lineterm=""))
-        if len(lines) > MAX_LINES:
-            lines[MAX_LINES:] = [f"... and {len(lines) - MAX_LINES} more lines"]
-        raise AssertionError("\n".join(lines))
-
-
-def _list_lines(content: Json) -> list[str]:
-    text: str = yaml.dump(content, Dumper=_Dumper, allow_unicode=True, width=1000)
-    return text.splitlines()
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_BASE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
-class _Dumper(_BASE):  # type: ignore[misc]  # whichever is available
-    """Texts of several lines as they are; everything in full, each time."""
-
-    yaml_representers = {**_BASE.yaml_representers, str: _represent_text}  # noqa: RUF012
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-
 class _Serializer:
     """In the place of vcrpy's YAML serializer, which reads what this writes."""
 
@@ -132,7 +93,7 @@ class _Serializer:
         for one in data["interactions"]:
             one["request"]["body"] = _indent(one["request"]["body"])
             one["response"]["body"]["string"] = _indent(one["response"]["body"]["string"])
-        text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+        text = yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
         head, *parts = re.split(r"^(?=- request:)", text, flags=re.MULTILINE)
         # No empty line before the comment: a stream's text ends with some, and they count.
         numbered = (f"# {number} of {len(parts)}\n{part}" for number, part in enumerate(parts, 1))

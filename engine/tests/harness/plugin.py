@@ -1,7 +1,6 @@
 """Fixtures and hooks, for the engine's tests and for the owner's."""
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.harness import prefork
+from modeshift.testing.loopback import block_network
+from modeshift.testing.plugin import OF_PROVIDERS, OF_THE_NETWORK, workspace
+from tests.harness import prefork, recording
 from tests.harness.cassette_format import configure
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.loopback import block_network
 from tests.harness.modes import MODES, is_owners
 from tests.harness.place import UserFolders
 from tests.harness.recording import (
@@ -22,12 +22,17 @@ from tests.harness.recording import (
     begin,
     is_streamed,
     provider,
+    recorded,
+    start_tape,
 )
 
 __all__ = [
     "begin",
     "is_streamed",
     "provider",
+    "recorded",
+    "start_tape",
+    "workspace",
 ]
 FENCE = str(Path(__file__).parent / "fence")
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,7 +42,6 @@ settings.load_profile("tests")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
     group.addoption("--cassettes", help="the folder they are in")
-    group.addoption("--update-snapshots", action="store_true", help="write the snapshots anew")
     group.addoption(
         "--real",
         action="append",
@@ -56,24 +60,13 @@ PLAYED = ("openai-streamed", "chat-whole", "anthropic-streamed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "conversation: has `begin`; what make record records anew")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A recorded test of the owner's is in one format, unless it names others."""
-    test = metafunc.definition
-    if "begin" in metafunc.fixturenames and is_owners(test.path):
-        named = " ".join(str(mark.args[0]) for mark in test.iter_markers("parametrize"))
-        if "provider" not in named:
-            test.add_marker(pytest.mark.parametrize("provider", ["anthropic"]))
-        if "is_streamed" not in named:
-            test.add_marker(pytest.mark.parametrize("is_streamed", [True], ids=["streamed"]))
+    config.pluginmanager.register(recording)  # behind pytest-recording, whose fixtures it replaces
+    config.addinivalue_line("markers", "conversation: has a tape; what make record records anew")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "begin" in getattr(item, "fixturenames", ()):
+        if "start_tape" in getattr(item, "fixturenames", ()):
             item.add_marker("vcr")
             item.add_marker("conversation")
             is_played = any(combination in item.name for combination in PLAYED)
@@ -120,10 +113,6 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) 
     block_network(monkeypatch.setattr)
 
 
-OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
-OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_file$|^sslkeylogfile$")
-
-
 @pytest.fixture(autouse=True)
 def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
     """Remove the user's keys, addresses and proxies from the environment.
@@ -157,14 +146,6 @@ def clones_modes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     """No sandbox, so that tests do the same on every machine; tests of the sandbox turn it on."""
     monkeypatch.setenv("SANDBOX", "off")
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    """An empty folder to work in."""
-    folder = tmp_path / "workspace"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture

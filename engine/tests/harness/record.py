@@ -9,6 +9,7 @@ the scripted one. A cassette is written once its test has passed.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +20,7 @@ from dotenv import load_dotenv
 
 from modeshift.graph.configuration.settings import get_env_file
 from tests.harness.recording import KEYS, MODELS
+from tests.harness.root import CONFIG
 from tests.harness.selection import IN_VAIN, find_files, list_tests
 
 ALREADY_IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
@@ -34,16 +36,22 @@ def main(env_file: Path | None = None) -> int:
     pattern = os.environ.get("T")
     try:
         files = find_files(pattern) if pattern else [*_list_files()]
-        code = pytest.main([*options, "-W", ALREADY_IMPORTED, *map(str, files)])
+        code = pytest.main([*CONFIG, *options, "-W", ALREADY_IMPORTED, *map(str, files)])
     except LookupError:
         code = IN_VAIN
     if code == IN_VAIN:
-        sys.stderr.write(f"No test that has a cassette (it uses `begin`) matches T={pattern!r}.\n")
+        sys.stderr.write(
+            f"No test that has a cassette (it uses `begin` or `recorded`) matches T={pattern!r}.\n"
+        )
     return code
 
 
 def _list_files() -> Iterator[Path]:
-    return (path for path in list_tests() if "begin" in path.read_text("utf-8"))
+    return (path for path in list_tests() if {"begin", "recorded"} & _read_words(path))
+
+
+def _read_words(path: Path) -> set[str]:
+    return set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
 
 
 def options_for_pytest() -> list[str] | None:

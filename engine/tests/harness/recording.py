@@ -1,6 +1,6 @@
-"""Records and replays cassettes: a test calls the fixture ``begin`` to start its conversation.
+"""Records and replays cassettes: a test calls ``begin`` or ``recorded`` to start a conversation.
 
-vcrpy and pytest-recording do the work; a test with ``begin`` is marked with ``vcr``. What is
+vcrpy and pytest-recording do the work; such a test is marked with ``vcr``. What is
 added: a conversation is recorded of the scripted provider, or of the real service of each
 ``--real``; a cassette is written only when its test has passed; a replay is strict.
 """
@@ -8,6 +8,7 @@ added: a conversation is recorded of the scripted provider, or of the real servi
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ import pytest
 from vcr.cassette import Cassette
 
 from modeshift.graph.models.provider_errors import find_secrets
+from modeshift.testing.conversation import Conversation
+from modeshift.testing.plugin import MODEL, Recorded, name_cassette, open_thread
+from modeshift.testing.scripted import ScriptStep
+from modeshift.testing.strict_replay import StrictReplay
 from tests.harness.cassette import Response, decode_body
 from tests.harness.cassette_format import get_config
 from tests.harness.modes import is_owners
 from tests.harness.root import ENGINE, ROOT
 from tests.harness.scrubbing import Replaced, join_stream, scrub
-from tests.harness.strict_replay import StrictReplay
-from tests.provider.script import Step
+from tests.provider.script import Answer, Call, Step
 from tests.provider.server import KEY, ScriptedProvider, serving
 
 MODELS = {
@@ -70,13 +74,6 @@ def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
 def default_cassette_name(request: pytest.FixtureRequest) -> str:
     """The test's name with dashes for brackets, which a shell would expand."""
     return name_cassette(request.node)
-
-
-def name_cassette(item: pytest.Item) -> str:
-    """The name of a test's cassette, without its ending."""
-    marker = item.get_closest_marker("default_cassette")
-    name = marker.args[0] if marker else item.name
-    return str(name).replace("[", "-").replace("]", "")
 
 
 def redirect(patch: pytest.MonkeyPatch, to: str | None) -> None:
@@ -135,6 +132,8 @@ class _Steps(Sequence[Any]):
 
 
 Begin = Callable[..., Tape]
+Start = Callable[..., Tape]
+"""Gets the provider and whether it is streamed, too."""
 
 
 @pytest.fixture(params=MODELS)
@@ -150,25 +149,51 @@ def is_streamed(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def begin(  # fixtures
+def begin(start_tape: Start, provider: str, *, is_streamed: bool) -> Begin:
+    """To be called once, with the script; ``is_odd``: no real model would answer like this."""
+    return partial(start_tape, provider, is_streamed=is_streamed)
+
+
+@pytest.fixture
+def recorded(start_tape: Start, workspace: Path) -> Recorded:
+    """As in ``modeshift.testing.plugin``, and it can be recorded."""
+
+    def start(
+        *steps: ScriptStep, model: str = MODEL, is_streamed: bool = True, **options: Any
+    ) -> Conversation:
+        script = [_to_answer(step) for step in steps]
+        start_tape(model.partition(":")[0], script, is_streamed=is_streamed)
+        return open_thread(workspace, steps, model=model, is_streamed=is_streamed, **options)
+
+    return start
+
+
+def _to_answer(step: ScriptStep) -> Answer:
+    if isinstance(step, str):
+        return Answer(step)
+    assert not isinstance(step, Exception), "a provider's failure is not recorded"
+    return Answer("", tuple(Call(name, args) for name, args in step))
+
+
+@pytest.fixture
+def start_tape(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     vcr: Cassette,
     record_mode: str,
-    provider: str,
-    *,
-    is_streamed: bool,
-) -> Iterator[Begin]:
-    """To be called once, with the script; ``is_odd``: no real model would answer like this."""
+) -> Iterator[Start]:
+    """Begins to record or to play, once in a test."""
     item: pytest.Item = request.node
-    tape = Tape(provider, is_streamed, vcr, ((str(tmp_path), "/somewhere"),))
-    is_real = provider in request.config.getoption("--real")
+    replaced = ((str(tmp_path), "/somewhere"),)
     servers: list[tuple[ScriptedProvider, bool]] = []
     with ExitStack() as stack:
 
-        def begun(script: Sequence[Step], *, is_odd: bool = False) -> Tape:
-            item.stash[TAPE] = tape
+        def begun(
+            provider: str, script: Sequence[Step], *, is_streamed: bool, is_odd: bool = False
+        ) -> Tape:
+            tape = item.stash[TAPE] = Tape(provider, is_streamed, vcr, replaced)
+            is_real = provider in request.config.getoption("--real")
             if record_mode == "none":
                 _require(Path(vcr.path), item)
                 tape.replay = StrictReplay(vcr)
@@ -188,9 +213,9 @@ def begin(  # fixtures
     for server, is_odd in servers:
         _check_server(server, is_odd=is_odd)
     if item.stash.get(PASSED, False):
-        _check_tape(item, tape)
+        _check_tape(item)
         if is_new:
-            _check_streams(vcr.responses, tape.replaced)
+            _check_streams(vcr.responses, replaced)
         vcr.dirty = is_new
 
 
@@ -212,11 +237,12 @@ def _check_server(server: ScriptedProvider, *, is_odd: bool) -> None:
         _fail(f"only the first {len(server.requests)} steps of the script were asked for")
 
 
-def _check_tape(item: pytest.Item, tape: Tape) -> None:
+def _check_tape(item: pytest.Item) -> None:
     """Fail if nothing was recorded or played, or not all of it."""
-    if TAPE not in item.stash:
+    tape = item.stash.get(TAPE, None)
+    if tape is None:
         _fail("the test never began its conversation: nothing was played")
-    if tape.replay and tape.replay.unplayed:
+    elif tape.replay and tape.replay.unplayed:
         numbers = ", ".join(str(number + 1) for number in tape.replay.unplayed)
         path = Path(tape.cassette.path)
         _fail(f"{shown(path)}: not played: {numbers} of {len(tape.cassette)}")

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from tests.harness.root import ENGINE, ROOT
+from tests.harness.root import CONFIG, ENGINE, ROOT
 
 STEPS = {
     "tables and diagrams": ("tests.harness.readme",),
     "figures": ("benchmarks.stats",),
-    "snapshots": ("pytest", "-q", "../tests/test_snapshots.py", "--update-snapshots"),
+    "snapshots": ("pytest", "-q", *CONFIG, "../tests/test_snapshots.py"),
     "recordings": ("tests.harness.record",),
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.root import ENGINE, ROOT
+from tests.harness.root import CONFIG, ENGINE, ROOT
 
 TESTS = ENGINE / "tests", ROOT / "tests"
 IN_VAIN = pytest.ExitCode.NO_TESTS_COLLECTED
@@ -21,13 +21,13 @@ IN_VAIN = pytest.ExitCode.NO_TESTS_COLLECTED
 def main(pattern: str) -> int:
     """Run the tests; gives the exit code."""
     if "::" in pattern:
-        return pytest.main([pattern])
+        return pytest.main([*CONFIG, pattern])
     try:
         files = find_files(pattern)
     except LookupError as error:
         sys.stderr.write(f"No test matches T={pattern!r}: {error}\n")
         return IN_VAIN
-    return pytest.main(["-k", pattern, *map(str, files)])
+    return pytest.main([*CONFIG, "-k", pattern, *map(str, files)])
 
 
 def list_tests() -> Iterator[Path]:

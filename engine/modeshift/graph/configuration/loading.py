@@ -21,6 +21,7 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import Agent
 from modeshift.graph.models.loading import Models
 from modeshift.graph.threads import Mailbox, StartedCalls
+from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.project import find_root, load_project
@@ -127,6 +128,7 @@ class AgentLoader:
             self._settings.approvals,
             servers=tuple(servers),
             prompt_rules=loaded.rules.render,
+            prompts=prompts_of(self._settings.modes_folder),
             rules_at=loaded.project.rules_at,
             describe_environment=partial(describe_environment, toolbox),
             notices=tuple(notices),

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from hashlib import sha256
 from json import dumps
+from pathlib import Path
 from typing import Any
 
 from langchain.chat_models import init_chat_model
@@ -255,6 +256,7 @@ class Seat:
             custom_instructions=mode.instructions,
             rules=shared.prompt_rules(mode.slug),
             is_subtask=self.depth > 0,
+            folder=shared.prompts,
         )
 
     @cached_property
@@ -274,6 +276,8 @@ class BoundModes:
     models: Models
     prompt_rules: Callable[[str | None], str] = field(default=no_prompt_rules, kw_only=True)
     """The user's and the project's rules for a mode, by its slug; for None, those for all."""
+    prompts: Path | None = field(default=None, kw_only=True)
+    """The folder whose ``_base.md`` and ``_mode.md`` are taken instead of the clone's, if there."""
     servers: tuple[ManagedServer, ...] = field(default=(), kw_only=True)
     """The MCP servers whose tools modes may have; the toolbox has those that are known by now."""
     subtask_depth: int = field(default=1, kw_only=True)
@@ -316,6 +320,7 @@ class BoundModes:
         return render_system_prompt(
             {mode.slug: mode.purpose for mode in modes},
             self.prompt_rules(None),
+            self.prompts,
         )
 
     def describe_host_limit(self, limit: Mode | None) -> str:

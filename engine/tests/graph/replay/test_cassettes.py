@@ -17,13 +17,14 @@ from vcr.request import Request
 
 from modeshift.graph.models.provider_errors import MASK
 from modeshift.modes.errors import ConfigurationError
+from modeshift.testing.plugin import name_cassette
+from modeshift.testing.strict_replay import StrictReplay
 from tests.harness import record
 from tests.harness.cassette import decode_body, load_cassette
 from tests.harness.cassette_format import configure, dump_cassette
-from tests.harness.recording import KEYS, MANNERS, MODELS, name_cassette
+from tests.harness.recording import KEYS, MANNERS, MODELS
 from tests.harness.root import ENGINE
 from tests.harness.scrubbing import join_stream
-from tests.harness.strict_replay import StrictReplay
 from tests.provider.server import KEY, SOURCE
 
 CASSETTES = ENGINE / "tests/cassettes"

@@ -6,7 +6,7 @@ What the dev server does in uvloop, which has sockets of its own, is out of its 
 import importlib.util
 from pathlib import Path
 
-_file = Path(__file__).parent.parent / "loopback.py"
+_file = Path(__file__).parents[3] / "modeshift/testing/loopback.py"
 _spec = importlib.util.spec_from_file_location("loopback", _file)
 assert _spec is not None
 assert _spec.loader is not None

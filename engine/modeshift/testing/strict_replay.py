@@ -1,13 +1,19 @@
 """``StrictReplay``: plays a cassette to exactly the requests that were recorded, in their order."""
 
+import difflib
 import json
 from typing import Any
 
+import yaml
+from typing_extensions import override
 from vcr.cassette import Cassette
 from vcr.matchers import get_matchers_results
 from vcr.request import Request
 
-from tests.harness.cassette import Response
+Json = Any
+Response = dict[str, Any]
+"""As vcrpy holds one: ``status``, ``headers``, and ``body`` with its ``string`` in bytes."""
+MAX_LINES = 120
 
 
 class StrictReplay:
@@ -68,3 +74,51 @@ def refuse(text: str) -> Response:
     body = json.dumps({"error": {"message": text}}, ensure_ascii=False).encode()
     status = {"code": 422, "message": "Unprocessable Entity"}
     return {"status": status, "headers": headers, "body": {"string": body}}
+
+
+def decode_body(body: Any) -> Json:
+    """The JSON of a request's or response's body, else its text."""
+    text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def body(sent: Request, recorded: Request) -> None:
+    """JSON must be equal, but for the order of keys; the difference is an ``AssertionError``.
+
+    To vcrpy's own matcher ``true`` and ``1`` are equal, and a prompt is one long line.
+    """
+    bodies = [decode_body(one.body_bytes) for one in (recorded, sent)]
+    first, second = (json.dumps(one, sort_keys=True) for one in bodies)
+    if first != second:
+        old, new = map(_list_lines, bodies)
+        lines = list(difflib.unified_diff(old, new, "recorded", "sent", lineterm=""))
+        if len(lines) > MAX_LINES:
+            lines[MAX_LINES:] = [f"... and {len(lines) - MAX_LINES} more lines"]
+        raise AssertionError("\n".join(lines))
+
+
+def _list_lines(content: Json) -> list[str]:
+    text: str = yaml.dump(content, Dumper=Dumper, allow_unicode=True, width=1000)
+    return text.splitlines()
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_BASE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class Dumper(_BASE):  # type: ignore[misc]  # whichever is available
+    """Texts of several lines as they are; everything in full, each time."""
+
+    yaml_representers = {**_BASE.yaml_representers, str: _represent_text}  # noqa: RUF012
+
+    @override
+    def ignore_aliases(self, data: object) -> bool:  # PyYAML's signature
+        """Everything in full."""
+        return True
