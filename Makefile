@@ -10,7 +10,24 @@ BIN := .venv/bin
 READY := .venv/.ready
 # The engine's tests and benchmarks use the clone's tools.
 IN_ENGINE := cd engine && PYTHONPATH=.. ../$(BIN)/python
-PYTEST := cd engine && ../$(BIN)/pytest --numprocesses 3 --dist worksteal
+# What make test runs of the engine's: recorded conversations, gates, verdicts, a server.
+PROOFS := tests/graph/replay/test_conversations.py tests/graph/test_gates.py \
+  tests/graph/test_switches.py tests/graph/test_wrong_nodes.py tests/modes/test_verdict.py \
+  tests/doors/server/test_server.py
+PARALLEL := --numprocesses 3 --dist worksteal
+# A clone that has the engine as a wheel has its own tests alone.
+ifneq ($(wildcard engine/tests),)
+PYTEST := cd engine && ../$(BIN)/pytest $(PARALLEL)
+PROVE := $(PYTEST) -m "not slow" ../tests $(PROOFS)
+CHOOSE := $(IN_ENGINE) -m tests.harness.selection
+CHECK_ENGINE := (cd engine && ../$(BIN)/mypy && ../$(BIN)/lint-imports)
+else
+PYTEST := $(BIN)/pytest $(PARALLEL)
+PROVE := $(PYTEST)
+CHOOSE := $(BIN)/pytest -k
+CHECK_ENGINE := true
+IN_ENGINE := echo "This needs the folder engine/ of Modeshift's repository; this clone has a wheel" >&2; false
+endif
 
 # An option that a variable turns on, unless it is 0; one that takes the variable's value.
 flag = $(if $(filter-out 0,$($(2))),--$(1))
@@ -47,16 +64,14 @@ clean-data: $(READY) # remove the threads of the dev server and the sessions of 
 diagram: $(READY) # print the state diagram of the modes as they are; OUT=file
 	@$(BIN)/python -m modeshift diagram $(call option,out,OUT)
 
-test: $(READY) ## run the tests but for the slow ones, with no network; T=pattern for some of all
-	@$(if $(T),$(IN_ENGINE) -m tests.harness.selection "$$T",\
-	  echo "This takes about a minute and a half on two cores; make test T=pattern runs some of the tests"; \
-	  $(PYTEST) -m "not slow")
+test: $(READY) ## run your tests and the engine's main proofs, with no network; T=pattern for some of all
+	@$(if $(T),$(CHOOSE) "$$T",$(PROVE))
 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
 	@$(IN_ENGINE) -m tests.harness.record
 
 snapshots: $(READY) # write the snapshots of prompts and tools anew, tests/snapshots
-	@cd engine && ../$(BIN)/pytest -q ../tests/test_snapshots.py --update-snapshots
+	@WRITE=1 $(BIN)/pytest -q tests/test_snapshots.py
 
 screenshots: $(READY) # write the pictures of the page anew, docs/pictures; needs Chromium
 	@$(IN_ENGINE) -m tests.doors.page.screenshots
@@ -64,12 +79,11 @@ screenshots: $(READY) # write the pictures of the page anew, docs/pictures; need
 renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings
 	@$(IN_ENGINE) -m tests.harness.renew
 
-check: $(READY) ## all that CI checks: lint, types, import rules, tests
+check: $(READY) ## all that CI checks: lint, types, import rules, all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	cd engine && ../$(BIN)/mypy
-	cd engine && ../$(BIN)/lint-imports
+	$(CHECK_ENGINE)
 	$(PYTEST)
 
 format: $(READY) # mend layout and imports

@@ -1,11 +1,8 @@
 """The loop as you have changed it keeps what the engine promises."""
 
-import pytest
-
 from graph.agent import build
 from modeshift.testing import check_agent
 
 
-@pytest.mark.slow
 def test_the_gates_hold_on_this_graph() -> None:
     check_agent(build)

@@ -24,15 +24,19 @@ def load_modes(
     permissions: str = "",
     is_project: bool = False,
     folder: Path | None = None,
-    default: str = "ask",
+    default: str | None = None,
 ) -> LoadedModes:
     """The modes of ``folder``, the clone's ``modes`` if none is given, with those of a modes file.
 
     ``text`` is the file's: the user's own, or, if it ``is_project``, a workspace's that is trusted.
     ``permissions`` is the text of a ``permissions.yaml``. A mode that cannot be used is left out,
-    and a notice says why. Raises ``ConfigurationError`` where the ``default`` is no mode, and
-    ``ModeFileError`` for permissions that do not load.
+    and a notice says why. The default mode is ``ask`` or else the first. Raises
+    ``ConfigurationError`` where the ``default`` is no mode, and ``ModeFileError`` for permissions
+    that do not load.
     """
+    folder = folder or get_modes_folder()
+    built_in = sorted(file.stem for file in folder.glob("*.yaml"))
+    default = default or ("ask" if "ask" in built_in else built_in[0])
     with TemporaryDirectory() as temporary:
         root = Path(temporary).resolve()
         home, workspace = root / "home", root / "workspace"
@@ -45,7 +49,7 @@ def load_modes(
         settings = Settings(
             workspace=workspace,
             config_folder=home,
-            modes_folder=folder or get_modes_folder(),
+            modes_folder=folder,
             trust_file=root / "trusted.json",
             checkpoints=root / "checkpoints.sqlite",
             sessions=root / "sessions.sqlite",

@@ -1,11 +1,13 @@
 """``modeshift.testing.check_agent`` passes the clone's graph, and says what another leaves open."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.types import Command
+from typing_extensions import override
 
 from graph import nodes
 from graph.agent import build
@@ -77,6 +79,74 @@ def swallows_the_question(deps: AgentDeps, saver: Saver = None) -> Agent:
     return build_with(deps, saver, review=review)
 
 
+class SaysYesItself(Agent):
+    """Answers the question about a switch in the person's place."""
+
+    @override
+    async def astream(self, *given: Any, **more: Any) -> AsyncIterator[Any]:
+        async for part in super().astream(*given, **more):
+            yield part
+        interrupts = (await self.aget_state(given[1])).interrupts
+        if interrupts and interrupts[0].value["action_requests"][0]["name"] == "switch_mode":
+            decisions: Any = Command(resume={"decisions": [{"type": "approve"}]})
+            async for part in super().astream(decisions, *given[1:], **more):
+                yield part
+
+
+def switches_without_a_yes(deps: AgentDeps, saver: Saver = None) -> Agent:
+    agent = build(deps, saver)
+    agent.__class__ = SaysYesItself
+    return agent
+
+
+def takes_the_tools_it_asked_for(deps: AgentDeps, saver: Saver = None) -> Agent:
+    """Whatever a person says of the switch."""
+    wanted: list[str] = []
+
+    async def think(step: Step, mode: str) -> Update:
+        answer = await step.ask_model([mode, *wanted][-1])
+        assert answer is not None
+        if not answer.tool_calls:
+            return step.go("answer")
+        wanted[:] = [call["args"].get("mode_slug", mode) for call in answer.tool_calls]
+        calls = await step.judge(answer)
+        if calls.need_a_person:
+            return step.go("review", asked=await calls.question())
+        return step.go("act", plan=calls.batches())
+
+    return build_with(deps, saver, think=think)
+
+
+def keeps_the_old_tools(deps: AgentDeps, saver: Saver = None) -> Agent:
+    first: list[str] = []
+
+    async def think(step: Step, mode: str) -> Update:
+        first.append(mode)
+        return await nodes.think(step, first[0])
+
+    return build_with(deps, saver, think=think)
+
+
+def runs_the_second_call_itself(deps: AgentDeps, saver: Saver = None) -> Agent:
+    """What a message with one call does not show."""
+
+    async def think(step: Step, mode: str) -> Update:
+        answer = await step.ask_model(mode)
+        if answer is None:
+            return step.update
+        if not answer.tool_calls:
+            return step.go("answer")
+        for call in answer.tool_calls[1:]:
+            if call["name"].startswith("probe"):
+                await deps.toolbox[call["name"]].runnable.ainvoke(call["args"])
+        calls = await step.judge(answer)
+        if calls.need_a_person:
+            return step.go("review", asked=await calls.question())
+        return step.go("act", plan=calls.batches())
+
+    return build_with(deps, saver, think=think)
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -88,4 +158,23 @@ def swallows_the_question(deps: AgentDeps, saver: Saver = None) -> Agent:
 )
 def test_what_a_wrong_graph_leaves_open_is_named(wrong: Callable[..., Agent], told: str) -> None:
     with pytest.raises(AssertionError, match=rf"in \w+ mode, probe_\w+:? .*{told}"):
+        check_agent(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (switches_without_a_yes, r"in \w+ mode, switch_mode to \w+ takes effect although nobody"),
+        (
+            takes_the_tools_it_asked_for,
+            r"switch_mode to \w+ after 'reject' the model has the tools",
+        ),
+        (keeps_the_old_tools, r"switch_mode to \w+ after 'approve' the model has the tools of"),
+        (runs_the_second_call_itself, r"in random walk \d probe_\w+ runs although"),
+    ],
+)
+def test_a_switch_that_nobody_approved_and_what_only_a_walk_shows(
+    wrong: Callable[..., Agent], told: str
+) -> None:
+    with pytest.raises(AssertionError, match=told):
         check_agent(wrong)

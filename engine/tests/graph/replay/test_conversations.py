@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from modeshift.modes.catalog import Catalog
-from tests.harness.conversation import REJECT, Conversation, edit, make_agent, problems
+from tests.harness.conversation import REJECT, Conversation, make_agent, problems
 from tests.harness.modes import load_test_catalog
 from tests.harness.recording import MODELS, Begin, Tape
 from tests.provider.script import Answer, Call, call, say
@@ -69,14 +69,6 @@ async def changes(talk: Conversation) -> list[tuple[str, str, str]]:
         (record["source"], record["target"], record["decided_by"])
         for record in (await talk.values())["mode_changes"]
     ]
-
-
-async def test_an_answer_in_ask(begin: Begin, project: Path) -> None:
-    talk = talk_of(begin([say("A list is ordered and mutable; a tuple never changes.")]), project)
-    await talk.say("In one sentence, how do a list and a tuple differ in Python?")
-    await went_well(talk)
-    assert (await talk.mode(), await changes(talk)) == ("ask", [])
-    assert [message.type for message in await talk.messages()] == ["human", "ai"]
 
 
 async def test_plan_then_code(begin: Begin, project: Path) -> None:
@@ -154,43 +146,6 @@ async def test_a_rejected_switch(begin: Begin, project: Path) -> None:
     assert (await talk.mode(), await changes(talk)) == ("ask", [])
     assert not (project / "hello.txt").exists()
     assert await refused(talk, "only tell me how")
-
-
-async def test_a_redirected_switch(begin: Begin, project: Path) -> None:
-    tape = begin(
-        [
-            call("switch_mode", mode_slug="code", reason="add.py has to be changed."),
-            call("write_file", path="plan.md", content="Replace the minus in add.py by a plus.\n"),
-            say("The plan is in plan.md."),
-        ]
-    )
-    talk = talk_of(tape, project)
-    await talk.say("check.py fails because add.py subtracts. Do something about it.")
-    await talk.decide(edit("switch_mode", mode_slug="architect", reason="Write a plan.md first."))
-    await went_well(talk)
-    assert (await talk.mode(), await changes(talk)) == (
-        "architect",
-        [("ask", "architect", "human")],
-    )
-    assert (project / "plan.md").exists()
-    assert (project / "add.py").read_text() == ADD
-
-
-async def test_debug_finds_and_mends(begin: Begin, project: Path) -> None:
-    tape = begin(
-        [RUN, call("read_file", path="add.py"), MEND, RUN, say("It subtracted. It adds now.")]
-    )
-    talk = talk_of(tape, project)
-    await talk.say(
-        "python3 -B check.py fails. Find out why, mend it, and run it again.", mode="debug"
-    )
-    asked = await went_well(talk)
-    assert "a + b" in (project / "add.py").read_text()
-    assert await changes(talk) == [("ask", "debug", "host")]
-    assert asked.count("execute_command") >= 2
-    results = [result.text for result in (await talk.results()).values()]
-    assert "FAILED: add(2, 3) is -1" in results[0]
-    assert any("\nok" in text for text in results[1:])
 
 
 async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> None:
