@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from modeshift.testing import APPROVE, REJECT, Conversation, edit
-from modeshift.testing.plugin import Recorded
+from modeshift.testing import APPROVE, REJECT, Conversation, Recorded, edit
 
 ADD = "def add(a, b):\n    return a - b\n"
 MEND = ("edit_file", {"path": "add.py", "edits": [{"old": "a - b", "new": "a + b"}]})

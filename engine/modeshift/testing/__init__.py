@@ -6,7 +6,7 @@
 from modeshift.testing.agent import judge_call, make_agent, script
 from modeshift.testing.answers import Sent, next_request, recorded_answers
 from modeshift.testing.check import check_agent
-from modeshift.testing.conversation import APPROVE, REJECT, Conversation, edit
+from modeshift.testing.conversation import APPROVE, REJECT, Conversation, Recorded, edit
 from modeshift.testing.modes import LoadedModes, load_modes
 from modeshift.testing.scripted import ScriptedModel
 
@@ -15,6 +15,7 @@ __all__ = [
     "REJECT",
     "Conversation",
     "LoadedModes",
+    "Recorded",
     "ScriptedModel",
     "Sent",
     "check_agent",

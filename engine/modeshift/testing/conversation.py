@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -94,6 +95,10 @@ class Conversation:
     async def files(self) -> dict[str, str]:
         """The text of each file in the workspace, by its path in it."""
         return await asyncio.to_thread(_read_files, self.agent.live.deps.toolbox.workspace.root)
+
+
+Recorded = Callable[..., Conversation]
+"""The fixture ``recorded``: gets a script's steps as ``script`` does, and gives the thread."""
 
 
 def _read_files(folder: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ another machine, or sees the keys of whoever runs it.
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,11 @@ from vcr.request import Request
 from modeshift.project import find_root
 from modeshift.testing import traffic
 from modeshift.testing.agent import make_agent
-from modeshift.testing.conversation import Conversation
+from modeshift.testing.conversation import Conversation, Recorded
 from modeshift.testing.loopback import block_network
 from modeshift.testing.strict_replay import StrictReplay, body
 
 MODEL = "anthropic:claude-sonnet-5-5"
-Recorded = Callable[..., Conversation]
-"""Gets the script's steps as ``modeshift.testing.script`` does; which a replay does not look at."""
 OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
 OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_file$|^sslkeylogfile$")
 

@@ -51,7 +51,9 @@ def find_strangers(clone: Path) -> dict[str, set[str]]:
     public = {f"{module}.{name}" for module, names in API.items() for name in names}
     # "import modeshift.tools" binds modeshift, of which tools is an attribute then.
     public |= API.keys()
-    files = [file for folder in ("graph", "tools") for file in (clone / folder).rglob("*.py")]
+    files = [
+        file for folder in ("graph", "tools", "tests") for file in (clone / folder).rglob("*.py")
+    ]
     used = {
         str(file.relative_to(clone)): {*list_imports(file.read_text(encoding="utf-8"))} - public
         for file in files

@@ -46,6 +46,7 @@ def follow(recipe: list[tuple[str, str]], clone: Path) -> None:
             change(file, "TOOLS = (\n", f"TOOLS = (\n{added}\n")
 
 
+QUIET = ("-p", "no:cacheprovider")
 PLAIN = """\
 import httpx
 import pytest
@@ -64,7 +65,7 @@ def test_a_tool_and_its_recorded_test_follow_the_docs(tmp_path: Path) -> None:
     follow(read_recipe("docs/tools.md") + read_recipe("docs/cassettes.md"), tmp_path)
     run(tmp_path, "tests.harness.record", T="words", SCRIPTED="1")
     (cassette,) = (tmp_path / "cassettes").rglob("*.yaml")
-    assert cassette.name == "test_words_are_counted-anthropic-streamed.yaml"
+    assert cassette.name == "test_words_are_counted.yaml"
     assert "roll_dice" in cassette.read_text(), "the model has the clone's tools"
     real = cassette.read_text().replace("scripted provider", "cloudflare")
     cassette.write_text(real.replace("It has", "I make it, in /home and for any organisation,"))
@@ -82,8 +83,10 @@ def test_a_tool_and_its_recorded_test_follow_the_docs(tmp_path: Path) -> None:
             ],
         )
     )
-    tests = ("../tests/test_words.py", "../tests/test_plain.py")
-    assert "2 passed" in run(tmp_path, "pytest", "-p", "no:cacheprovider", *tests)
+    tests = ("words", "plain", "more")
+    for folder, where in (("engine", ("-c", "pyproject.toml")), (".", ())):
+        files = [str(tmp_path / f"tests/test_{name}.py") for name in tests]
+        assert "4 passed" in run(tmp_path, "pytest", *QUIET, *where, *files, folder=folder)
 
 
 def run(clone: Path, *module: str, folder: str = "engine", **given: str) -> str:

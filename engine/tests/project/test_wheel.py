@@ -1,6 +1,7 @@
 """A clone without ``engine/`` runs on the engine's wheel."""
 
 import os
+import re
 import signal
 import subprocess
 import sysconfig
@@ -106,6 +107,23 @@ def test_all_that_git_knows_of_the_engine_is_in_the_wheel(wheel: Path) -> None:
         packed = {name for name in file.namelist() if not name.endswith("/")}
     assert set(listed) == {name for name in packed if name.startswith("modeshift/")}
     assert {"modeshift/page/index.html", "modeshift/py.typed"} <= packed
+
+
+def test_the_clones_own_tests(python: Path, clone: Path) -> None:
+    """As ``make test`` runs them where there is no ``engine/``."""
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    said = run(command, cwd=clone, env=place(clone))
+    assert re.search(r"^\d+ passed", said, re.M), said
+    (clone / "graph/nodes.py").write_text(
+        (clone / "graph/nodes.py")
+        .read_text()
+        .replace("step.ask_model(mode)", 'step.ask_model("ask")')
+    )
+    done = subprocess.run(command, cwd=clone, env=place(clone), capture_output=True, text=True)
+    assert "the model has the tools of another mode" in done.stdout
+    planned = run(["make", "-n", "check"], cwd=clone)
+    assert "pytest" in planned
+    assert "engine" not in planned.replace(str(clone), "")
 
 
 def test_commands_and_a_conversation(python: Path, clone: Path) -> None:
