@@ -16,7 +16,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 
-from tests.harness.clone import copy_project, git
+from tests.harness.clone import change, copy_project, git
 from tests.harness.conversation import APPROVE, SECONDS
 from tests.harness.place import environment
 from tests.harness.root import ENGINE
@@ -114,12 +114,10 @@ def test_the_clones_own_tests(python: Path, clone: Path) -> None:
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     said = run(command, cwd=clone, env=place(clone))
     assert re.search(r"^\d+ passed", said, re.M), said
-    (clone / "graph/nodes.py").write_text(
-        (clone / "graph/nodes.py")
-        .read_text()
-        .replace("step.ask_model(mode)", 'step.ask_model("ask")')
+    change(clone / "graph/nodes.py", "step.ask_model(mode)", 'step.ask_model("ask")')
+    done = subprocess.run(
+        command, cwd=clone, env=place(clone), capture_output=True, text=True, check=False
     )
-    done = subprocess.run(command, cwd=clone, env=place(clone), capture_output=True, text=True)
     assert "the model has the tools of another mode" in done.stdout
     planned = run(["make", "-n", "check"], cwd=clone)
     assert "pytest" in planned
