@@ -6,9 +6,9 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from modeshift.testing.agent import judge_call
-from modeshift.testing.check import Trial, expect
 from modeshift.testing.conversation import APPROVE, REJECT, edit
 from modeshift.testing.scripted import Call, calling
+from modeshift.testing.trial import Trial, expect
 
 WALKS = 8
 MOVES = 8
