@@ -518,6 +518,13 @@ def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
     prompt.write_text("Help better.")
     assert loader.is_outdated()
     assert "Help better." in loader.deps().seat("mine").words
+    (prompt.parent / "_base.md").write_text("The modes: {{ modes | join }}.")
+    (prompt.parent / "_mode.md").write_text("{{ how_to_work }} That is all.")
+    changed = loader.deps()
+    assert (changed.system_prompt, changed.seat("mine").words) == (
+        "The modes: mine.",
+        "Help better. That is all.",
+    )
     prompt.write_bytes(b"\xff")
     with pytest.raises(ModeFileError, match=r"prompts/mine\.md: cannot be read"):
         load_own(place).deps()

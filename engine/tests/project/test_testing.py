@@ -1,0 +1,72 @@
+"""What the fixture ``recorded`` of a clone's tests says of a cassette that does not fit.
+
+What else is there for a clone's tests is shown in docs/cassettes.md, which test_recipe.py follows.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.root import ENGINE, ROOT
+from tests.harness.server import LINKED
+
+TESTS = """
+import os
+import socket
+
+import pytest
+
+from modeshift.modes.errors import ProviderError
+
+
+async def test_missing(recorded):
+    recorded("hello")
+
+
+async def test_unplayed(recorded):
+    recorded("hello")
+
+
+async def test_differs(recorded):
+    with pytest.raises(ProviderError):
+        await recorded("hello").say("Something else.")
+
+
+def test_nobody_is_reached():
+    assert "OPENAI_API_KEY" not in os.environ
+    with pytest.raises(AssertionError, match="a test wants to know where"):
+        socket.create_connection(("api.example.org", 443))
+"""
+
+
+@pytest.mark.slow
+def test_a_cassette_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    for name in LINKED:
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "test_samples.py").write_text(TESTS)
+    (tmp_path / "cassettes/test_samples").mkdir(parents=True)
+    for name in ("unplayed", "differs"):
+        shutil.copy(
+            ROOT / "cassettes/test_conversations/test_a_rejected_switch.yaml",
+            tmp_path / f"cassettes/test_samples/test_{name}.yaml",
+        )
+    options = ("-q", "-p", "no:cacheprovider", "-p", "modeshift.testing.plugin")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "-o", "asyncio_mode=auto", "test_samples.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ENGINE}:{tmp_path}", "OPENAI_API_KEY": "secret"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for text in (
+        "test_samples/test_missing.yaml is missing; record it: make record T=test_missing",
+        "test_samples/test_unplayed.yaml: not played: 1, 2 of 2",
+        "test_samples/test_differs.yaml: request 1 of 2 is not as recorded:",
+        "3 passed, 3 errors",
+    ):
+        assert text in done.stdout, done.stdout + done.stderr
