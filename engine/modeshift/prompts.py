@@ -21,9 +21,9 @@ def get_folder() -> Path:
 
 
 @cache
-def _environment(*folders: Path) -> Environment:
+def _environment(folder: Path) -> Environment:
     return Environment(
-        loader=FileSystemLoader(folders),
+        loader=FileSystemLoader(folder),
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701  # Markdown for a model, not HTML
         keep_trailing_newline=False,
@@ -34,9 +34,10 @@ def _environment(*folders: Path) -> Environment:
 
 def _render(template: str, folder: Path | None = None, **given: object) -> str:
     """Raises ``ValueError`` for a template that is broken, or uses what it is not given."""
-    folders = (get_folder(),) if folder is None else (folder, get_folder())
+    if folder is None or not (folder / template).is_file():
+        folder = get_folder()
     try:
-        return _environment(*folders).get_template(template).render(**given)
+        return _environment(folder).get_template(template).render(**given)
     except TemplateError as error:
         takes = ", ".join(given) or "nothing"
         raise ValueError(f"prompts/{template}: {error}; the template may use: {takes}") from error

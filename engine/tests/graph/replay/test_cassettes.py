@@ -121,7 +121,6 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the tests, and with cassettes of the two that pass."""
     folder = tmp_path_factory.mktemp("samples")
     (folder / "test_samples.py").write_text(SAMPLES.replace("SECRET", SECRET))
-    (folder / "conftest.py").write_text("pytest_plugins = ['tests.conftest']\n")
     code, said = run(folder, RECORD, only="(test_short[ and openai) or test_long[")
     assert (code, len(list(folder.rglob("*.yaml")))) == (0, 8), said
     return folder
