@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev chat acp doctor modes trust usage clean-data diagram test record snapshots screenshots renew check bench stats lock format clean
+.PHONY: help dev chat acp doctor modes trust usage clean-data diagram test record snapshots screenshots renew check mutants bench stats lock format clean
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -85,6 +85,9 @@ check: $(READY) ## all that CI checks: lint, types, import rules, all tests
 	$(BIN)/mypy
 	$(CHECK_ENGINE)
 	$(PYTEST)
+
+mutants: $(READY) # break each promise in turn, in a copy: its test must fail; ONLY=pattern JOBS=2
+	@$(IN_ENGINE) -m tests.mutants $(call option,only,ONLY) $(call option,jobs,JOBS)
 
 format: $(READY) # mend layout and imports
 	$(BIN)/ruff check --fix .
