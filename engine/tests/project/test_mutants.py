@@ -6,7 +6,9 @@ from tests.harness.root import ENGINE, ROOT
 
 def test_each_applies_and_names_a_test() -> None:
     rows = mutants.load()
-    stale = [row for row in rows if row.apply((ROOT / row.file).read_text(encoding="utf-8")) is None]
+    stale = [
+        row for row in rows if row.apply((ROOT / row.file).read_text(encoding="utf-8")) is None
+    ]
     assert not stale, f"what is their code now? {[f'{row.file}: {row.breaks}' for row in stale]}"
     files = {row.test.partition("::")[0] for row in rows}
     texts = {name: (ENGINE / name).read_text(encoding="utf-8") for name in files}

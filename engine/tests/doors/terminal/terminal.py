@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import termios
 import time
@@ -59,6 +60,13 @@ class Terminal:
             if time.monotonic() > end or not self._read(end):
                 raise AssertionError(f"no {shown!r} at the end of:\n{seen}")
         return seen[seen.rindex(after) :] if after else seen
+
+    def until_match(self, shown: re.Pattern[str], *, but: str) -> None:
+        """Wait until the screen is another than ``but``, and ends as the pattern says."""
+        end = time.monotonic() + SECONDS
+        while (seen := self.text) == but or not shown.search(seen):
+            if time.monotonic() > end or not self._read(end):
+                raise AssertionError(f"no {shown.pattern!r} at the end of:\n{seen}")
 
     def until_sent(self, shown: str) -> None:
         """Wait until ``shown`` is on the screen."""
