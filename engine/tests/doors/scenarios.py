@@ -40,9 +40,7 @@ class Scenario:
             assert (workspace / name).read_text() == text
 
 
-ASK = (
-    'call ask_followup_question {"question": "Which colour?", "follow_up": [{"text": "Red"}]}'
-)
+ASK = 'call ask_followup_question {"question": "Which colour?", "follow_up": [{"text": "Red"}]}'
 REJECTED = "the user rejected this call"
 SCENARIOS = {
     "a switch and a call are approved": Scenario(
@@ -83,7 +81,7 @@ SCENARIOS = {
     "a rejection voids what follows": Scenario(
         "write void.txt: 1 & write behind.txt: 2",
         ("reject", "approve"),
-        tells="the user rejected a call before it in the same message",
+        tells="the user rejected",
     ),
     "a question is answered": Scenario(ASK, ("answer Red",), "ask", ": Red", begins_in="ask"),
     "this file is always allowed": Scenario(
