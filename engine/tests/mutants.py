@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections import Counter, defaultdict
@@ -72,7 +73,7 @@ class Copy:
         command = [str(python), "-m", "tests.mutants", "--serve", str(self._log)]
         environment = os.environ | {"PYTHONPATH": f"{root / 'engine'}:{root}"}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or each test compiles all anew
-        self._process = subprocess.Popen(  # noqa: S603  # our own
+        self._process = subprocess.Popen(  # our own
             command, cwd=root / "engine", env=environment, stdin=PIPE, stdout=PIPE, text=True
         )
 
@@ -113,14 +114,14 @@ class Copy:
 def _copy_project(root: Path) -> None:
     """What git knows or would know, as a repository of its own."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     for name in listed.stdout.split("\0"):
         if name and (ROOT / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, root / name)
     who = ("-c", "user.name=mutants", "-c", "user.email=mutants@example.com")
     for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "As it is"]):
-        subprocess.run(["git", *words], cwd=root, check=True)  # noqa: S603, S607
+        subprocess.run(["git", *words], cwd=root, check=True)
 
 
 def _copy_environment(folder: Path) -> None:
@@ -145,7 +146,7 @@ def try_group(copies: "SimpleQueue[Copy]", mutants: list[Mutant]) -> Iterator[tu
     try:
         if copy.run(*dict.fromkeys(mutant.test for mutant in mutants)):
             yield from ((mutant, "FAILS UNCHANGED") for mutant in mutants)
-            print(copy.read_output(), file=sys.stderr)
+            print(copy.read_output(), file=sys.stderr)  # noqa: T201
             return
         for mutant in mutants:
             with copy.changed(mutant) as applies:
@@ -171,7 +172,7 @@ def run(mutants: Iterable[Mutant], jobs: int) -> Counter[str]:
         for mutant, outcome in try_group(copies, group):
             outcomes[outcome] += 1
             count = f"[{outcomes.total()}/{total}]"
-            print(f"{count} {outcome}: {mutant.breaks} | {mutant.file} | {mutant.test}", flush=True)
+            print(f"{count} {outcome}: {mutant.breaks} | {mutant.file} | {mutant.test}", flush=True)  # noqa: T201
 
     with ThreadPoolExecutor(len(made)) as threads:
         list(threads.map(try_and_print, groups.values()))
@@ -188,16 +189,18 @@ def serve(log: Path) -> None:
         if name.partition(".")[0] in {"modeshift", "graph", "tools", "tests"}:
             del sys.modules[name]
     gc.freeze()
+    temporary = Path(tempfile.mkdtemp(prefix="mutants-"))  # the copy's .gitignore is not for it
     for line in sys.stdin:
         if child := os.fork():
-            print(_wait(child), flush=True)
+            print(_wait(child), flush=True)  # noqa: T201
             continue
         os.setsid()
         with log.open("w") as output:
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os._exit(_run_pytest([*json.loads(line), f"--basetemp={log.parent}/temporary"]))
+        os._exit(_run_pytest([*json.loads(line), f"--basetemp={temporary}"]))
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _run_pytest(arguments: list[str]) -> int:
@@ -236,7 +239,7 @@ def main() -> int:
     if not mutants:
         parser.error(f"no mutant has {options.only!r} in its file, its promise or its test")
     outcomes = run(mutants, max(options.jobs, 1))
-    print(", ".join(f"{count} {outcome.lower()}" for outcome, count in outcomes.most_common()))
+    print(", ".join(f"{count} {outcome.lower()}" for outcome, count in outcomes.most_common()))  # noqa: T201
     return 0 if set(outcomes) == {CAUGHT} else 1
 
 

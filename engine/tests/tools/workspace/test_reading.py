@@ -130,6 +130,8 @@ async def test_a_listing_respects_gitignore(run: Run, workspace: Path) -> None:
     (workspace.parent / ".gitignore").write_text("build\n")
     shown = await run("search_files", regex="KEY", path="src")
     assert shown == "src/a.py:1:KEY\nsrc/c.log:1:KEY\nsrc/gen/keep:1:KEY", "also of those above"
+    shown = await run("search_files", regex="KEY", glob="*.log")
+    assert shown == "keep.log:1:KEY\nsrc/c.log:1:KEY", "a glob brings nothing back"
     (workspace / ".gitignore").write_text("*\n!*/\n!*.py\n")
     (workspace / "src/.gitignore").unlink()
     assert await run("list_files", depth=99) == "src/\nsrc/a.py", "the last match wins"
