@@ -53,20 +53,6 @@ async def test_an_editor_that_vanishes_leaves_nothing_running(
         assert await talk.say("hello") == "end_turn"
 
 
-async def test_an_editor_that_vanishes_leaves_its_question(tmp_path: Path, workspace: Path) -> None:
-    async with editing(tmp_path) as editor:
-        talk = await editor.talk(workspace, "code")
-        turn = await talk.begin_asking("write b.txt: b")
-        editor.process.stdin.close()
-        assert await editor.process.wait() == 0
-        with pytest.raises(ConnectionError):
-            await turn
-    async with editing(tmp_path, answer=choosing("once")) as editor:
-        talk = await editor.load(talk)
-        assert await talk.say("hello") == "end_turn"
-        assert [call.title for call in talk.asked] == ["Write file b.txt"]
-
-
 async def test_an_editor_that_stops_reading_is_not_waited_for(
     tmp_path: Path, workspace: Path
 ) -> None:

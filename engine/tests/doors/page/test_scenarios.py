@@ -52,6 +52,8 @@ def test_on_the_page(scenario: Scenario, person: Person, server: Server) -> None
         page.evaluate("document.querySelectorAll('.card').forEach((one) => one.dataset.old = '')")
         for card in cards:
             decide(card, left.pop(0))
+            if len(cards) > 1:
+                expect(card.locator(".chosen")).not_to_be_empty()
         if len(cards) > 1:
             page.get_by_text("Send these decisions").click()
         expect(page.locator(".card[data-old]")).to_have_count(0)

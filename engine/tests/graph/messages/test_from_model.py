@@ -15,6 +15,7 @@ CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "too
 THOUGHT: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
 WORDS: Any = {"type": "text", "text": "So.", "id": "msg_1", "annotations": []}
 SIGNED: Any = {"type": "text", "text": "So.", "extras": {"signature": "x"}}
+GEMINIS: Any = {"type": "text", "text": "So.", "thought_signature": "x"}
 TOO_LONG = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 FILTERED = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
 
@@ -133,6 +134,7 @@ def test_a_streamed_call_is_read_strictly(pieces: list[str], args: Any) -> None:
         ([{"type": "text", "text": "a"}, "b"], "ab"),
         ([{"type": "text", "text": "\n"}, {"type": "tool_use", "id": "1"}], ""),
         ([SIGNED], [SIGNED]),
+        ([GEMINIS], [GEMINIS]),
         ([THOUGHT, "a\ud83d"], [THOUGHT, {"type": "text", "text": "a\ufffd"}]),
         (
             [{"type": "thinking", "thinking": "\ud83d\ude00", "signature": " "}],

@@ -176,7 +176,8 @@ async def ask_slow(pause: Any, **options: Any) -> str:
 
 async def test_the_time_limit_holds_for_a_client_that_has_none() -> None:
     with pytest.raises(ProviderError, match=r"\(tried 3 times\): no answer in time"):
-        await ask_slow(asyncio.Event().wait, time_limit=0.01, first_wait=0)
+        async with asyncio.timeout(20):
+            await ask_slow(asyncio.Event().wait, time_limit=0.01, first_wait=0)
 
 
 async def test_the_time_limit_starts_anew_with_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
