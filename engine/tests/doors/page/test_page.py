@@ -151,12 +151,8 @@ def test_arguments_as_json_and_always_exactly_this(person: Person) -> None:
     person.sees("Replaced exact.txt")
 
 
-def test_a_switch_to_another_mode_with_words_and_with_auto_accept(person: Person) -> None:
-    person.say("switch to code: now")
-    person.card.get_by_label("Another mode").select_option("architect")
-    person.press("Take this mode instead")
-    expect(person.page.locator("#mode")).to_have_value("architect")
-    person.say("switch to ask: a question")
+def test_a_message_instead_of_a_decision_and_auto_accept(person: Person) -> None:
+    person.say("switch to ask: a question", mode="architect")
     expect(person.card).to_contain_text("Tools lost")
     person.say("switch to code: a message instead of a decision")
     expect(person.card).to_contain_text("instead of a decision")
@@ -165,10 +161,6 @@ def test_a_switch_to_another_mode_with_words_and_with_auto_accept(person: Person
     expect(person.page.locator("#approvals")).to_have_value("auto")
     person.say("write auto.md: x")
     person.sees("Created auto.md")
-    person.page.select_option("#approvals", "manual")
-    person.say("write asked.md: x")
-    person.press("Reject")
-    person.sees("You said no.")
 
 
 def test_a_question_with_suggestions_and_several_calls(person: Person, script: Script) -> None:
