@@ -31,10 +31,10 @@ from tests.harness.root import ENGINE, ROOT
 DATA = ENGINE / "tests/mutants.toml"
 COPIES = ROOT / ".venv/mutants"
 SECONDS = 240
-"""For a test; one that takes longer has not said anything."""
+"""For a test; as it is it takes less, so one that takes longer has noticed the change."""
 PLAIN = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=short")
-CAUGHT, SURVIVED = "caught", "SURVIVED"
-OUTCOMES = {0: SURVIVED, 1: CAUGHT, 4: "NO SUCH TEST", 5: "NO SUCH TEST", -1: f"TOOK {SECONDS} s"}
+CAUGHT, SLOW, SURVIVED = "caught", f"caught, took {SECONDS} s", "SURVIVED"
+OUTCOMES = {0: SURVIVED, 1: CAUGHT, 4: "NO SUCH TEST", 5: "NO SUCH TEST", -1: SLOW}
 """By pytest's exit code."""
 
 
@@ -240,7 +240,7 @@ def main() -> int:
         parser.error(f"no mutant has {options.only!r} in its file, its promise or its test")
     outcomes = run(mutants, max(options.jobs, 1))
     print(", ".join(f"{count} {outcome.lower()}" for outcome, count in outcomes.most_common()))  # noqa: T201
-    return 0 if set(outcomes) == {CAUGHT} else 1
+    return 0 if set(outcomes) <= {CAUGHT, SLOW} else 1
 
 
 if __name__ == "__main__":
