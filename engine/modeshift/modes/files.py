@@ -152,7 +152,8 @@ OLD_GROUPS = {
     "modes": "switch_mode is in every mode",
 }
 IGNORED_KEYS = ("source", "iconName")
-KEYS = {key for name in ModeText.model_fields for key in (name, to_camel(name))}
+KEYS = {key for name in ModeText.model_fields if name != "lines" for key in (name, to_camel(name))}
+EDGES = ("switches", "enterFrom", "subtasks")
 MODES, PROMPTS = "customModes", "customModePrompts"
 MAX_MODES = 1000
 MAX_SHOWN = 100
@@ -204,7 +205,8 @@ def parse_modes(text: str, name: str) -> ModesFile:
     for slug, entry in zip(slugs, entries, strict=True):
         try:
             if slug not in refused:
-                modes.append(_parse_mode(entry, name, dropped))
+                number = slugs.index(slug)
+                modes.append(_parse_mode(entry, name, dropped, text, MODES, number))
         except ModeFileError as error:
             refused[slug] = str(error) if _find_slug(entry) else f"{error} ({slug})"
     prompts = _parse_prompts(data.get(PROMPTS, {}), dropped)
@@ -217,7 +219,7 @@ def parse_mode(text: str, name: str) -> ModesFile:
     if data is None:
         raise ModeFileError(f"{name}: the file is empty")
     dropped: _Dropped = {}
-    return ModesFile((_parse_mode(data, name, dropped),), _list_warnings(name, dropped))
+    return ModesFile((_parse_mode(data, name, dropped, text),), _list_warnings(name, dropped))
 
 
 def parse_permissions(text: str, name: str) -> Rules:
@@ -237,24 +239,55 @@ def _find_slug(entry: Any) -> str:
     return clean_name(slug) if isinstance(slug, str) else ""
 
 
-def _parse_mode(entry: Any, name: str, dropped: _Dropped) -> ModeText:
-    slug = _find_slug(entry)
+def _parse_mode(entry: Any, name: str, dropped: _Dropped, text: str, *place: str | int) -> ModeText:
+    """``place`` is where in ``text`` it stands."""
+    slug, lines = _find_slug(entry), dict[str, int]()
     where = f"{name}: mode {_shorten(slug)}" if slug else name
     try:
         if isinstance(entry, dict):
             entry = _clean_entry(entry, slug, dropped)
+            if entry.keys() & {*EDGES, "enter_from"}:
+                lines = _find_lines(text, place)
+                entry["lines"] = lines
         return ModeText.model_validate(entry)
     except ValidationError as error:
+        at = [".".join(map(str, problem["loc"][:2])) for problem in error.errors()]
+        named = [lines[place] for place in (at[0], at[0].partition(".")[0]) if place in lines]
+        where = where.replace(name, f"{name}, line {named[0]}", 1) if named else where
         raise ModeFileError(f"{where}: {_describe_problems(error)}") from error
     except ValueError as error:
         raise ModeFileError(f"{where}: {error}") from error
+
+
+def _find_lines(text: str, place: Sequence[str | int]) -> dict[str, int]:
+    """In which line each edge of a mode stands, by its key, and by that and its number."""
+    try:
+        node: Any = yaml.compose(text.removeprefix("\ufeff"), Loader=_Loader)
+    except yaml.YAMLError:  # JSON that is not YAML, too
+        return {}
+    for step in place:
+        parts = node.value
+        node = (
+            parts[step]
+            if isinstance(step, int)
+            else next(value for key, value in parts if key.value == step)
+        )
+    lines = dict[str, int]()
+    for key, value in node.value:
+        if (name := to_camel(key.value)) in EDGES:
+            lines[name] = key.start_mark.line + 1
+            edges = value.value if isinstance(value, yaml.SequenceNode) else ()
+            for number, edge in enumerate(edges):
+                lines[f"{name}.{number}"] = edge.start_mark.line + 1
+    return lines
 
 
 def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict[str, Any]:
     """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
     kept: dict[str, Any] = {}
     for key, value in entry.items():
-        near = get_close_matches(key.lower(), ["permissions"], cutoff=0.85)
+        wanted = {name.lower(): name for name in ("permissions", *EDGES)}
+        near = get_close_matches(key.lower(), wanted, 1, cutoff=0.85)
         if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
             why = "is neither 'offline' nor 'provider:name'; MODEL is used"
             _drop(f"the model {_shorten(value)} {why}", slug, dropped)
@@ -262,7 +295,8 @@ def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict
             is_name = key in ("slug", "name") and isinstance(value, str)
             kept[key] = clean_name(value) if is_name else value
         elif near or "permission" in key.lower():
-            raise ValueError(f"unknown key {_shorten(key)}; write 'permissions'")
+            right = wanted[near[0]] if near else "permissions"
+            raise ValueError(f"unknown key {_shorten(key)}; write {right!r}")
         elif key not in IGNORED_KEYS:
             _drop_key(key, slug, dropped)
     if isinstance(kept.get("groups"), list):

@@ -4,8 +4,9 @@ Two parallel regions, generated from the catalog: ``mode`` (one state per mode) 
 the turn is doing). The only module that imports python-statemachine.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from keyword import kwlist
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -15,8 +16,10 @@ from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
 
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges import EdgeTable, Way
 from modeshift.modes.effects import ToolSpec
-from modeshift.modes.errors import InvalidInputError, UnknownModeError
+from modeshift.modes.errors import ConfigurationError, InvalidInputError, UnknownModeError
+from modeshift.modes.mode import ModeText
 from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
 from modeshift.modes.policy import is_offered, list_free_commands
 from modeshift.modes.rules.matching import is_server_tool
@@ -29,6 +32,10 @@ class Configuration(NamedTuple):
     phase: str
 
 
+_NO_FACTS: Mapping[str, bool | None] = {}
+_Sent = tuple[Configuration, str, str | None, Way, tuple[str, ...]]
+
+
 class Chart:
     """The chart of some modes.
 
@@ -37,29 +44,57 @@ class Chart:
     share it: the chart itself, which is not safe for threads, is behind a lock.
     """
 
-    def __init__(self, names: tuple[tuple[str, str], ...], default: str, data: ChartData) -> None:
-        """``names`` are the slugs with the modes' names."""
-        self._slugs = [slug for slug, _ in names]
+    def __init__(
+        self, modes: Sequence[ModeText], default: str, data: ChartData, facts: Sequence[str] = ()
+    ) -> None:
+        """``facts`` are the names that conditions may have."""
+        self._slugs = [mode.slug for mode in modes]
         self._phases = data.phases
-        self._class = _build_class(dict(names), default, data)
-        # The model object on which a chart finds, and leaves, its state.
-        self._seat = SimpleNamespace(state=self._raw(Configuration(default, Phase.IDLE)))
+        self.edges = EdgeTable(modes)
+        self._class = _build_class(modes, default, data, self.edges)
+        # The model object on which a chart finds, and leaves, its state, and finds the facts.
+        state = self._raw(Configuration(default, Phase.IDLE))
+        self._seat = SimpleNamespace(**{**dict.fromkeys(facts, False), "state": state})
         self._chart = self._class(self._seat)
+        # The library looks names up in the chart first, and reads "v" as "or".
+        taken = {*dir(self._chart), "v", "state", *data.phases, *kwlist}
+        if wrong := [name for name in facts if name in taken]:
+            raise ConfigurationError(
+                f"{wrong[0]!r} cannot be the name of a fact: it means something else in a chart"
+            )
         self._lock = Lock()
-        self._outcomes: dict[tuple[Configuration, str, str | None], Configuration] = {}
+        self._outcomes: dict[_Sent, Configuration] = {}
 
-    def send(self, now: Configuration, event: str, mode_slug: str | None = None) -> Configuration:
-        """The configuration after ``event``.
+    def send(
+        self,
+        now: Configuration,
+        event: str,
+        mode_slug: str | None = None,
+        way: Way = Way.HAND,
+        facts: Mapping[str, bool | None] = _NO_FACTS,
+    ) -> Configuration:
+        """The configuration after ``event``; one that changes the mode does so by ``way``.
 
         Raises ``UnknownModeError`` for a mode that is not in the catalog, and
-        ``statemachine``'s ``TransitionNotAllowed`` for an event that is illegal now.
+        ``statemachine``'s ``TransitionNotAllowed`` for an event that is illegal now, or an edge
+        that is not there, or not open by ``facts``: those that are not in there are false.
         """
-        key = (now, event, mode_slug)
+        true: tuple[str, ...] = ()
+        if facts and mode_slug is not None and (edge := self.edges.find(now.mode, mode_slug, way)):
+            true = tuple(name for name in edge.facts if facts.get(name))
+        key = (now, event, mode_slug, way, true)
         if key not in self._outcomes:
             self._outcomes[key] = self._send(*key)
         return self._outcomes[key]
 
-    def _send(self, now: Configuration, event: str, mode_slug: str | None) -> Configuration:
+    def _send(
+        self,
+        now: Configuration,
+        event: str,
+        mode_slug: str | None,
+        way: Way,
+        true: Sequence[str],
+    ) -> Configuration:
         # A chart does not notice an unknown state, so slugs are checked before it sees them.
         self._check(now.mode)
         if now.phase not in self._phases:
@@ -68,13 +103,17 @@ class Chart:
             )
         events: list[str] = [] if event == Event.SET_MODE else [event]
         if event in (Event.SWITCH_MODE, Event.SET_MODE, Event.RETURNED, Event.NEXT):
-            events.append(_to(self._check(mode_slug)))
+            events.append(f"{way}:{self._check(mode_slug)}")
         with self._lock:
             # Making a new chart takes 2 ms in a catalog of 200 modes.
             self._seat.state = self._raw(now)
-            for name in events:
-                self._chart.send(name)
-            values = {str(value) for value in self._chart.configuration_values}
+            vars(self._seat).update(dict.fromkeys(true, True))
+            try:
+                for name in events:
+                    self._chart.send(name)
+                values = {str(value) for value in self._chart.configuration_values}
+            finally:
+                vars(self._seat).update(dict.fromkeys(true, False))
         return Configuration(
             mode=next(slug for slug in self._slugs if _state(slug) in values),
             phase=next(phase for phase in self._phases if phase in values),
@@ -95,9 +134,32 @@ class Chart:
 
 
 @lru_cache(maxsize=16)  # making one takes 5 ms, and a tool that is new does not change it
-def build_chart(names: tuple[tuple[str, str], ...], default: str, data: ChartData) -> Chart:
-    """The one chart of these modes."""
-    return Chart(names, default, data)
+def _build_chart(
+    modes: tuple["_Drawn", ...], default: str, data: ChartData, facts: tuple[str, ...]
+) -> Chart:
+    return Chart([drawn.mode for drawn in modes], default, data, facts)
+
+
+class _Drawn(NamedTuple):
+    """A mode, as far as the chart depends on it."""
+
+    text: str
+    mode: ModeText
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Drawn) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def build_chart(
+    modes: Iterable[ModeText], default: str, data: ChartData, facts: Iterable[str] = ()
+) -> Chart:
+    """The one chart of these modes; raises ``ConfigurationError`` for the name of a fact."""
+    fields = {"slug", "name", "switches", "enter_from", "subtasks"}
+    drawn = (_Drawn(mode.model_dump_json(include=fields), mode) for mode in modes)
+    return _build_chart(tuple(drawn), default, data, tuple(facts))
 
 
 def _state(slug: str) -> str:
@@ -105,35 +167,66 @@ def _state(slug: str) -> str:
     return f"mode {slug}"
 
 
-def _to(slug: str) -> str:
-    """The event that moves only the mode region."""
-    return f"to_mode:{slug}"  # a blank would make two events of it
+def _list_ways(
+    edges: EdgeTable, ids: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The events that move only the mode region: on the parent of the modes, and by mode.
+
+    On the parent, and internal: one edge per target rather than per pair, and the sibling region
+    keeps its state. An event per target, too: with one event and a guard per target a first send
+    takes 9 ms in a catalog of 200 modes. What an own edge does not allow must not fall through to
+    the parent's, which is why a person's event is another.
+    """
+    own: dict[str, dict[str, Any]] = {slug: {} for slug in ids}
+    on_parent: dict[str, Any] = {}
+    tables = {way: tuple(ids[slug] for slug in ids if edges.has_table(slug, way)) for way in Way}
+    for slug, id in ids.items():
+        ways = [way for way in Way if way is Way.HAND or not edges.is_guarded(slug)]
+        for guard in dict.fromkeys(tables[way] for way in ways):
+            # Several events of one edge, with blanks between them: an edge is what takes time.
+            events = " ".join(f"{way}:{slug}" for way in ways if tables[way] == guard)
+            unless = {"unless": _build_guard(guard)} if guard else {}
+            on_parent[events] = [{"target": id, "internal": True, **unless}]
+    for way in Way:
+        for source, target, edge in edges.list_edges(way):
+            if edges.is_guarded(target) or edges.has_table(source, way):
+                when = {"cond": edge.when} if edge.when else {}
+                own[source][f"{way}:{target}"] = [{"target": ids[target], **when}]
+    return on_parent, own
 
 
-def _build_class(names: dict[str, str], default: str, data: ChartData) -> type[StateChart[Any]]:
+def _build_guard(ids: Collection[str]) -> Any:
+    def In(machine: Any) -> bool:  # noqa: N802  # as the library's, which takes 40 000 at 200 modes
+        return any(state.id in ids for state in machine.configuration)
+
+    return In
+
+
+def _build_class(
+    modes: Sequence[ModeText], default: str, data: ChartData, edges: EdgeTable
+) -> type[StateChart[Any]]:
     # Ids are m_0, m_1, ...: a slug can collide with an attribute of the chart.
-    ids = {slug: f"m_{number}" for number, slug in enumerate(names)}
-    modes: dict[str, Any] = {
-        ids[slug]: {"value": _state(slug), "name": name.replace('"', "'")}
-        for slug, name in names.items()
+    ids = {mode.slug: f"m_{number}" for number, mode in enumerate(modes)}
+    to_modes, own = _list_ways(edges, ids)
+    states: dict[str, Any] = {
+        ids[mode.slug]: {
+            "value": _state(mode.slug),
+            "name": mode.name.replace('"', "'"),
+            "on": own[mode.slug],
+        }
+        for mode in modes
     }
-    modes[ids[default]]["initial"] = True
+    states[ids[default]]["initial"] = True
     phases: dict[str, Any] = {
         phase: {"value": phase, "initial": phase == Phase.IDLE, "on": {}} for phase in data.phases
     }
     for source, event, target in data.edges:
         phases[source]["on"].setdefault(event, []).append({"target": target})
-    # On the parents, and internal: one edge per target rather than per pair, and the
-    # sibling region keeps its state. An event per target, too: with one event and a guard
-    # per target a first send takes 9 ms in a catalog of 200 modes.
-    to_modes: dict[str, Any] = {
-        _to(slug): [{"target": id, "internal": True}] for slug, id in ids.items()
-    }
     to_idle: dict[str, Any] = {Event.RESET: [{"target": Phase.IDLE, "internal": True}]}
     regions = {
         "mode": {
             "name": "Mode: from any to any by switch_mode, once a person approves",
-            "states": modes,
+            "states": states,
             "on": to_modes,
         },
         "phase": {"states": phases, "on": to_idle},
@@ -161,16 +254,20 @@ class Machine:
         tools: Iterable[ToolSpec],
         data: ChartData,
         taken: Collection[str] = (),
+        facts: Iterable[str] = (),
     ) -> None:
-        """``taken`` are names that the graph uses for something other than a mode's node."""
+        """``taken`` are names that the graph uses for something other than a mode's node.
+
+        ``facts`` are the names that conditions of edges may have.
+        """
         self._catalog = catalog
         # No slug has an underscore, so a name with one is free.
         self._nodes = data.nodes
         self._edges = data.targets
         taken = {*taken, *filter(None, data.nodes.values())}
         self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
-        names = tuple((slug, catalog[slug].name) for slug in catalog)
-        self.chart = build_chart(names, catalog.default, data)
+        modes = [catalog[slug] for slug in catalog]
+        self.chart = build_chart(modes, catalog.default, data, facts)
         self.send = self.chart.send
         specs = tuple(tools)
         self._bound: dict[str, tuple[str, ...]] = {}
@@ -187,10 +284,17 @@ class Machine:
         }
 
     def move(
-        self, now: Configuration, event: str, mode_slug: str | None = None
+        self,
+        now: Configuration,
+        event: str,
+        mode_slug: str | None = None,
+        way: Way = Way.HAND,
+        facts: Mapping[str, bool | None] = _NO_FACTS,
     ) -> Configuration | None:
         """As ``send``; None if the chart has no edge for the event."""
-        return self.send(now, event, mode_slug) if (now.phase, event) in self._edges else None
+        if (now.phase, event) not in self._edges:
+            return None
+        return self.send(now, event, mode_slug, way, facts)
 
     def node(self, now: Configuration) -> str | None:
         """The node that runs next; None when the turn is over."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from modeshift.modes.edges import EntryEdges, SwitchEdges
 from modeshift.modes.plain_text import is_plain, to_one_line
 from modeshift.modes.rules.files import check_file_regex, is_found, is_found_in_every_path
 from modeshift.modes.rules.matching import check_glob, word_matches
@@ -133,6 +134,14 @@ class ModeText(_Data):
     """``provider:name`` or ``offline``; None for the model in the settings."""
     model_parameters: Mapping[str, Any] = Field(default_factory=dict)
     """For the model's client, such as ``reasoning_effort``; they win over the settings'."""
+    switches: SwitchEdges | None = None
+    """Where the model may ask to go from here; None for anywhere."""
+    enter_from: EntryEdges | None = None
+    """From where it may come here; None for from anywhere."""
+    subtasks: tuple[str, ...] | None = None
+    """The modes in which it may begin sub-tasks; None for any."""
+    lines: Mapping[str, int] = Field(default_factory=dict, exclude=True)
+    """In which line of the file an edge stands, by key and number: ``switches.0``."""
 
     @field_validator("slug")
     @classmethod

@@ -1,0 +1,103 @@
+"""Facts: what code knows of what has happened, which conditions of edges are about."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import getdoc
+from typing import Literal, Self
+
+Scope = Literal["mode", "conversation", "workspace"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A call that has run, or may have: what a fact can follow from."""
+
+    tool: str
+    effect: str
+    """The name of the tool's effect."""
+    mode: str
+    is_success: bool
+    written: tuple[str, ...] = ()
+    """The files that an edit wrote, relative to the workspace."""
+    in_limit: tuple[str, ...] = ()
+    """Those of them that the mode's edit limit names; none in a mode without a limit."""
+    may_have_written: bool = False
+    """Whether it could change a file, and so may have: an edit, a command with a writable
+    workspace, a call of an MCP server, and whatever ended unseen."""
+    line: str | None = None
+    """The command line that /bin/sh ran."""
+    folder: str = "."
+    """Where it ran, relative to the workspace."""
+    exit_code: int | None = None
+    """As the process said; None for one that did not end by itself, or goes on."""
+    is_answer: bool = False
+    """Whether a person answered a question."""
+    was_alone: bool = True
+    """Whether no command ran in the background meanwhile."""
+    runs_tests: bool = False
+    """Whether it is the test command that the owner names, word for word, in the workspace's
+    own folder and in the foreground."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that is true or not; a clone's own are made with ``Fact.of``."""
+
+    name: str
+    says: str
+    """In words."""
+    after: Callable[[bool, Done], bool]
+    """What it is after a call, from what it was before."""
+    scope: Scope = "mode"
+    """``mode``: false when a mode is entered; true, too, where it became true in a sub-task.
+    ``conversation``: a sub-task has its own. ``workspace``: one for a thread and its sub-tasks."""
+
+    @classmethod
+    def of(cls, function: Callable[[bool, Done], bool], scope: Scope = "mode") -> Self:
+        """A fact named as the function, which says what it is after a call that has run."""
+        says = (getdoc(function) or function.__name__).partition("\n")[0]
+        return cls(function.__name__, says, function, scope)
+
+
+def files_changed(before: bool, done: Done) -> bool:
+    """Since the mode was entered, something ran that could change a file."""
+    return before or done.may_have_written
+
+
+def tests_passed(before: bool, done: Done) -> bool:
+    """The test command ended with 0, and since it began nothing else could change a file."""
+    if done.runs_tests:
+        return done.exit_code == 0 and done.was_alone
+    return before and not done.may_have_written
+
+
+def command_failed(before: bool, done: Done) -> bool:
+    """The last command ended with another code than 0, or not by itself."""
+    return before if done.line is None else done.exit_code != 0
+
+
+def plan_written(before: bool, done: Done) -> bool:
+    """Since the mode was entered, a file that its edit limit names was written."""
+    return before or bool(done.in_limit)
+
+
+def asked_user(before: bool, done: Done) -> bool:
+    """A person has answered a question."""
+    return before or done.is_answer
+
+
+def _follow_files(before: bool, done: Done) -> bool:
+    """A test file is not as it was when the thread began."""
+    raise NotImplementedError("is computed from the files")
+
+
+BUILT_IN = (
+    Fact.of(files_changed),
+    Fact.of(tests_passed, "workspace"),
+    Fact("tests_changed", str(getdoc(_follow_files)), _follow_files, "workspace"),
+    Fact.of(command_failed, "conversation"),
+    Fact.of(plan_written),
+    Fact.of(asked_user, "conversation"),
+)
+NEED_TESTS = ("tests_passed", "tests_changed")
+"""Those that need the owner's ``tests``."""
