@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from modeshift.graph.entry.compiled import Agent
     from modeshift.graph.state import State, Update
     from modeshift.graph.step import Step
+    from modeshift.modes.facts import Done, Fact
     from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
     from modeshift.serving import serve
 
@@ -22,7 +23,9 @@ __all__ = [
     "AgentDeps",
     "AgentGraph",
     "ChartData",
+    "Done",
     "Event",
+    "Fact",
     "Phase",
     "State",
     "Step",
@@ -33,6 +36,8 @@ _MODULES = {
     "Agent": "graph.entry.compiled",
     "AgentDeps": "graph.deps",
     "AgentGraph": "graph.agent_graph",
+    "Done": "modes.facts",
+    "Fact": "modes.facts",
     "State": "graph.state",
     "Step": "graph.step",
     "Update": "graph.state",

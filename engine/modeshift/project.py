@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.facts import BUILT_IN, Fact
 from modeshift.modes.phases import ChartData
 
 MARK = "langgraph.json"
@@ -34,6 +35,13 @@ class Project:
     """The clone's ``State``, which inherits ``modeshift.State``."""
     tools: Sequence[tuple[str | None, str]]
     """Tool groups, each with ``module:function``, which makes its tools; None: in every mode."""
+    own_facts: Sequence[Fact] = ()
+    """What conditions of edges may name beside the engine's facts."""
+
+    @property
+    def facts(self) -> dict[str, Fact]:
+        """The engine's facts and the clone's own, by name."""
+        return {fact.name: fact for fact in (*BUILT_IN, *self.own_facts)}
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -73,6 +73,8 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
     host_limit: str = "",
     custom_instructions: str = "",
     rules: str = "",
+    open_modes: str = "",
+    task_modes: str = "",
     is_subtask: bool = False,
     folder: Path | None = None,
 ) -> str:
@@ -88,6 +90,8 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         host_limit: What the host lets this thread do at most; empty for no limit.
         custom_instructions: The user's for this mode.
         rules: The project's for this mode, as Markdown.
+        open_modes: The modes to ask for from here, with their conditions; empty for all.
+        task_modes: Those in which a sub-task may begin; empty for all.
         is_subtask: Whether it is in the mode for a sub-task.
         folder: Whose ``_mode.md`` is taken, if it has one, instead of the clone's.
     """
@@ -103,5 +107,7 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         host_limit=host_limit,
         custom_instructions=custom_instructions,
         rules=rules,
+        open_modes=open_modes,
+        task_modes=task_modes,
         is_subtask=is_subtask,
     )

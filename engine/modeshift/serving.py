@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from modeshift.graph.entry.compiled import Agent
+from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.facts import BUILT_IN, Fact
 from modeshift.modes.phases import ChartData
 from modeshift.project import Project, check_engine, register
 
@@ -17,15 +19,17 @@ def serve(
     chart: ChartData,
     state: type,
     tools: Sequence[tuple[str | None, str]],
+    facts: Sequence[Fact] = (),
 ) -> Callable[[], Awaitable[Any]]:
     """Make ``build`` the graph of this process; gives what ``langgraph.json`` names as graph.
 
-    ``root`` is the clone's folder, ``tools`` the list in its ``tools/__init__.py``. Raises
-    ``ConfigurationError`` for an engine that is too old or too new for the clone.
+    ``root`` is the clone's folder, ``tools`` the list in its ``tools/__init__.py``, ``facts`` are
+    its own. Raises ``ConfigurationError`` for an engine that is too old or too new for the clone.
     """
+    _check_facts(facts)
     here = Path(os.path.abspath(root))  # noqa: PTH100  # resolve() would follow links
     check_engine(here)
-    register(Project(here, build, chart, state, tuple(tools)))
+    register(Project(here, build, chart, state, tuple(tools), tuple(facts)))
 
     async def agent() -> Agent:
         from modeshift.graph.configuration.loading import get_served  # noqa: PLC0415  # a second
@@ -33,3 +37,9 @@ def serve(
         return (await get_served()).agent
 
     return agent
+
+
+def _check_facts(facts: Sequence[Fact]) -> None:
+    names = [fact.name for fact in (*BUILT_IN, *facts)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigurationError(f"two facts are called {twice[0]!r}; rename yours")

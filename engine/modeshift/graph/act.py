@@ -1,6 +1,6 @@
 """``DueCall``: a call that is due, judged again just before it runs."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,6 +16,7 @@ from modeshift.graph.approvals.contents import (
 )
 from modeshift.graph.approvals.judging import CallContext, Judged, judge
 from modeshift.graph.deps import AgentDeps
+from modeshift.graph.facts import end_unseen, follow
 from modeshift.graph.messages.repair import (
     CHANGED,
     EDITED,
@@ -28,11 +29,12 @@ from modeshift.graph.messages.repair import (
 )
 from modeshift.graph.models.loading import Seat
 from modeshift.graph.routing import get_thread, next_step, read_host_changes, sets_only_approvals
-from modeshift.graph.state import ActTask, Planned, State, Update
+from modeshift.graph.state import ActTask, Facts, Planned, State, Update
 from modeshift.modes.errors import ModelError, NodeError, ToolFailedError, describe_error
+from modeshift.modes.facts import Done
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
-from modeshift.tools.processes.background import Calling, TurnCommands, calling, shorten
+from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Command as ShellCommand
 
@@ -43,11 +45,12 @@ async def run_tool(
     commands: TurnCommands | None,
     config: RunnableConfig,
     write: StreamWriter,
+    ran: list[Ran],
 ) -> tuple[ToolMessage, dict[str, Any]]:
     """The tool's message, and its state updates if its effect has ``updates_state``.
 
     A failure is a message too, with ``status="error"``. What the tool prints while it runs is on
-    the stream ``custom``.
+    the stream ``custom``. ``ran`` gets the commands that it runs.
     """
     assert judged.tool is not None
     id = judged.id
@@ -63,7 +66,7 @@ async def run_tool(
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
-    before = calling.set(Calling(edits_freely, is_read_only, emit, id, commands))
+    before = calling.set(Calling(edits_freely, is_read_only, emit, id, commands, ran))
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
@@ -77,6 +80,8 @@ async def run_tool(
     images = [one for one in given if isinstance(one, dict) and one.get("type") == "image"]
     message.content = truncate(message.text, max_characters)
     updates: dict[str, Any] = {}
+    if ran and message.artifact is None:
+        message.artifact = {"exit_code": ran[-1].exit_code}
     if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
     elif judged.effect.result_is_data:
@@ -107,10 +112,10 @@ def _name_source(judged: Judged) -> str:
 
 async def run_own_command(
     deps: AgentDeps, state: State, slug: str, given: ShellCommand, config: RunnableConfig
-) -> Ended:
+) -> tuple[Ended, Facts]:
     """Run a command of the clone's, with the rights that the mode's own commands have.
 
-    Its text is marked as data: what it prints may be anybody's.
+    Also gives the facts after it. Its text is marked as data: what it prints may be anybody's.
     """
     seat, toolbox = deps.seat(slug, state.get("limit")), deps.toolbox
     commands = deps.started_calls.background.of(get_thread(config), seat.environment)
@@ -122,7 +127,52 @@ async def run_own_command(
         ended = await toolbox.commands.run(toolbox.workspace, given, Calling(edits_freely=may_edit))
     except ModelError as error:
         ended = Ended(None, f"[not run: {error}]")
-    return replace(ended, text=mark_as_data(shorten(ended.text), given.line, ""))
+    done = Done(
+        tool="",
+        effect="",
+        mode=slug,
+        is_success=True,
+        may_have_written=seat.edit_restriction is None or toolbox.sandbox is None,
+        line=given.line,
+        exit_code=ended.exit_code,
+        was_alone=not (commands and commands.name_running()),
+        runs_tests=is_test_run(deps, Ran(given.line, given.cwd, ended.exit_code)),
+    )
+    told = replace(ended, text=mark_as_data(shorten(ended.text), given.line, ""))
+    return told, follow(deps, state.get("facts", {}), done)
+
+
+def describe_call(
+    deps: AgentDeps, seat: Seat, judged: Judged, ran: Sequence[Ran], is_success: bool
+) -> Done:
+    """What facts can follow from: a call that has run, or may have; of commands, ``ran``."""
+    assert judged.tool is not None
+    spec, effect = judged.tool.spec, judged.effect
+    is_held = spec.sandboxed and (judged.verdict.is_read_only or seat.edit_restriction is not None)
+    grant = seat.mode.grant(spec.group) if spec.group is not None else None
+    written = judged.edited_paths if is_success else ()
+    last = ran[-1] if len(ran) == 1 else None
+    return Done(
+        tool=spec.name,
+        effect=effect.name,
+        mode=seat.mode.slug,
+        is_success=is_success,
+        written=written,
+        in_limit=written if grant is not None and grant.file_regex is not None else (),
+        may_have_written=effect.changes_the_world
+        and not effect.reaches_network
+        and not (effect.runs_programs and is_held),
+        line=last.line if last else None,
+        folder=last.folder if last else ".",
+        exit_code=last.exit_code if last else None,
+        runs_tests=is_test_run(deps, last) if effect.runs_programs else False,
+    )
+
+
+def is_test_run(deps: AgentDeps, ran: Ran | None) -> bool:
+    """Whether it is the owner's test command, word for word, in the workspace's own folder."""
+    command = deps.tests and deps.tests.command
+    return ran is not None and (ran.line, ran.folder) == (command, ".")
 
 
 class DueCall:
@@ -155,6 +205,9 @@ class DueCall:
     def not_run(self, why: str) -> Update:
         """The update that answers it without running it."""
         self.result = Update(messages=[build_not_run_result(self._judged.call, truncate(why))])
+        if why == UNKNOWN:
+            facts, slug = self.task.get("facts", {}), self._context.seat.mode.slug
+            self.result["facts"] = end_unseen(self._deps, facts, slug)
         return self.result
 
     @asynccontextmanager
@@ -188,8 +241,13 @@ class DueCall:
             before = await digest_contents(deps, shared)
         seat = self._context.seat
         commands = deps.started_calls.background.of(self._thread, seat.environment)
-        message, updates = await run_tool(seat, judged, commands, self._config, self._write)
+        ran, was_alone = list[Ran](), not (commands and commands.name_running())
+        message, updates = await run_tool(seat, judged, commands, self._config, self._write, ran)
         update: Update = {**updates, "messages": [message]}  # type: ignore[typeddict-item]
+        if not judged.runs_beside_others:
+            done = describe_call(deps, seat, judged, ran, message.status == "success")
+            done = replace(done, was_alone=was_alone)
+            update["facts"] = follow(deps, task.get("facts", {}), done)
         approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:
             _mark_edited(message, approved["args"])
@@ -289,5 +347,6 @@ async def move_on(
         **task,
         "phase": now.phase,
         "written": update.get("written", task["written"]),
+        "facts": update.get("facts", task.get("facts", {})),
     }
     return Command(update=update, goto="intake" if host_changes else next_step(deps, after))

@@ -9,6 +9,7 @@ from modeshift.graph.approvals.contents import forget
 from modeshift.graph.briefing import drop_stale_thinking
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import drop_invalid, overwrite_dropped
+from modeshift.graph.facts import end_unseen
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
 from modeshift.graph.models.usage import NEW_TURN, Usage
@@ -35,6 +36,8 @@ class Opening:
         self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
         self.now, self._changed = reconcile_mode(deps, self.state)
         self._forgotten, self._notices = _forget(deps, self.state)
+        self._is_unseen = False
+        """Whether a call may have run whose result nobody has seen."""
 
     @property
     def is_unchanged(self) -> bool:
@@ -74,11 +77,14 @@ class Opening:
             "compact": now.phase == Phase.RETURNING and bool(state.get("compact")),
             "compact_from": 0,
             "written": state.get("written", []),
+            "facts": self._changed.get("facts", state.get("facts", {})),
             "notices": [*deps.notices, *notices],
             "usage": Usage() if self._goes_on else NEW_TURN,
             **self._forgotten,
             **self._changed,
         }
+        if self._is_unseen:
+            update["facts"] = end_unseen(deps, update["facts"], now.mode)
         return cast(
             "Update",
             {key: state.get(key) for key in self._dropped if key in state}
@@ -97,6 +103,7 @@ class Opening:
             for planned in (plan[0] if plan else [])
             if deps.started_calls.may_have_begun(planned)
         ]
+        self._is_unseen = bool(running)
         why = CHANGED if self._goes_on else NOT_RUN
         messages = repair(state.get("messages", []), running, why)
         if lost := _describe_lost_mode(deps, state, self.now.mode):

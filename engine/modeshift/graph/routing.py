@@ -9,6 +9,7 @@ from langgraph.graph import END
 from langgraph.types import Send
 
 from modeshift.graph.deps import AgentDeps
+from modeshift.graph.facts import enter_mode
 from modeshift.graph.state import ActTask, ModeChange, RoutingState, State, Update
 from modeshift.graph.threads import REVISION
 from modeshift.modes.errors import NodeError
@@ -84,7 +85,8 @@ def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, Update
         reason = f"mode {wanted!r} no longer exists"
         return before, change_mode(state, wanted, before.mode, reason, "nobody")
     after = deps.machine.send(before, Event.SET_MODE, wanted)
-    return after, change_mode(state, before.mode, after.mode, "set by the host", "host")
+    reason = "set by the host"
+    return after, change_mode(state, before.mode, after.mode, reason, "host", "by hand")
 
 
 def _recorded_mode(deps: AgentDeps, state: State) -> str:
@@ -100,6 +102,7 @@ def change_mode(
     target: str,
     reason: str,
     decided_by: Literal["human", "host", "nobody"],
+    how: Literal["by hand", "by edge"] | None = None,
 ) -> Update:
     """The update of the state for a change of mode, with its record."""
     when = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -108,4 +111,6 @@ def change_mode(
     )
     if written := state.get("written"):
         record["written"] = written
-    return Update(mode=target, mode_changes=[record], written=[])
+    if how is not None:
+        record["how"] = how
+    return Update(mode=target, mode_changes=[record], written=[], facts=enter_mode(state))

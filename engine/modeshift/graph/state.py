@@ -73,10 +73,25 @@ class ModeChange(TypedDict):
     target: str
     reason: str
     decided_by: Literal["human", "host", "nobody"]
-    """``nobody`` where the mode no longer exists, and where a sub-task has ended."""
+    """``nobody`` where the mode no longer exists, where a sub-task has ended, and by edge."""
     when: str
     written: NotRequired[list[str]]
     """Files changed in ``source``, if any were."""
+    how: NotRequired[Literal["by hand", "by edge"]]
+    """``by hand``: a host or a person chose the mode, over the edges. ``by edge``: nobody was
+    asked, as the edge says ``ask: never``."""
+
+
+class Facts(TypedDict, total=False):
+    """The facts that are true, by scope; code alone computes them, from what happened."""
+
+    mode: list[str]
+    conversation: list[str]
+    workspace: list[str]
+    broken: list[str]
+    """Those whose function raised at the last call."""
+    tests: str
+    """A digest of the owner's test files as they were when the thread began."""
 
 
 class Todo(TypedDict):
@@ -106,6 +121,8 @@ class Switch(TypedDict):
     """The policy to set with it, or None to leave it."""
     digest: str
     """Of the mode, as it was when the person approved."""
+    how: NotRequired[Literal["by hand", "by edge"]]
+    """See ``ModeChange``."""
     task: NotRequired[NewTask | None]
     then: NotRequired["list[Switch]"]
     """The other sub-tasks of the message, which follow one after the other."""
@@ -147,6 +164,7 @@ class Parent(TypedDict):
     todos: list[Todo]
     remembered: list[Remembered]
     written: list[str]
+    facts: NotRequired[Facts]
     last: Fill | None
     changes: int
     """How many changes of mode there were, that to the sub-task's among them."""
@@ -216,6 +234,8 @@ class State(TypedDict, total=False):
     """Modes to which a person refused to switch, in this turn."""
     written: list[str]
     """Files changed since the thread came to this mode; the next mode is told."""
+    facts: Facts
+    """What conditions of edges are about; nobody writes it from outside."""
     host_revision: int
     """Of the host's newest setting that the thread has taken in; see ``Mailbox``."""
 
@@ -257,6 +277,7 @@ class Update(TypedDict, total=False):
     switch: Switch | None
     refused: list[str]
     written: list[str]
+    facts: Facts
     host_revision: int
     approvals: str
     plan: list[list[Planned]]
@@ -279,6 +300,7 @@ class RoutingState(TypedDict):
     approvals: str
     remembered: list[Remembered]
     written: list[str]
+    facts: NotRequired[Facts]
     plan: list[list[Planned]]
     switch: Switch | None
     subtask: NotRequired[Subtask | None]

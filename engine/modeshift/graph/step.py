@@ -22,16 +22,23 @@ from modeshift.graph.approvals.question import (
     withdraw_question,
 )
 from modeshift.graph.approvals.requests import build_own_request
+from modeshift.graph.approvals.ways import (
+    choose_way,
+    find_switch_problem,
+    read_switch_facts,
+)
 from modeshift.graph.briefing import build_note, has_edited, is_told
 from modeshift.graph.compaction import compact
 from modeshift.graph.deps import AgentDeps
+from modeshift.graph.facts import begin_thread
 from modeshift.graph.intake import Opening
 from modeshift.graph.messages.instructions import Instruction
-from modeshift.graph.messages.repair import find_open_calls
+from modeshift.graph.messages.repair import VOID, find_open_calls
 from modeshift.graph.routing import get_thread, read_host_changes, reconcile_mode
 from modeshift.graph.state import ActTask, State, Switch, Update, get_depth
 from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
+from modeshift.modes.edges import Way
 from modeshift.modes.errors import ConfigurationError, NodeError, ProviderError
 from modeshift.modes.phases import Event, Phase
 from modeshift.tools.processes.process import MAX_SECONDS, Ended
@@ -68,6 +75,10 @@ class Step:
         self._opening: Opening | None = None
         self._question: OpenQuestion | None = None
         self._call: DueCall | None = None
+        self._facts: Mapping[str, bool | None] = {}
+        """Those that decide on the switch that is due."""
+        self._way_problem: str | None = None
+        """Why the switch that is due cannot be applied: its edge is not open any more, say."""
         self._has_run = False
         """Whether it has run a command."""
         self._is_asking = False
@@ -85,6 +96,9 @@ class Step:
         if self._node in ("intake", "review"):
             changes = await read_host_changes(self._deps, self._given, self._config)
             if self._node == "intake":
+                facts = await begin_thread(self._deps, self._given)
+                if facts is not None:
+                    self._given = cast("State", {**self._given, "facts": facts})
                 self._opening = Opening(self._deps, self._given, changes)
                 self._given, self._now = self._opening.state, self._opening.now
                 return
@@ -93,6 +107,10 @@ class Step:
         self._now, changed = reconcile_mode(self._deps, self._given)
         self._changed = changed
         self._update = {**self._update, **changed}
+        switch = self._given.get("switch")
+        if self._now.phase == Phase.SWITCHING and switch is not None:
+            self._facts = await read_switch_facts(self._deps, self._given, switch)
+            self._way_problem = find_switch_problem(self._deps, self._given, switch, self._facts)
 
     @property
     def state(self) -> Mapping[str, Any]:
@@ -172,7 +190,11 @@ class Step:
         self._expect_own("run a command")
         self._has_run = True
         given = ShellCommand(line, ".", min(max(seconds, 1), MAX_SECONDS))
-        return await run_own_command(self._deps, self._given, self._now.mode, given, self._config)
+        facts = self._update.get("facts", self._given.get("facts", {}))
+        ended, self._update["facts"] = await run_own_command(
+            self._deps, {**self._given, "facts": facts}, self._now.mode, given, self._config
+        )
+        return ended
 
     def ask_person(self, name: str, text: str, args: Mapping[str, Any] | None = None) -> bool:
         """Interrupt the run until a person has said yes or no; every client shows ``text``.
@@ -272,7 +294,7 @@ class Step:
         """The switch that is due; None if the mode or the limit has changed since the yes."""
         self._expect(Phase.SWITCHING)
         switch = find_approved_switch(self._deps, self._given)
-        if switch is not None and not self._changed:
+        if switch is not None and not self._changed and self._way_problem is None:
             self._made["switch"] = switch
         return self._made.get("switch")
 
@@ -281,20 +303,26 @@ class Step:
         self._expect(Phase.SWITCHING)
         now = self._deps.machine.send(self._now, Event.RESET)
         now = self._deps.machine.send(now, Event.START)
-        update = {**drop_switch(self._given), **self._update, "mode": now.mode, "phase": now.phase}
+        dropped = drop_switch(self._given, self._way_problem or VOID)
+        update = {**dropped, **self._update, "mode": now.mode, "phase": now.phase}
         return self._finish(cast("Update", update))
 
     def enter(self, switch: Switch) -> Update:
         """Enter the mode: the next step has its tools and instructions."""
         self._check_switch(switch)
         update = apply_switch(self._deps, self._given, switch, self._now)
-        return self._move(Event.SWITCH_MODE, update, switch["mode_slug"])
+        return self._enter(switch, update)
 
     def begin_subtask(self, switch: Switch) -> Update:
         """Put the conversation aside for the sub-task's."""
         self._check_switch(switch)
         update = begin_subtask(self._given, switch, self._now)
-        return self._move(Event.SWITCH_MODE, update, switch["mode_slug"])
+        return self._enter(switch, update)
+
+    def _enter(self, switch: Switch, update: Update) -> Update:
+        return self._move(
+            Event.SWITCH_MODE, update, switch["mode_slug"], choose_way(switch), self._facts
+        )
 
     async def end_subtask(self) -> Update:
         """Go on with the conversation that began the sub-task."""
@@ -349,8 +377,15 @@ class Step:
             raise self._refuse("must return what its move gave, and nothing else")
         return result
 
-    def _move(self, event: str, update: Update, mode_slug: str | None = None) -> Update:
-        now = self._deps.machine.move(self._now, event, mode_slug)
+    def _move(
+        self,
+        event: str,
+        update: Update,
+        mode_slug: str | None = None,
+        way: Way = Way.HAND,
+        facts: Mapping[str, bool | None] = MappingProxyType({}),
+    ) -> Update:
+        now = self._deps.machine.move(self._now, event, mode_slug, way, facts)
         if now is None:
             edge = f"from {self._now.phase!r} by {event!s}"
             raise self._refuse(f"takes an edge that is not in graph/chart.py: {edge}")

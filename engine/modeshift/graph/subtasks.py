@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite
 
 from modeshift.graph.deps import AgentDeps
+from modeshift.graph.facts import begin_conversation, end_conversation
 from modeshift.graph.messages.instructions import keep_first
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import (
@@ -53,13 +54,17 @@ def begin_subtask(state: State, switch: Switch, before: Configuration) -> Update
         todos=state.get("todos", []),
         remembered=state.get("remembered", []),
         written=state.get("written", []),
+        facts=state.get("facts", {}),
         last=state.get("usage", {}).get("last"),
         changes=len(state.get("mode_changes", [])) + 1,
         host_revision=state.get("host_revision", 0),
     )
     id, approvals = get_call_id(switch["call"]), switch["approvals"] or state["approvals"]
     return {
-        **change_mode(state, before.mode, switch["mode_slug"], switch["reason"], "human"),
+        **change_mode(
+            state, before.mode, switch["mode_slug"], switch["reason"], "human", switch.get("how")
+        ),
+        "facts": begin_conversation(state.get("facts", {})),
         "switch": None,
         "parents": [parent],
         "subtask": Subtask(
@@ -166,6 +171,9 @@ def _return_to_parent(
             "approvals": state["approvals"] if kept else parent["approvals"],
             "remembered": parent["remembered"],
             "written": list(dict.fromkeys([*parent["written"], *files])),
+            "facts": end_conversation(
+                deps, parent.get("facts", {}), state.get("facts", {}), target, files
+            ),
             "plan": [],
             "asked": None,
             "compact_from": 0,

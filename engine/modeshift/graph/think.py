@@ -1,6 +1,7 @@
 """A switch that a person approved, applied."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -65,7 +66,10 @@ def find_approved_switch(deps: AgentDeps, state: State) -> Switch | None:
 
 def apply_switch(deps: AgentDeps, state: State, switch: Switch, before: Configuration) -> Update:
     """The next step has the new mode's tools and prompt."""
-    update = change_mode(state, before.mode, switch["mode_slug"], switch["reason"], "human")
+    how = switch.get("how")
+    decider: Literal["human", "nobody"] = "nobody" if how == "by edge" else "human"
+    target, reason = switch["mode_slug"], switch["reason"]
+    update = change_mode(state, before.mode, target, reason, decider, how)
     update["switch"] = None
     update["messages"] = [_build_result(deps, state, switch, before)]
     if switch["approvals"] is not None:
@@ -73,11 +77,9 @@ def apply_switch(deps: AgentDeps, state: State, switch: Switch, before: Configur
     return update
 
 
-def drop_switch(state: State) -> Update:
+def drop_switch(state: State, why: str = VOID) -> Update:
     """Go on without it."""
-    results = [
-        build_not_run_result(one["call"], VOID) for one in list_switches(state.get("switch"))
-    ]
+    results = [build_not_run_result(one["call"], why) for one in list_switches(state.get("switch"))]
     return Update(messages=results, switch=None)
 
 

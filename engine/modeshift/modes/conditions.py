@@ -116,4 +116,4 @@ def check_condition(text: str) -> str:
 def join_conditions(*texts: str) -> str:
     """One that holds where all hold; empty for no condition."""
     parts = list(dict.fromkeys(text for text in texts if text))
-    return parts[0] if len(parts) == 1 else " and ".join(f"({text})" for text in parts)
+    return "".join(parts) if len(parts) < 2 else " and ".join(f"({text})" for text in parts)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from modeshift.modes.mode import ModeText
 
 
+ANY = "*"
+"""In an edge: every mode that no other edge of the list names."""
+
+
 class Way(StrEnum):
     """Which of the chart's events leads to a mode; each is followed by ``:`` and the slug."""
 
@@ -37,7 +41,7 @@ class _Edge(BaseModel):
 
 
 class SwitchEdge(_Edge):
-    """An edge out of a mode: in YAML a slug, or a mapping with ``to``."""
+    """An edge out of a mode: in YAML a slug or ``*``, or a mapping with ``to``."""
 
     to: str
     ask: Literal["never"] | None = None
@@ -45,7 +49,7 @@ class SwitchEdge(_Edge):
 
 
 class EntryEdge(_Edge):
-    """An edge into a mode: in YAML a slug, or a mapping with ``from``."""
+    """An edge into a mode: in YAML a slug or ``*``, or a mapping with ``from``."""
 
     source: str = Field(alias="from")
 
@@ -117,70 +121,69 @@ class EdgeTable:
             for slug, mode in by_slug.items()
             if mode.enter_from is not None
         }
+        self._ways = dict[tuple[str, Way], list[tuple[str, Edge]]]()
         self._tasks = {
             slug: mode.subtasks for slug, mode in by_slug.items() if mode.subtasks is not None
         }
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether every way leads from any to any."""
-        return not (self._out or self._into or self._tasks)
-
     def find(self, source: str, target: str, way: Way) -> Edge | None:
         """The edge from one mode to another; None if there is none."""
-        entry = self._into.get(target, {}).get(source)
-        # A sub-task in its own conversation's mode enters nothing.
-        is_shut = (
-            target in self._into and entry is None and not (way is Way.TASK and source == target)
-        )
-        match way:
-            case Way.HAND:
-                return Edge()
-            case Way.TASK:
-                if is_shut or target not in self._tasks.get(source, (target,)):
-                    return None
-                return Edge(entry.when or "", entry.otherwise) if entry else Edge()
-            case Way.ASK:
-                exit = self._out[source].get(target) if source in self._out else None
-                if is_shut or (source in self._out and exit is None):
-                    return None
-                ends = [end for end in (exit, entry) if end is not None]
-                return Edge(
-                    join_conditions(*(end.when or "" for end in ends)),
-                    " ".join(end.otherwise for end in ends if end.otherwise),
-                    exit is not None and exit.ask == "never",
-                )
+        if way is Way.HAND:
+            return Edge()
+        # A sub-task in the mode that begins it enters nothing.
+        into = None if source == target else self._into.get(target)
+        entry = None if into is None else into.get(source, into.get(ANY))
+        if into is not None and entry is None:
+            return None
+        if way is Way.TASK:
+            tasks = self._tasks.get(source, (ANY,))
+            return _join(None, entry) if target in tasks or ANY in tasks else None
+        out = self._out.get(source)
+        exit = None if out is None else out.get(target, out.get(ANY))
+        return _join(exit, entry) if out is None or exit is not None else None
 
     def has_table(self, source: str, way: Way) -> bool:
-        """Whether ways out of a mode are its own edges, rather than from any to any."""
-        return source in (self._out if way is Way.ASK else self._tasks if way is Way.TASK else ())
+        """Whether the ways out of a mode are its own edges, rather than from any to any."""
+        if way is Way.TASK:
+            return source in self._tasks
+        out = self._out.get(source) if way is Way.ASK else None
+        return out is not None and (ANY not in out or any(edge.when for edge in out.values()))
 
     def is_guarded(self, target: str) -> bool:
-        """Whether ways into a mode are its own edges."""
+        """Whether the ways into a mode are its own edges."""
         return target in self._into
 
     def list_edges(self, way: Way) -> Iterator[tuple[str, str, Edge]]:
         """Source, target and edge, as far as they are not from any to any."""
-        for target in self._slugs:
-            sources = self._slugs if way is not Way.HAND and target in self._into else ()
-            exits = self._out if way is Way.ASK else self._tasks if way is Way.TASK else {}
-            for source in dict.fromkeys([*sources, *exits]):
-                edge = (
-                    self.find(source, target, way) if source != target or way is Way.TASK else None
-                )
-                if edge is not None:
+        for source in self._slugs if way is not Way.HAND else ():
+            targets = self._slugs if self.has_table(source, way) else self._into
+            for target in targets:
+                edge = self.find(source, target, way) if target in self._slugs else None
+                if edge is not None and (source != target or way is Way.TASK):
                     yield source, target, edge
 
-    def list_targets(self, source: str, way: Way) -> list[str]:
+    def list_ways(self, source: str, way: Way) -> list[tuple[str, Edge]]:
         """The modes to which there is an edge, whether it is open or not."""
-        return [
-            target
-            for target in self._slugs
-            if (target != source or way is Way.TASK) and self.find(source, target, way) is not None
-        ]
+        if (source, way) not in self._ways:
+            targets = (slug for slug in self._slugs if slug != source or way is Way.TASK)
+            edges = ((target, self.find(source, target, way)) for target in targets)
+            self._ways[source, way] = [(slug, edge) for slug, edge in edges if edge is not None]
+        return self._ways[source, way]
 
-    def says_something(self, source: str, way: Way) -> bool:
-        """Whether the model is to be told which modes are open from here."""
-        if self.has_table(source, way):
-            return True
-        return any(target != source for target in self._into)
+    def is_limited(self, source: str, way: Way) -> bool:
+        """Whether not every mode is open from there, so that the model must be told which are."""
+        return self.has_table(source, way) or any(target != source for target in self._into)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether there is a mode from which not every mode is open."""
+        return any(self.is_limited(slug, way) for slug in self._slugs for way in Way)
+
+
+def _join(exit: SwitchEdge | None, entry: EntryEdge | None) -> Edge:
+    ends = [end for end in (exit, entry) if end is not None]
+    return Edge(
+        join_conditions(*(end.when or "" for end in ends)),
+        " ".join(end.otherwise for end in ends if end.otherwise),
+        exit is not None and exit.ask == "never",
+    )

@@ -3,7 +3,28 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import getdoc
-from typing import Literal, Self
+from pathlib import PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _check_inside(name: str) -> str:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ValueError(f"{name!r} is not below the workspace")
+    return name
+
+
+class Tests(BaseModel):
+    """The owner's test command, from ``modes/project.yaml``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: Annotated[str, Field(pattern=r"^\S[^\n]*$")]
+    files: tuple[Annotated[str, AfterValidator(_check_inside)], ...] = ()
+    """Files and folders that say what the command does, relative to the workspace."""
+
 
 Scope = Literal["mode", "conversation", "workspace"]
 

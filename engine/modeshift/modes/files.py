@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from typing import Any
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from modeshift.modes.errors import ModeFileError
+from modeshift.modes.facts import Tests
 from modeshift.modes.mode import MODEL, ModePrompt, ModeText
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
@@ -226,6 +227,26 @@ def parse_permissions(text: str, name: str) -> Rules:
     """The rules of a user's ``permissions.yaml``; raises ``ModeFileError``."""
     try:
         return _RULES.validate_python(with_patterns(parse_data(text, name) or {}))
+    except ValidationError as error:
+        raise ModeFileError(f"{name}: {_describe_problems(error)}") from error
+
+
+PROJECT = "project.yaml"
+PROPERTIES = "properties.yaml"
+NO_MODES = (PROJECT, PROPERTIES)
+"""Files beside the clone's modes that are none."""
+
+
+class _Project(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    tests: Tests | None = None
+
+
+def parse_project(text: str, name: str) -> Tests | None:
+    """The owner's tests in ``modes/project.yaml``; raises ``ModeFileError``."""
+    try:
+        return _Project.model_validate(parse_data(text, name) or {}).tests
     except ValidationError as error:
         raise ModeFileError(f"{name}: {_describe_problems(error)}") from error
 

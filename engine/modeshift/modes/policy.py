@@ -102,6 +102,10 @@ class Verdict:
     """For ``ask``: a person is asked every time, whatever they allowed before."""
     is_read_only: bool = False
     """For ``allow``: the command should change nothing, and the sandbox enforces that."""
+    condition: str = ""
+    """For ``ask``: the condition of the edge that a switch follows, which is met."""
+    is_by_edge: bool = False
+    """For ``ask``: the edge says that nobody is asked, and no rights are gained."""
     is_missing: bool = False
     """For ``deny``: the mode does not have the tool, and another may."""
 

@@ -9,11 +9,29 @@ from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import ToolCall
 
+from modeshift.graph.approvals.ways import (
+    MAX_NAMED,
+    Values,
+    describe_condition,
+    find_way_problem,
+    is_free,
+    read_values,
+)
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import find_last_answer, find_open_calls
 from modeshift.graph.models.loading import Seat
-from modeshift.graph.state import ActTask, Approved, Asked, Planned, Remembered, State, get_depth
+from modeshift.graph.state import (
+    ActTask,
+    Approved,
+    Asked,
+    Facts,
+    Planned,
+    Remembered,
+    State,
+    get_depth,
+)
+from modeshift.modes.edges import Way
 from modeshift.modes.effects import NO_EFFECT, Effect, ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
@@ -47,6 +65,8 @@ class Judged:
     """The types of decision that a person may give on it."""
     can_be_remembered: bool = field(init=False)
     """Whether "always allow" may be offered: never where a person must be asked every time."""
+    needs_person: bool = field(init=False)
+    """Whether a person has to decide on it."""
     runs_beside_others: bool = field(init=False)
     """Whether it may run in parallel with its neighbours: it changes nothing, or is denied."""
 
@@ -68,6 +88,7 @@ class Judged:
             "edited_paths": tuple(path for path in paths if path is not None),
             "allowed_decisions": decisions,
             "can_be_remembered": effect.can_be_remembered and not self.verdict.always_asks,
+            "needs_person": self.verdict.kind == "ask" and not self.verdict.is_by_edge,
             "runs_beside_others": is_denied or effect.runs_beside_others,
         }
         for name, value in filled.items():
@@ -168,6 +189,10 @@ class CallContext:
     """The approvals that a person wants to be remembered."""
     task: str = ""
     """What the sub-task is told to do; empty in none."""
+    facts: Facts = field(default_factory=Facts)
+    """What conditions of edges are about."""
+    is_by_hand: bool = False
+    """Whether a person has chosen the mode, who is above the edges."""
 
     @classmethod
     def of(
@@ -186,6 +211,7 @@ class CallContext:
             refused,
             state.get("remembered", ()),
             "" if subtask is None else subtask["message"],
+            state.get("facts", {}),
         )
 
 
@@ -195,7 +221,16 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
         tool, args = await deps.toolbox.check_call(call["name"], call["args"])
     except InvalidCallError as error:
         return _deny(call, str(error))
-    return _judge(deps, context, call, tool, args)
+    values: Values = {}
+    targets, way = list_switch_targets(tool.spec.effect, args), get_way(tool.spec.effect)
+    if targets and not context.is_by_hand:
+        values = await read_values(deps, context.facts, context.seat.mode.slug, targets, way)
+    return _judge(deps, context, call, tool, args, values)
+
+
+def get_way(effect: Effect) -> Way:
+    """By which way such a call leads to a mode."""
+    return Way.TASK if effect.starts_subtask else Way.ASK
 
 
 async def judge_all(
@@ -222,7 +257,12 @@ async def judge_all(
 
 
 def _judge(
-    deps: AgentDeps, context: CallContext, call: ToolCall, tool: Tool, args: dict[str, Any]
+    deps: AgentDeps,
+    context: CallContext,
+    call: ToolCall,
+    tool: Tool,
+    args: dict[str, Any],
+    values: Values,
 ) -> Judged:
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return _deny(call, f"Call {tool.spec.name} alone.")
@@ -230,7 +270,7 @@ def _judge(
         return _deny(call, withheld)
     targets = list_switch_targets(tool.spec.effect, args)
     for target in targets:
-        if problem := _find_switch_problem(deps, context, tool, target):
+        if problem := _find_switch_problem(deps, context, tool, target, values):
             return _deny(call, problem)
     found = _find_verdict(deps, context, context.seat.mode, tool, args)
     limit = context.seat.limit
@@ -240,10 +280,32 @@ def _judge(
         found = cut_verdict(found, limit, _find_verdict(deps, context, limit, tool, given))
     if found.is_missing:
         found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
+    if tool.spec.effect.switches_mode and found.kind == "ask":
+        found = _add_edge(deps, context, tool, targets[0], found, values)
     digests = [deps.catalog[slug].digest for slug in targets]
     if tool.spec.served is not None:
         digests.append(tool.spec.served.digest)
     return Judged(call, found, tool, args, "".join([context.seat.environment, *digests]))
+
+
+def _add_edge(
+    deps: AgentDeps,
+    context: CallContext,
+    tool: Tool,
+    target: str,
+    found: Verdict,
+    values: Values,
+) -> Verdict:
+    """The verdict on a switch, with the edge's condition, and whether nobody need be asked."""
+    if context.is_by_hand:
+        return found
+    source, way = context.seat.mode.slug, get_way(tool.spec.effect)
+    limit = None if context.seat.limit is None else context.seat.limit.slug
+    return replace(
+        found,
+        condition=describe_condition(deps.edges.find(source, target, way), values),
+        is_by_edge=way is Way.ASK and is_free(deps, source, target, context.remembered, limit),
+    )
 
 
 def _find_verdict(
@@ -271,20 +333,26 @@ def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[st
     """The modes that do not deny the call, as the end of a refusal."""
     if context.seat.depth:
         return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."
-    slugs = [
-        slug
-        for slug in deps.catalog
-        if slug not in context.refused
-        and deps.find_limit_problem(context.seat.limit, slug) is None
-        and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
-    ]
+    slugs = list[str]()
+    for slug, edge in deps.edges.list_ways(context.seat.mode.slug, Way.ASK):
+        if (
+            slug not in context.refused
+            and tool.spec.name in deps.list_tools(slug)
+            and deps.find_limit_problem(context.seat.limit, slug) is None
+            and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
+        ):
+            slugs.append(f"{slug} (once `{edge.when}`)" if edge.when else slug)
+        if len(slugs) > MAX_NAMED:
+            break
     if not slugs:
         return " Go on without it: there is no mode to ask for that allows this call."
-    return f" Ask for one of these with switch_mode: {', '.join(slugs)}."
+    more = ", or another" if len(slugs) > MAX_NAMED else ""
+    named = ", ".join(slugs[:MAX_NAMED])
+    return f" Ask for one of these with switch_mode: {named}{more}."
 
 
 def _find_switch_problem(
-    deps: AgentDeps, context: CallContext, tool: Tool, target: str
+    deps: AgentDeps, context: CallContext, tool: Tool, target: str, values: Values
 ) -> str | None:
     """Why a switch to the mode is denied without asking a person; None if it is not."""
     if target == context.seat.mode.slug and not tool.spec.effect.starts_subtask:
@@ -295,11 +363,12 @@ def _find_switch_problem(
         return f"The user has refused a switch to {target!r} in this turn; go on without it."
     if problem := deps.models.problem(deps.catalog[target]):
         return f"No switch to {target!r} is possible: {problem}"
+    seat, way = context.seat, get_way(tool.spec.effect)
     if tool.spec.effect.takes_answer:
-        return find_answer_problem(
-            deps.toolbox.specs, context.seat.mode, target, context.seat.depth
-        )
-    return None
+        problem = find_answer_problem(deps.toolbox.specs, seat.mode, target, seat.depth)
+    if problem or context.is_by_hand:
+        return problem
+    return find_way_problem(deps, seat.mode.slug, target, way, values)
 
 
 def _deny(call: ToolCall, reason: str) -> Judged:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
 
@@ -16,14 +16,17 @@ from modeshift.graph.approvals.judging import (
     plan_batches,
 )
 from modeshift.graph.deps import AgentDeps
+from modeshift.graph.facts import follow
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
 from modeshift.graph.state import Approved, NewTask, Switch, Todo, Update, list_switches
 from modeshift.modes.effects import Effect
+from modeshift.modes.facts import Done
 from modeshift.modes.phases import Event
 from modeshift.modes.plain_text import to_one_line
 
 MAX_REASON = 200
+How = Literal["by hand", "by edge"] | None
 
 
 class Outcome:
@@ -39,6 +42,7 @@ class Outcome:
         self._results: list[ToolMessage] = []
         self._switch: Switch | None = None
         self._refused = list(question.context.refused)
+        self._facts = question.context.facts
         self._remembered = {one["id"]: one for one in question.context.remembered}
 
     async def settle(self, decisions: Mapping[str, Decision]) -> None:
@@ -56,6 +60,9 @@ class Outcome:
                 self._results.append(build_not_run_result(one.call, BEHIND))
             elif decision is not None:
                 await self._apply(one, decision)
+            elif one.verdict.is_by_edge:
+                reply = "Nobody had to be asked."
+                self._choose(one, one.call["args"], reply, how="by edge")
 
     async def _apply(self, one: Judged, decision: Approve | Edit | Respond) -> None:
         match decision["type"]:
@@ -91,12 +98,15 @@ class Outcome:
         """Approve the call with these arguments, unless they are denied."""
         call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
         # Earlier refusals do not count: the person has just asked for this.
-        edited = await judge(self._deps, replace(self._context, refused=()), call)
+        is_by_hand = one.effect.switches_mode and args["mode_slug"] != one.call["args"]["mode_slug"]
+        context = replace(self._context, refused=(), is_by_hand=is_by_hand)
+        edited = await judge(self._deps, context, call)
         if edited.verdict.kind == "deny":
             text = f"The user changed the arguments to {args!r}, which did not run either: "
             self._results.append(build_not_run_result(one.call, text + edited.verdict.refusal))
         elif edited.effect.switches_mode:
-            self._choose(edited, args, "The user approved.")
+            how: How = "by hand" if is_by_hand else None
+            self._choose(edited, args, "The user approved.", how=how)
         else:
             contents = await digest_contents(self._deps, edited.edited_paths)
             self._allow(edited, contents, edited=True)
@@ -118,6 +128,14 @@ class Outcome:
             self._choose(one, {"mode_slug": mode_slug, "reason": message}, message)
         else:
             self._results.append(_success(one.call, message))
+        done = Done(
+            tool=one.call["name"],
+            effect=one.effect.name,
+            mode=self._context.seat.mode.slug,
+            is_success=True,
+            is_answer=True,
+        )
+        self._facts = follow(self._deps, self._facts, done)
 
     def _allow(self, one: Judged, contents: dict[str, str], *, edited: bool) -> None:
         digest = one.digest(self._thread, self._question.message)
@@ -126,7 +144,12 @@ class Outcome:
         )
 
     def _choose(
-        self, one: Judged, target: Mapping[str, Any], reply: str, approvals: str | None = None
+        self,
+        one: Judged,
+        target: Mapping[str, Any],
+        reply: str,
+        approvals: str | None = None,
+        how: How = None,
     ) -> None:
         """Record an approved switch.
 
@@ -148,6 +171,8 @@ class Outcome:
             approvals=approvals,
             digest=self._deps.catalog[target["mode_slug"]].digest,
         )
+        if how is not None:
+            switch["how"] = how
         before = self._switch
         if before is not None and before.get("task") and task:
             self._switch = {**before, "then": [*before.get("then", ()), switch]}
@@ -169,6 +194,7 @@ class Outcome:
             messages=self._results,
             switch=self._switch,
             refused=self._refused,
+            facts=self._facts,
             remembered=list(self._remembered.values()),
             plan=plan,
         )

@@ -39,7 +39,7 @@ class OpenQuestion:
 
         LangGraph runs the node again from its start then, so it may do nothing before.
         """
-        asking = [each for each in self._question.judged if each.verdict.kind == "ask"]
+        asking = [each for each in self._question.judged if each.needs_person]
         self._decisions = []
         if asking:
             unique = f"{self._question.message}{self._question.asked['digest']}"
@@ -54,7 +54,7 @@ class OpenQuestion:
         if self._decisions is None:
             raise NodeError("nobody has been asked: call question.ask() first")
         outcome = Outcome(self._deps, self._question, self._thread)
-        asking = (each for each in self._question.judged if each.verdict.kind == "ask")
+        asking = (each for each in self._question.judged if each.needs_person)
         ids = (each.id for each in asking)
         await outcome.settle(dict(zip(ids, self._decisions, strict=True)))
         return outcome.update()
@@ -98,7 +98,7 @@ class Calls:
 
     @property
     def need_a_person(self) -> bool:
-        """Whether a person has to decide on one of them at least."""
+        """Whether a person has to decide on one of them at least, or a switch goes by edge."""
         return bool(self._asking)
 
     async def question(self) -> Asked:

@@ -101,12 +101,13 @@ def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
             told = make_readable("\n".join([one.args["message"], *todos]))
             return (
                 f"Start a sub-task in {target.name} mode{place}? "
-                f"{describe_switch(deps, mode, target)} It is told:\n{told}{_describe_unseen(one)}"
+                f"{describe_switch(deps, mode, target)}{_describe_met(one)} It is told:\n{told}"
+                f"{_describe_unseen(one)}"
             )
         return (
             f"Switch from {mode.name} to {target.name} mode? "
             f"Reason: {to_one_line(one.args['reason'], MAX_REASON)}\n"
-            f"{describe_switch(deps, mode, target)}"
+            f"{describe_switch(deps, mode, target)}{_describe_met(one)}"
         )
     if one.effect.takes_answer:
         labels = [f"- {label}" for label in list_suggestions(one.args)]
@@ -117,6 +118,10 @@ def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
         rights = _describe_rights(deps, context, reason)
         return f"{wish}: {reason}. {rights}{_describe_unseen(one)}"
     return f"{wish}{_describe_resolved(one)}: {reason}.{_describe_unseen(one)}"
+
+
+def _describe_met(one: Judged) -> str:
+    return f" {one.verdict.condition}" if one.verdict.condition else ""
 
 
 def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:

@@ -135,6 +135,7 @@ class AgentLoader:
             bound_answers=self._settings.bound_answers,
             subtask_depth=self._settings.subtask_depth,
             started_calls=self._started_calls,
+            tests=loaded.tests,
         )
         try:
             deps.system_prompt  # noqa: B018  # rendered at its first use

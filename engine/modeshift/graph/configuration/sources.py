@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from modeshift.graph.configuration.edge_checks import check_edges, drop_unreached, list_asking
 from modeshift.graph.configuration.mcp_file import FoundServer, read_servers
 from modeshift.graph.configuration.project_files import ProjectFiles, find_unread, read_project
 from modeshift.graph.configuration.prompt_rules import PromptRules, read_user_rules
@@ -32,7 +33,17 @@ from modeshift.modes.catalog import (
 )
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, ModeFileError
-from modeshift.modes.files import PROMPTS, ModesFile, parse_mode, parse_modes, parse_permissions
+from modeshift.modes.facts import Tests
+from modeshift.modes.files import (
+    NO_MODES,
+    PROJECT,
+    PROMPTS,
+    ModesFile,
+    parse_mode,
+    parse_modes,
+    parse_permissions,
+    parse_project,
+)
 from modeshift.modes.mode import Level, Mode, SourcedPermissions
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import EVERY
@@ -55,7 +66,8 @@ def read_modes(
     ``project`` has the texts of the workspace's trusted files by name, in that order, too.
     """
     folder, built_in, others = settings.modes_folder, dict[str, Mode](), list[Mode]()
-    clones = sorted(file for file in folder.iterdir() if file.suffix == ".yaml")
+    files_there = (file for file in folder.iterdir() if file.name not in NO_MODES)
+    clones = sorted(file for file in files_there if file.suffix == ".yaml")
     own = [settings.config_folder / name for name in GLOBAL_FILES]
     last.watch(folder, *clones, *own)
     files: list[tuple[Level, str, Path | str]] = [
@@ -152,6 +164,8 @@ class LoadedFiles:
     """The user's, then the project's."""
     servers: tuple[FoundServer, ...] = ()
     """All that were found."""
+    tests: Tests | None = None
+    """The owner's test command."""
     notices: tuple[str, ...] = ()
     """What was left out, and why, for a person to read."""
 
@@ -191,8 +205,12 @@ class Sources:
         last.watch(settings.trust_file, tools, *found.watched)
         if read_user_file(tools) != read_imported_tools(tools):
             last.notices.append("tools/__init__.py has changed: start this again to have its tools")
+        tests = self._read_tests(last)
+        modes = check_edges(modes, last, load_project().facts, has_tests=tests is not None)
         default = self._choose_default([mode.slug for mode in modes], last.notices)
+        modes = drop_unreached(modes, default, last)
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
+        last.notices += list_asking(catalog, self._specs)
         last.notices += [*rules.find_problems([*catalog]), *self._project.unused]
         last.notices += find_unread(self._workspace.root, folders)
         servers = read_servers(last, settings, self._workspace, self._servers)
@@ -200,7 +218,7 @@ class Sources:
         if (more := len(told) - MAX_NOTICES) > 0:
             told = [*told[:MAX_NOTICES], f"and {more} more notices"]
         self._last = last
-        return LoadedFiles(catalog, self._project, rules, servers, tuple(told))
+        return LoadedFiles(catalog, self._project, rules, servers, tests, tuple(told))
 
     def have_changed(self) -> bool:
         """Whether a file may have changed since ``load``."""
@@ -252,6 +270,16 @@ class Sources:
 
         rules = last.load(str(file), read, is_needed=True)
         return [SourcedPermissions(rules, str(file))] if rules else []
+
+    def _read_tests(self, last: LastLoaded) -> Tests | None:
+        file = self._settings.modes_folder / PROJECT
+        last.watch(file)
+        name = f"{file.parent.name}/{PROJECT}"
+
+        def read() -> Tests | None:
+            return parse_project(read_user_file(file) or "", name)
+
+        return last.load(name, read)
 
     def _select_trusted(self, found: ProjectFiles, notices: list[str]) -> ProjectFiles:
         """The project's files to use: as found if trusted, else as last trusted, or none."""

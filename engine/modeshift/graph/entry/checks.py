@@ -73,6 +73,7 @@ _EMPTY: dict[str, Any] = {
     "switch": None,
     "asked": None,
     "usage": {},
+    "facts": {},
     "compact": False,
     "compact_from": 0,
     "host_revision": 0,
@@ -164,6 +165,8 @@ def build_update_check(
         for key, value in read_writes(update):
             _check_keys([key], checks, "the state")
             checks[key](value)
+            if key == "facts":
+                raise InvalidInputError("'facts' is not taken: code computes it from what happened")
             if isinstance(update, Command) and key in _OF_TURN:
                 raise InvalidInputError(
                     f"{key!r} is not taken from a command: the state machine decides what is next"

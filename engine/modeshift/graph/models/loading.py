@@ -20,8 +20,10 @@ from modeshift.graph.models.providers import PROVIDERS, check_parameters, get_li
 from modeshift.graph.models.service import CacheTTL, Service, choose_way
 from modeshift.graph.models.usage import find_listed_window, find_window
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges import EdgeTable, Way
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
+from modeshift.modes.facts import Fact
 from modeshift.modes.machine import Configuration, Machine
 from modeshift.modes.mode import Level, Mode
 from modeshift.modes.phases import ChartData, Phase
@@ -36,6 +38,7 @@ from modeshift.modes.policy import (
     list_free_commands,
     make_strictest,
 )
+from modeshift.modes.rights import find_growth
 from modeshift.project import load_project
 from modeshift.prompts import render_mode_words, render_system_prompt
 from modeshift.tools.server_tools import ManagedServer
@@ -255,9 +258,24 @@ class Seat:
             host_limit=shared.describe_host_limit(self.limit),
             custom_instructions=mode.instructions,
             rules=shared.prompt_rules(mode.slug),
+            open_modes=self._describe_ways(Way.ASK) if self.depth == 0 else "",
+            task_modes=self._describe_ways(Way.TASK),
             is_subtask=self.depth > 0,
             folder=shared.prompts,
         )
+
+    def _describe_ways(self, way: Way) -> str:
+        """The modes that are open from here; empty if all are, or none can be asked for."""
+        shared, slug = self._shared, self.mode.slug
+        tools = [spec for spec in shared.toolbox.specs if spec.effect.switches_mode]
+        names = {spec.name for spec in tools if spec.effect.starts_subtask is (way is Way.TASK)}
+        if not shared.edges.is_limited(slug, way) or not names & {*self.model.names}:
+            return ""
+        ways = shared.edges.list_ways(slug, way)
+        words = [f"{slug} (once `{edge.when}`)" if edge.when else slug for slug, edge in ways]
+        facts = dict.fromkeys(name for _, edge in ways for name in edge.facts)
+        says = "".join(f" `{name}`: {shared.facts[name].says}" for name in facts)
+        return f"{', '.join(words) or 'none'}.{says}"
 
     @cached_property
     def prompt_size(self) -> int:
@@ -284,14 +302,17 @@ class BoundModes:
     """How deep sub-tasks may be nested."""
     chart: ChartData = field(default_factory=lambda: load_project().chart, kw_only=True)
     """The clone's phases and edges."""
+    facts: Mapping[str, Fact] = field(default_factory=lambda: load_project().facts, kw_only=True)
+    """What conditions of edges may name."""
     taken_names: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Names that the graph uses for something other than a mode's node."""
     _seats: dict[tuple[str, str | None, int], Seat] = field(init=False, default_factory=dict)
+    _growth: dict[tuple[str, str], str | None] = field(init=False, default_factory=dict)
 
     @cached_property
     def machine(self) -> Machine:
         """Decides which node is next, and which tools a mode has."""
-        return Machine(self.catalog, self.toolbox.specs, self.chart, self.taken_names)
+        return Machine(self.catalog, self.toolbox.specs, self.chart, self.taken_names, self.facts)
 
     def seat(self, slug: str, limit: str | None = None, depth: int = 0) -> Seat:
         """The mode under the host's limit; the strictest there can be if that no longer exists."""
@@ -308,6 +329,18 @@ class BoundModes:
         if limit is None or is_within(self.catalog[target], limit, self.toolbox.specs):
             return None
         return f"{self.describe_host_limit(limit)} {target!r} is beyond it."
+
+    @property
+    def edges(self) -> EdgeTable:
+        """Which mode the model may ask for from which."""
+        return self.machine.chart.edges
+
+    def find_growth(self, source: str, target: str) -> str | None:
+        """What rights a mode may have more than another; None for certainly none."""
+        if (source, target) not in self._growth:
+            modes = self.catalog[source], self.catalog[target]
+            self._growth[source, target] = find_growth(*modes, self.toolbox.specs)
+        return self._growth[source, target]
 
     def list_tools(self, slug: str) -> tuple[str, ...]:
         """The names of the mode's tools."""

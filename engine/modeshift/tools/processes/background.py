@@ -167,6 +167,16 @@ def _nobody(_: str) -> None:
 
 
 @dataclass(frozen=True)
+class Ran:
+    """A command line that has run, or goes on in the background."""
+
+    line: str
+    folder: str
+    exit_code: int | None
+    """As the process said; None for one that did not end by itself, or goes on."""
+
+
+@dataclass(frozen=True)
 class Calling:
     """Set by whoever runs the tool; the defaults are the strictest."""
 
@@ -179,6 +189,8 @@ class Calling:
     call_id: str = ""
     commands: TurnCommands | None = None
     """Those of the turn; None where it is not known when a turn ends."""
+    ran: list[Ran] = field(default_factory=list)
+    """What the call has run so far."""
 
 
 calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen

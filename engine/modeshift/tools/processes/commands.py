@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.tools.processes.background import Calling, TurnCommands, calling, shorten
+from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
 from modeshift.tools.processes.process import MAX_SECONDS
 from modeshift.tools.processes.sandboxes import Command, Commands, Sandbox
 from modeshift.tools.workspace.workspace import Workspace
@@ -34,12 +34,15 @@ async def run_command(
         )
 
     async def run(calling: Calling) -> str:
-        return (await commands.run(workspace, command, calling)).text
+        ended = await commands.run(workspace, command, calling)
+        here.ran.append(Ran(line, folder, None if in_background else ended.exit_code))
+        return ended.text
 
     if in_background:
         if turn is None or here.is_read_only:
             why = "it runs unasked" if turn else "this conversation has no thread"
             raise ToolFailedError(f"{line!r} cannot run in the background, as {why}")
+        here.ran.append(Ran(line, folder, None))
         id = turn.start(line, here.call_id, lambda emit: run(replace(here, emit=emit)))
         return f"Started in the background; read its output with read_output, id={id!r}."
     text = await run(here)

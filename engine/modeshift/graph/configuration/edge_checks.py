@@ -1,0 +1,163 @@
+"""Which edges between modes do not load, and which modes for their sake."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from modeshift.graph.configuration.user_files import LastLoaded
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.conditions import join_conditions, parse_condition
+from modeshift.modes.edges import ANY, EdgeTable, EntryEdge, SwitchEdge, Way
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.errors import ModeFileError
+from modeshift.modes.facts import NEED_TESTS, Fact
+from modeshift.modes.mode import Level, Mode
+from modeshift.modes.rights import find_growth
+
+
+def check_edges(
+    modes: Iterable[Mode], last: LastLoaded, facts: Mapping[str, Fact], *, has_tests: bool
+) -> list[Mode]:
+    """The modes, lowest precedence first, without those whose edges do not fit.
+
+    A workspace's mode keeps what the edges of the one forbid that it replaces.
+    """
+    listed = list(modes)
+    slugs = {mode.slug for mode in listed}
+    by_slug: dict[str, Mode] = {}
+    kept: list[Mode] = []
+    for mode in listed:
+        before = by_slug.get(mode.slug)
+
+        def check(mode: Mode = mode, before: Mode | None = before) -> Mode:
+            for problem in _find_problems(mode, slugs, facts, has_tests):
+                raise ModeFileError(problem)
+            is_foreign = before is not None and mode.level is Level.PROJECT
+            return _narrow(before, mode) if is_foreign and before is not None else mode
+
+        checked = last.load(f"{mode.file} {mode.slug} edges", check)
+        if checked is not None:
+            by_slug[mode.slug] = checked
+            kept.append(checked)
+    return kept
+
+
+def _say(mode: Mode, place: str, problem: str) -> str:
+    line = mode.lines.get(place) or mode.lines.get(place.partition(".")[0])
+    where = f", line {line}" if line else ""
+    return f"{mode.file}{where}: mode {mode.slug!r}: {place.partition('.')[0]}: {problem}"
+
+
+def _list_ends(mode: Mode) -> Iterator[tuple[str, str, str | None]]:
+    """Of each edge where it stands, its other end, and its condition."""
+    for number, exit in enumerate(mode.switches or ()):
+        yield f"switches.{number}", exit.to, exit.when
+    for number, entry in enumerate(mode.enter_from or ()):
+        yield f"enterFrom.{number}", entry.source, entry.when
+    for number, slug in enumerate(mode.subtasks or ()):
+        yield f"subtasks.{number}", slug, None
+
+
+def _find_problems(
+    mode: Mode, slugs: Collection[str], facts: Mapping[str, Fact], has_tests: bool
+) -> Iterator[str]:
+    for place, slug, when in _list_ends(mode):
+        if slug != ANY and slug not in slugs:
+            known = ", ".join(sorted(slugs))
+            yield _say(mode, place, f"unknown mode {slug!r}; the modes are: {known}")
+        for name in parse_condition(when).facts if when else ():
+            if name not in facts:
+                known = ", ".join(facts)
+                yield _say(mode, place, f"unknown fact {name!r}; the facts are: {known}")
+            if name in NEED_TESTS and not has_tests:
+                where = "write tests: {command: ...} into modes/project.yaml"
+                yield _say(mode, place, f"{name!r} needs the test command; {where}")
+
+
+def _narrow(before: Mode, mode: Mode) -> Mode:
+    """The workspace's mode with the edges of the one that it replaces; may narrow them further."""
+    exits = _join_ends(before, mode, "switches", {end.to: end for end in before.switches or ()})
+    entries = _join_ends(
+        before, mode, "enterFrom", {end.source: end for end in before.enter_from or ()}
+    )
+    tasks = before.subtasks if mode.subtasks is None else mode.subtasks
+    if before.subtasks is not None and ANY not in before.subtasks:
+        for number, slug in enumerate(mode.subtasks or ()):
+            if slug not in before.subtasks:
+                raise ModeFileError(_describe_wider(before, mode, f"subtasks.{number}", slug))
+    return mode.model_copy(update={"switches": exits, "enter_from": entries, "subtasks": tasks})
+
+
+def _describe_wider(before: Mode, mode: Mode, place: str, slug: str) -> str:
+    return _say(mode, place, f"{slug!r} is more than {before.file} allows; only you can allow more")
+
+
+def _join_ends(
+    before: Mode, mode: Mode, key: str, theirs: Mapping[str, SwitchEdge | EntryEdge]
+) -> tuple[SwitchEdge | EntryEdge, ...] | None:
+    is_exit = key == "switches"
+    ours: tuple[SwitchEdge | EntryEdge, ...] | None
+    ours = mode.switches if is_exit else mode.enter_from
+    limited = (before.switches if is_exit else before.enter_from) is not None
+    if ours is None or not limited:
+        if ours is not None:
+            for number, end in enumerate(ours):
+                _refuse_free(before, mode, f"{key}.{number}", end, None)
+        return tuple(theirs.values()) if limited else ours
+    joined: list[SwitchEdge | EntryEdge] = []
+    for number, end in enumerate(ours):
+        slug = end.to if isinstance(end, SwitchEdge) else end.source
+        other = theirs.get(slug, theirs.get(ANY))
+        if other is None:
+            raise ModeFileError(_describe_wider(before, mode, f"{key}.{number}", slug))
+        _refuse_free(before, mode, f"{key}.{number}", end, other)
+        conditions = [edge.when or "" for edge in theirs.values()] if slug == ANY else []
+        when = join_conditions(*conditions, other.when or "", end.when or "")
+        advice = " ".join(filter(None, [other.otherwise, end.otherwise]))
+        joined.append(end.model_copy(update={"when": when or None, "otherwise": advice}))
+    return tuple(joined)
+
+
+def _refuse_free(before: Mode, mode: Mode, place: str, end: object, other: object) -> None:
+    is_free = isinstance(end, SwitchEdge) and end.ask == "never"
+    if is_free and not (isinstance(other, SwitchEdge) and other.ask == "never"):
+        raise ModeFileError(_describe_wider(before, mode, place, "ask: never"))
+
+
+def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> list[Mode]:
+    """The modes that the model can reach from the default one, whatever the conditions."""
+    listed = list(modes)
+    table = EdgeTable({mode.slug: mode for mode in listed}.values())
+    if not table.has_limits:
+        return listed
+    reached, waiting = {default}, [default]
+    while waiting:
+        source = waiting.pop()
+        ways = (table.list_ways(source, way) for way in (Way.ASK, Way.TASK))
+        new = {slug for found in ways for slug, _ in found} - reached
+        reached |= new
+        waiting += new
+    kept = list[Mode]()
+    for mode in listed:
+
+        def check(mode: Mode = mode) -> Mode:
+            if mode.slug not in reached:
+                place = "enterFrom" if mode.enter_from is not None else "switches"
+                how = f"no way leads here from the default mode {default!r}; add one to a table"
+                raise ModeFileError(_say(mode, place, how))
+            return mode
+
+        checked = last.load(f"{mode.file} {mode.slug} way in", check)
+        kept += [checked] if checked is not None else []
+    return kept
+
+
+def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:
+    """The edges that say ``ask: never`` and ask nevertheless, each with why."""
+    tools = tuple(specs)
+    for mode in (catalog[slug] for slug in catalog):
+        for number, edge in enumerate(mode.switches or ()):
+            targets = catalog if edge.to == ANY else [edge.to] if edge.to in catalog else []
+            for target in targets if edge.ask == "never" else ():
+                growth = find_growth(mode, catalog[target], tools)
+                if growth is not None and target != mode.slug:
+                    why = f"{target!r} may have more rights: {growth}; a person is asked"
+                    yield _say(mode, f"switches.{number}", f"ask: never: {why}")

@@ -1,0 +1,156 @@
+"""What is known of what has happened in a thread: the facts that conditions of edges name."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Collection, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.state import Facts, State
+from modeshift.modes.facts import Done, Scope
+from modeshift.modes.plain_text import to_one_line
+
+log = logging.getLogger("modeshift")
+MAX_TEST_FILES = 5000
+MAX_TEST_BYTES = 50_000_000
+NO_TEST_FILES = ("__pycache__", ".pytest_cache")
+"""Folders that running tests writes; what is in them does not count."""
+CHANGED = "tests_changed"
+_logged = set[str]()
+
+
+def follow(deps: AgentDeps, facts: Facts, done: Done) -> Facts:
+    """The facts after a call."""
+    true: dict[Scope, list[str]] = {"mode": [], "conversation": [], "workspace": []}
+    broken = []
+    for name, fact in deps.facts.items():
+        before = name in facts.get(fact.scope, ())
+        try:
+            value = before if name == CHANGED else fact.after(before, done)
+        except Exception as error:  # noqa: BLE001  # whatever a function of the owner's raises
+            _log_once(name, error)
+            broken.append(name)
+            continue
+        if value:
+            true[fact.scope].append(name)
+    return {**facts, **true, "broken": broken}  # type: ignore[typeddict-item]  # it has its keys
+
+
+def _log_once(name: str, error: Exception) -> None:
+    if name not in _logged:
+        _logged.add(name)
+        problem = to_one_line(f"{type(error).__name__}: {error}")
+        log.warning("the fact %s cannot be determined: %s", name, problem)
+
+
+def end_unseen(deps: AgentDeps, facts: Facts, slug: str) -> Facts:
+    """The facts after a call of which nobody knows whether it ran, and how far."""
+    done = Done(tool="", effect="", mode=slug, is_success=False, may_have_written=True)
+    return follow(deps, facts, done)
+
+
+async def read_facts(
+    deps: AgentDeps, facts: Facts, names: Collection[str]
+) -> dict[str, bool | None]:
+    """What these facts are now; None for one that cannot be determined."""
+    values: dict[str, bool | None] = {}
+    for name in names:
+        scope = deps.facts[name].scope if name in deps.facts else "mode"
+        values[name] = None if name in facts.get("broken", ()) else name in facts.get(scope, ())
+    if CHANGED in values:
+        try:
+            values[CHANGED] = await digest_tests(deps) != facts["tests"]
+        except (OSError, ValueError, KeyError) as error:
+            _log_once(CHANGED, error)
+            values[CHANGED] = None
+    return values
+
+
+def enter_mode(state: State) -> Facts:
+    """The facts when the thread enters another mode; a sub-task's are its mode's, wherever."""
+    facts = state.get("facts", {})
+    return facts if state.get("subtask") else {**facts, "mode": []}
+
+
+def begin_conversation(facts: Facts) -> Facts:
+    """Those that a sub-task begins with."""
+    return {**facts, "mode": [], "conversation": []}
+
+
+def end_conversation(
+    deps: AgentDeps, before: Facts, after: Facts, slug: str, files: Collection[str]
+) -> Facts:
+    """Those with which the conversation in the mode ``slug`` goes on, whose they were ``before``.
+
+    ``files`` are what the sub-task wrote.
+    """
+    mode = {*before.get("mode", ()), *after.get("mode", ())}
+    grant = deps.catalog[slug].grant("edit")
+    if grant is not None and grant.file_regex is not None and any(map(grant.permits, files)):
+        mode.add("plan_written")
+    return {**after, "mode": sorted(mode), "conversation": before.get("conversation", [])}
+
+
+async def begin_thread(deps: AgentDeps, state: State) -> Facts | None:
+    """The facts with how the test files are now; None where that is known, or nobody asks."""
+    facts = state.get("facts", {})
+    if "tests" in facts or deps.tests is None or not deps.tests.files:
+        return None
+    try:
+        return {**facts, "tests": await digest_tests(deps)}
+    except (OSError, ValueError) as error:
+        _log_once(CHANGED, error)
+        return None
+
+
+async def digest_tests(deps: AgentDeps) -> str:
+    """A digest of the owner's test files; raises ``OSError``, and ``ValueError`` for too many."""
+    tests = deps.tests
+    if tests is None:
+        raise ValueError("no test files are named")
+    return await asyncio.to_thread(_digest, deps.toolbox.workspace.root, tests.files)
+
+
+def _digest(root: Path, names: Collection[str]) -> str:
+    digest, files, size = sha256(), 0, 0
+    for name in names:
+        for path in _walk(root / name):
+            files += 1
+            size += os.lstat(path).st_size
+            if files > MAX_TEST_FILES or size > MAX_TEST_BYTES:
+                raise ValueError(
+                    f"more test files than {MAX_TEST_FILES}, or {MAX_TEST_BYTES} bytes"
+                )
+            is_link = path.is_symlink()
+            text = str(path.readlink()).encode() if is_link else path.read_bytes()
+            digest.update(
+                repr((os.path.relpath(path, root), is_link, sha256(text).digest())).encode()
+            )
+    return digest.hexdigest()
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    """The files at a path or below it; none where there is nothing."""
+    if path.is_symlink() or path.is_file():
+        yield path
+        if path.is_file():  # a link: what it leads to counts, too
+            yield path.resolve()
+        return
+    for folder, folders, names in os.walk(path, onerror=_raise):
+        folders[:] = sorted({*folders}.difference(NO_TEST_FILES))
+        links = [name for name in folders if Path(folder, name).is_symlink()]
+        for name in sorted([*names, *links]):
+            yield Path(folder, name)
+
+
+def _raise(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def describe_facts(values: Mapping[str, bool | None]) -> str:
+    """What the facts are, in words."""
+    words = {True: "yes", False: "no", None: "cannot be determined"}
+    return ", ".join(f"{name}: {words[value]}" for name, value in values.items())
