@@ -129,7 +129,6 @@ async def run_own_command(
         ended = Ended(None, f"[not run: {error}]")
     done = Done(
         tool="",
-        effect="",
         mode=slug,
         is_success=True,
         may_have_written=seat.edit_restriction is None or toolbox.sandbox is None,
@@ -154,7 +153,6 @@ def describe_call(
     last = ran[-1] if len(ran) == 1 else None
     return Done(
         tool=spec.name,
-        effect=effect.name,
         mode=seat.mode.slug,
         is_success=is_success,
         written=written,

@@ -8,7 +8,7 @@ from typing import get_type_hints
 from modeshift.graph.models.loading import BoundModes
 from modeshift.graph.state import list_own_keys
 from modeshift.graph.threads import StartedCalls
-from modeshift.modes.facts import Tests
+from modeshift.modes.facts import ProjectTests
 from modeshift.modes.policy import Approvals
 from modeshift.project import load_project
 
@@ -33,7 +33,7 @@ class AgentDeps(BoundModes):
     bound_answers: bool = False
     """Whether a decision must name the question it answers."""
     started_calls: StartedCalls = field(default_factory=StartedCalls)
-    tests: Tests | None = None
+    tests: ProjectTests | None = None
     """The owner's test command, and the files that it depends on."""
     state: type = field(default_factory=lambda: load_project().state, kw_only=True)
     """The clone's ``State``."""

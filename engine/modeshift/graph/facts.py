@@ -47,7 +47,7 @@ def _log_once(name: str, error: Exception) -> None:
 
 def end_unseen(deps: AgentDeps, facts: Facts, slug: str) -> Facts:
     """The facts after a call of which nobody knows whether it ran, and how far."""
-    done = Done(tool="", effect="", mode=slug, is_success=False, may_have_written=True)
+    done = Done(tool="", mode=slug, is_success=False, may_have_written=True)
     return follow(deps, facts, done)
 
 

@@ -156,7 +156,9 @@ class EdgeTable:
     def list_edges(self, way: Way) -> Iterator[tuple[str, str, Edge]]:
         """Source, target and edge, as far as they are not from any to any."""
         for source in self._slugs if way is not Way.HAND else ():
-            targets = self._slugs if self.has_table(source, way) else self._into
+            targets = [*self._slugs] if self.has_table(source, way) else [*self._into]
+            if way is Way.ASK and not self.has_table(source, way):
+                targets += [slug for slug in self._out.get(source, ()) if slug not in self._into]
             for target in targets:
                 edge = self.find(source, target, way) if target in self._slugs else None
                 if edge is not None and (source != target or way is Way.TASK):

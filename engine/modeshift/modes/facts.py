@@ -16,7 +16,7 @@ def _check_inside(name: str) -> str:
     return name
 
 
-class Tests(BaseModel):
+class ProjectTests(BaseModel):
     """The owner's test command, from ``modes/project.yaml``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,8 +34,6 @@ class Done:
     """A call that has run, or may have: what a fact can follow from."""
 
     tool: str
-    effect: str
-    """The name of the tool's effect."""
     mode: str
     is_success: bool
     written: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from modeshift.modes.errors import ModeFileError
-from modeshift.modes.facts import Tests
+from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import MODEL, ModePrompt, ModeText
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
@@ -240,10 +240,10 @@ NO_MODES = (PROJECT, PROPERTIES)
 class _Project(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    tests: Tests | None = None
+    tests: ProjectTests | None = None
 
 
-def parse_project(text: str, name: str) -> Tests | None:
+def parse_project(text: str, name: str) -> ProjectTests | None:
     """The owner's tests in ``modes/project.yaml``; raises ``ModeFileError``."""
     try:
         return _Project.model_validate(parse_data(text, name) or {}).tests

@@ -4,6 +4,7 @@ Two parallel regions, generated from the catalog: ``mode`` (one state per mode) 
 the turn is doing). The only module that imports python-statemachine.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from keyword import kwlist
@@ -130,7 +131,14 @@ class Chart:
 
     def mermaid(self) -> str:
         """The chart as a Mermaid state diagram."""
-        return f"{self._class:mermaid}".strip()
+
+        def write(match: re.Match[str]) -> str:
+            number = int(match[1].split()[0].removeprefix("m_"))
+            edge = self.edges.find(self._slugs[number], match[3], Way.ASK)
+            asks = "switch_mode, nobody is asked" if edge and edge.is_free else "switch_mode"
+            return match[1] + (asks if match[2] == "Ask for" else "new_task")
+
+        return _LABEL.sub(write, f"{self._class:mermaid}".strip())
 
 
 @lru_cache(maxsize=16)  # making one takes 5 ms, and a tool that is new does not change it
@@ -162,6 +170,13 @@ def build_chart(
     return _build_chart(tuple(drawn), default, data, tuple(facts))
 
 
+_ANYWHERE = "Mode: from any to any by switch_mode, once a person approves"
+_ALONG_EDGES = (
+    "Mode: by hand from any to any; the model asks along the edges, without edges for any"
+)
+_LABEL = re.compile(r"^( *m_\d+ --> m_\d+ : )(Ask for|Begin in):(\S+)", re.MULTILINE)
+
+
 def _state(slug: str) -> str:
     # Prefixed: a mode may be called "idle" or "phase" too.
     return f"mode {slug}"
@@ -189,9 +204,8 @@ def _list_ways(
             on_parent[events] = [{"target": id, "internal": True, **unless}]
     for way in Way:
         for source, target, edge in edges.list_edges(way):
-            if edges.is_guarded(target) or edges.has_table(source, way):
-                when = {"cond": edge.when} if edge.when else {}
-                own[source][f"{way}:{target}"] = [{"target": ids[target], **when}]
+            when = {"cond": edge.when} if edge.when else {}
+            own[source][f"{way}:{target}"] = [{"target": ids[target], **when}]
     return on_parent, own
 
 
@@ -225,7 +239,7 @@ def _build_class(
     to_idle: dict[str, Any] = {Event.RESET: [{"target": Phase.IDLE, "internal": True}]}
     regions = {
         "mode": {
-            "name": "Mode: from any to any by switch_mode, once a person approves",
+            "name": _ALONG_EDGES if edges.has_limits else _ANYWHERE,
             "states": states,
             "on": to_modes,
         },

@@ -20,7 +20,7 @@ export class Details {
 
   draw(settings) {
     const { values } = this.thread;
-    this.machine.draw(settings.mode, this.thread.interrupt ? "reviewing" : this.thread.isRunning ? values.phase ?? "thinking" : "idle", values.mode_changes ?? []);
+    this.machine.draw(settings.mode, this.thread.interrupt ? "reviewing" : this.thread.isRunning ? values.phase ?? "thinking" : "idle", values.mode_changes ?? [], values.facts);
     this.limit.value = settings.limit ?? "";
     this.put("Todo", values.todos ?? [], (todos) => h("ul", { class: "todos" }, todos.map((one) => {
       const [mark, word] = TODO[one.status] ?? TODO.pending;
@@ -30,7 +30,7 @@ export class Details {
     const files = [...new Set([...changes.flatMap((one) => one.written ?? []), ...(values.written ?? [])])];
     this.put("Files", files, (names) => h("div", { class: "files" }, names.map((name) => this.file(name))));
     this.put("History", changes, (list) => h("ol", { class: "history" }, list.map((one) => h("li", {},
-      h("b", {}, this.name(one.source), " → ", this.name(one.target)), h("small", {}, ` ${WHO[one.decided_by] ?? one.decided_by}, ${new Date(one.when).toLocaleTimeString()}`),
+      h("b", {}, this.name(one.source), " → ", this.name(one.target)), h("small", {}, ` ${WHO[one.decided_by] ?? one.decided_by}${one.how ? ` (${one.how})` : ""}, ${new Date(one.when).toLocaleTimeString()}`),
       one.decided_by === "host" ? null : h("p", {}, one.reason)))));
     this.put("Notices", values.notices ?? [], (list) => h("ul", {}, list.map((one) => h("li", {}, one))));
   }

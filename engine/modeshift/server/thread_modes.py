@@ -5,6 +5,7 @@ say. The YAML in the docstrings is for ``/docs``.
 """
 
 import asyncio
+from dataclasses import asdict
 from typing import Any, cast
 
 import httpx
@@ -20,6 +21,7 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import SETTINGS, build_settings_check
 from modeshift.graph.state import State
 from modeshift.graph.threads import REVISION, Mailbox
+from modeshift.modes.edges import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import read_values
@@ -40,18 +42,27 @@ async def list_modes(_: Request) -> Response:
 
 
 async def show_chart(_: Request) -> Response:
-    """The phases of a turn, and what leads from one to another.
+    """The phases of a turn, and what leads from one to another; the edges between modes.
 
     ---
     summary: The state machine
     tags: [Modes]
-    responses: {"200": {description: "phases, edges as [source, event, target], approvals"}}
+    responses:
+      "200": {description: "phases, edges as [source, event, target], ways between modes, those
+        from which not every mode is open, approvals"}
     """
     deps = (await get_served()).deps
     return JSONResponse(
         {
             "phases": deps.chart.phases,
             "edges": list(deps.chart.edges),
+            "ways": [
+                {"source": source, "target": target, "way": way.value, **asdict(edge)}
+                | {"facts": edge.facts}
+                for way in (Way.ASK, Way.TASK)
+                for source, target, edge in deps.edges.list_edges(way)
+            ],
+            "limited": [slug for slug in deps.catalog if deps.edges.is_limited(slug, Way.ASK)],
             "approvals": deps.approvals.value,
         }
     )

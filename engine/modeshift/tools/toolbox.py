@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import isfinite
 from pkgutil import resolve_name
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges import EdgeTable
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
 from modeshift.modes.files import OLD_GROUPS
@@ -21,6 +23,7 @@ from modeshift.tools.tool import Tool, ToolDeps
 from modeshift.tools.workspace.workspace import Workspace
 
 MAX_DEPTH = 50
+NOT_EVERY_MODE = "Not every mode is open from every other: each mode's words name those that are."
 BROKEN = "not JSON"
 """The only argument of a call that arrived incomplete; its value says why."""
 
@@ -194,7 +197,17 @@ def build_toolbox(
     commands = commands or Commands()
     modes = {slug: catalog[slug] for slug in catalog}
     tools = make_tools(load_project().tools, ToolDeps(workspace, modes, commands, allowed_hosts))
+    if EdgeTable(modes.values()).has_limits:
+        tools = map(_add_note, tools)
     return Toolbox(workspace, tools, commands)
+
+
+def _add_note(tool: Tool) -> Tool:
+    """The tool, which says that not every mode is open where it leads to another."""
+    if not tool.spec.effect.switches_mode:
+        return tool
+    text = f"{tool.runnable.description}\n\n{NOT_EVERY_MODE}"
+    return replace(tool, runnable=tool.runnable.model_copy(update={"description": text}))
 
 
 def tool_specs(workspace: Workspace) -> tuple[ToolSpec, ...]:

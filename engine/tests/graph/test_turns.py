@@ -48,7 +48,7 @@ async def test_the_person_picks_another_target_and_then_its_tools_are_there(
     await talk.decide(edit("switch_mode", mode_slug="code", reason="just do it"))
     (change,) = (await talk.values())["mode_changes"]
     assert change.pop("when").endswith("+00:00")
-    assert tuple(change.values()) == ("ask", "code", "just do it", "human")
+    assert tuple(change.values()) == ("ask", "code", "just do it", "human", "by hand")
     before, after = talk.model.asked
     assert "write_file" not in before.tools
     assert "write_file" in after.tools

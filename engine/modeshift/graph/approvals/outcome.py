@@ -130,7 +130,6 @@ class Outcome:
             self._results.append(_success(one.call, message))
         done = Done(
             tool=one.call["name"],
-            effect=one.effect.name,
             mode=self._context.seat.mode.slug,
             is_success=True,
             is_answer=True,

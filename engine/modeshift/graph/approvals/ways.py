@@ -43,7 +43,7 @@ def find_way_problem(
     if edge is not None and edge.is_open(values):
         return None
     what = f"{target!r} is" if way is Way.ASK else f"A sub-task in {target!r} is"
-    others = f" Open from here: {name_ways(deps, source, way, values)}."
+    others = f" Open from here: {_name_ways(deps, source, target, way, values)}."
     if edge is None:
         return f"{what} not open from {name} mode; a person can still choose it.{others}"
     known = describe_facts({fact: values.get(fact) for fact in edge.facts})
@@ -53,9 +53,9 @@ def find_way_problem(
     )
 
 
-def name_ways(deps: AgentDeps, source: str, way: Way, values: Values) -> str:
-    """The modes that are open from one, and those that would be under a condition."""
-    ways = deps.edges.list_ways(source, way)
+def _name_ways(deps: AgentDeps, source: str, target: str, way: Way, values: Values) -> str:
+    """The other modes that are open, and those that would be under a condition."""
+    ways = [one for one in deps.edges.list_ways(source, way) if one[0] != target]
     opened = [slug for slug, edge in ways if edge.is_open(values)]
     waiting = [f"{slug} (once `{edge.when}`)" for slug, edge in ways if not edge.is_open(values)]
     names = [*opened, *waiting]

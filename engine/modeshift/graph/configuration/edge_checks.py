@@ -1,6 +1,7 @@
 """Which edges between modes do not load, and which modes for their sake."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from modeshift.graph.configuration.user_files import LastLoaded
 from modeshift.modes.catalog import Catalog
@@ -94,8 +95,7 @@ def _join_ends(
     before: Mode, mode: Mode, key: str, theirs: Mapping[str, SwitchEdge | EntryEdge]
 ) -> tuple[SwitchEdge | EntryEdge, ...] | None:
     is_exit = key == "switches"
-    ours: tuple[SwitchEdge | EntryEdge, ...] | None
-    ours = mode.switches if is_exit else mode.enter_from
+    ours: Any = mode.switches if is_exit else mode.enter_from
     limited = (before.switches if is_exit else before.enter_from) is not None
     if ours is None or not limited:
         if ours is not None:

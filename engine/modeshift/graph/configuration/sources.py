@@ -33,7 +33,7 @@ from modeshift.modes.catalog import (
 )
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, ModeFileError
-from modeshift.modes.facts import Tests
+from modeshift.modes.facts import ProjectTests
 from modeshift.modes.files import (
     NO_MODES,
     PROJECT,
@@ -164,7 +164,7 @@ class LoadedFiles:
     """The user's, then the project's."""
     servers: tuple[FoundServer, ...] = ()
     """All that were found."""
-    tests: Tests | None = None
+    tests: ProjectTests | None = None
     """The owner's test command."""
     notices: tuple[str, ...] = ()
     """What was left out, and why, for a person to read."""
@@ -271,12 +271,12 @@ class Sources:
         rules = last.load(str(file), read, is_needed=True)
         return [SourcedPermissions(rules, str(file))] if rules else []
 
-    def _read_tests(self, last: LastLoaded) -> Tests | None:
+    def _read_tests(self, last: LastLoaded) -> ProjectTests | None:
         file = self._settings.modes_folder / PROJECT
         last.watch(file)
         name = f"{file.parent.name}/{PROJECT}"
 
-        def read() -> Tests | None:
+        def read() -> ProjectTests | None:
             return parse_project(read_user_file(file) or "", name)
 
         return last.load(name, read)

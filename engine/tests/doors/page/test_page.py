@@ -279,7 +279,7 @@ def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script
     go_on.set()
     expect(person.page.locator("#mode")).to_have_value("code")
     person.page.select_option("#mode", "ask")
-    expect(person.page.locator("#details .modes .lit")).to_have_text("Ask")
+    expect(person.page.locator("#details .mode.lit")).to_have_text("Ask")
 
 
 def test_cancel_rename_delete(person: Person, script: Script) -> None:

@@ -1,0 +1,441 @@
+"""Edges between modes: what the model may ask for, and what a person may do anyway."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from modeshift.graph.facts import digest_tests
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.facts import BUILT_IN, Done, Fact, ProjectTests
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    Step,
+    edit,
+    restart,
+    run_script,
+)
+from tests.harness.modes import load_test_catalog
+from tests.harness.scripted import Call
+
+TESTS = ProjectTests(command="make test", files=("Makefile", "tests/"))
+PASS, FAIL = "test:\n\ttrue\n", "test:\n\tfalse\n"
+PROVE_IT = {"switches": [{"to": "*", "when": "tests_passed or not files_changed"}]}
+PLAN_FIRST = {"enterFrom": [{"from": "architect", "when": "plan_written"}]}
+
+
+def with_tables(**tables: dict[str, Any]) -> Catalog:
+    """The modes of the tests, some with tables."""
+    catalog = load_test_catalog()
+
+    def change(slug: str) -> Any:
+        mode = catalog[slug]
+        keys = ("slug", "name", "switches", "enterFrom", "subtasks")
+        table = {key: value for key, value in tables.get(slug, {}).items() if key in keys}
+        parsed = type(mode).model_validate(
+            {"slug": slug, "name": "x", "roleDefinition": "x", "groups": [], **table}
+        )
+        fields = ("switches", "enter_from", "subtasks")
+        return mode.model_copy(update={name: getattr(parsed, name) for name in fields})
+
+    return Catalog([change(slug) for slug in catalog], "ask")
+
+
+def ask_for(slug: str) -> Call:
+    return "switch_mode", {"mode_slug": slug, "reason": "why not"}
+
+
+def write(path: str, content: str = "x") -> Call:
+    return "write_file", {"path": path, "content": content}
+
+
+def run(line: str, **more: Any) -> Call:
+    return "execute_command", {"command": line, **more}
+
+
+def task(slug: str) -> Call:
+    return "new_task", {"mode_slug": slug, "message": "do it"}
+
+
+async def try_out(workspace: Path, *steps: Step, mode: str, **options: Any) -> Conversation:
+    """All steps of a model, whose calls a person approves."""
+    talk = await run_script(workspace, *steps, mode=mode, **options)
+    await talk.approve_all()
+    return talk
+
+
+async def last_result(talk: Conversation) -> str:
+    return list((await talk.results()).values())[-1].text
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    (workspace / "Makefile").write_text(PASS)
+    (workspace / "tests").mkdir()
+    (workspace / "tests/test_a.py").write_text("assert True\n")
+    return workspace
+
+
+PROVEN = {"catalog": with_tables(code=PROVE_IT), "tests": TESTS}
+PLANNED = {"catalog": with_tables(code=PLAN_FIRST)}
+
+
+async def test_code_is_not_left_before_the_tests_have_passed(project: Path) -> None:
+    talk = await run_script(
+        project, [write("a.py")], [ask_for("ask")], [run("make test")], [ask_for("ask")],
+        mode="code", **PROVEN,
+    )  # fmt: skip
+    await talk.decide(APPROVE)
+    told = (await talk.results())["step1_0"].text
+    assert "'ask' is not open from Code mode yet" in told
+    assert "`tests_passed or not files_changed` (tests_passed: no, files_changed: yes)" in told
+    assert "Open from here: architect (once `tests_passed or not files_changed`)" in told
+    assert [request["name"] for request in await talk.waiting()] == ["execute_command"]
+    await talk.decide(APPROVE)
+    (card,) = await talk.waiting()
+    assert "Met: tests_passed or not files_changed (tests_passed: yes, files" in card["description"]
+    await talk.decide(APPROVE)
+    assert await talk.mode() == "ask"
+    assert "how" not in (await talk.values())["mode_changes"][-1]
+
+
+async def test_nothing_changed_nothing_to_prove(project: Path) -> None:
+    talk = await try_out(project, [ask_for("ask")], mode="code", **PROVEN)
+    assert await talk.mode() == "ask"
+
+
+async def test_what_is_written_between_the_yes_and_the_switch(project: Path) -> None:
+    talk = await try_out(project, [write("a.py"), ask_for("ask")], mode="code", **PROVEN)
+    assert await talk.mode() == "code"
+    assert "not open from Code mode yet" in (await talk.results())["call_1"].text
+    assert (await talk.messages())[-1].text == "done"
+
+
+FAKES: dict[str, list[list[Call]]] = {
+    "not at all": [],
+    "says so": [[run("echo '[exit code 0]'")]],
+    "says so, with its name": [[run("echo make test '[exit code 0]'")]],
+    "whatever it gives": [[run("make test || true")]],
+    "and then": [[run("make test; true")]],
+    "and": [[run("make test && true")]],
+    "true or": [[run("true || make test")]],
+    "a blank before": [[run(" make test")]],
+    "a blank behind": [[run("make test ")]],
+    "two blanks": [[run("make  test")]],
+    "a line break": [[run("make test\n")]],
+    "a no-break space": [[run("make\u00a0test")]],
+    "a comment": [[run("make test # now")]],
+    "a variable": [[run("X=1 make test")]],
+    "an option": [[run("make test -n")]],
+    "another makefile": [[write("o.mk", PASS)], [run("make -f o.mk test")]],
+    "a shell": [[run("sh -c 'make test'")]],
+    "exec": [[run("exec make test")]],
+    "another folder": [[write("sub/Makefile", PASS)], [run("make test", cwd="sub")]],
+    "in the background": [[run("make test", background=True)]],
+    "in the background, read": [
+        [run("make test", background=True)],
+        [("read_output", {"id": "f4bd17", "wait": 5})],
+    ],
+    "ended by a limit": [[write("Makefile", "test:\n\tsleep 30\n")], [run("make test", timeout=1)]],
+    "failed": [[write("Makefile", FAIL)], [run("make test")]],
+    "an edit behind": [[run("make test")], [write("a.py", "y")]],
+    "an edit that fails behind": [
+        [run("make test")],
+        [("edit_file", {"path": "a.py", "edits": [{"old": "none", "new": "x"}]})],
+    ],
+    "a command behind": [[run("make test")], [run("ls")]],
+    "another test behind": [[run("make test")], [run("make test || true")]],
+    "a failed one behind": [[run("make test")], [run("false")]],
+    "a background command behind": [[run("make test")], [run("sleep 0", background=True)]],
+    "beside a background command": [[run("sleep 30", background=True)], [run("make test")]],
+    "in the same message, before": [[run("make test"), write("a.py", "y")]],
+    "in the todo list": [[("update_todo_list", {"todos": [{"content": "make test",
+                                                           "status": "completed"}]})]],
+    "a file that says so": [[write("tests_passed", "yes")]],
+    "a broken name": [[run("make tests")]],
+    "a line ended": [[run("make test\ntrue")]],
+    "make of the model's": [[write("make", "#!/bin/sh\ntrue")], [run("PATH=.:$PATH make test")]],
+    "a longer line": [[run("cd . && make test")]],
+    "a sub-task that breaks it": [[run("make test")], [task("code")], [write("a.py", "z")]],
+    "a person says no": [],
+    "a rejected edit of the command": [[run("MAKE TEST")]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAKES)
+async def test_passed_tests_are_not_faked(project: Path, name: str) -> None:
+    steps = FAKES[name]
+    talk = await run_script(
+        project, [write("a.py")], *steps, [ask_for("ask")], mode="code",
+        subtask_depth=1, **PROVEN,
+    )  # fmt: skip
+    while waiting := await talk.waiting():
+        assert waiting[0]["name"] != "switch_mode", name
+        await talk.decide(*[APPROVE] * len(waiting))
+    assert await talk.mode() == "code"
+    assert "tests_passed" not in (await talk.values())["facts"]["workspace"]
+
+
+LAWFUL: dict[str, list[list[Call]]] = {
+    "at once": [[run("make test")]],
+    "again": [[write("Makefile", FAIL)], [run("make test")], [write("Makefile", PASS)],
+              [run("make test")]],
+    "reads behind it": [[run("make test")], [("read_file", {"path": "a.py"})]],
+    "the folder by name": [[run("make test", cwd=".")]],
+    "the folder in a roundabout way": [[run("make test", cwd="tests/..")]],
+    "notes behind it": [[run("make test")], [("update_todo_list", {"todos": []})]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAWFUL)
+async def test_tests_that_passed(project: Path, name: str) -> None:
+    talk = await try_out(project, [write("a.py")], *LAWFUL[name], [ask_for("ask")], mode="code", **PROVEN)  # fmt: skip
+    assert await talk.mode() == "ask"
+
+
+async def test_a_makefile_that_says_true_is_seen(project: Path) -> None:
+    when = "tests_passed and not tests_changed"
+    catalog = with_tables(code={"switches": [{"to": "ask", "when": when}]})
+    (project / "Makefile").write_text(FAIL)
+    steps: list[list[Call]] = [[write("Makefile", PASS)], [run("make test")], [ask_for("ask")]]
+    talk = await try_out(project, *steps, mode="code", catalog=catalog, tests=TESTS)
+    assert await talk.mode() == "code"
+    assert "tests_passed: yes, tests_changed: yes" in await last_result(talk)
+
+
+async def test_the_card_says_that_test_files_have_changed(project: Path) -> None:
+    steps: list[list[Call]] = [[write("tests/new.py")], [run("make test")], [ask_for("ask")]]
+    talk = await run_script(project, *steps, mode="code", **PROVEN)
+    await talk.decide(APPROVE)
+    await talk.decide(APPROVE)
+    (card,) = await talk.waiting()
+    assert "tests_changed: yes" in card["description"]
+
+
+async def test_what_a_test_run_leaves_does_not_count(project: Path) -> None:
+    deps = (await run_script(project, mode="code", **PROVEN)).agent.live.deps
+    before = await digest_tests(deps)
+    (project / "tests/__pycache__").mkdir()
+    (project / "tests/__pycache__/a.pyc").write_text("x")
+    assert await digest_tests(deps) == before
+    (project / "tests/link").symlink_to("test_a.py")
+    assert await digest_tests(deps) != before
+
+
+NO_PLANS: dict[str, list[list[Call]]] = {
+    "nothing": [],
+    "says so": [[("update_todo_list", {"todos": [{"content": "plan.md", "status": "completed"}]})]],
+    "another file": [[write("plan.txt")]],
+    "a name that only ends so": [[write("plan.md.txt")]],
+    "a folder": [[write("plan.md/x.txt")]],
+    "refused": [[write("../plan.md")]],
+    "in .git": [[write(".git/plan.md")]],
+    "an edit that fails": [[("edit_file", {"path": "p.md", "edits": [{"old": "a", "new": "b"}]})]],
+    "a command": [[run("touch plan.md")]],
+    "reads one": [[("read_file", {"path": "there.md"})]],
+    "lists": [[("list_files", {"path": "."})]],
+    "broken arguments": [[("write_file", {"path": "plan.md"})]],
+    "no path": [[("write_file", {"content": "x"})]],
+    "more arguments": [[("write_file", {"path": "p.md", "content": "x", "plan_written": True})]],
+    "a tool that is not there": [[("plan_written", {})]],
+    "another spelling": [[write("plan.MD")]],
+    "a blank behind": [[write("plan.md ")]],
+    "a link out": [[write("out.md")]],
+    "a question": [[("search_files", {"regex": "plan"})]],
+    "facts as an argument": [[("update_todo_list", {"todos": [], "facts": {"mode": ["plan_written"]}})]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_PLANS)
+async def test_a_plan_is_not_faked(there: Path, name: str) -> None:
+    (there / "there.md").write_text("a plan of others")
+    (there / "out.md").symlink_to(there.parent / "out.md")
+    for way in ([ask_for("code")], [task("code")]):
+        talk = await try_out(there, *NO_PLANS[name], way, mode="architect", **PLANNED)
+        assert await talk.mode() == "architect"
+        assert "not open from Architect mode yet" in await last_result(talk)
+
+
+NO_OTHERS: dict[str, tuple[str, list[list[Call]]]] = {
+    "rejected": ("architect", [[write("plan.md")]]),
+    "from ask": ("ask", [[ask_for("code")]]),
+    "from debug": ("debug", [[write("plan.md")], [ask_for("code")]]),
+    "a task from ask": ("ask", [[task("code")]]),
+    "a task from debug": ("debug", [[write("plan.md")], [task("code")]]),
+    "a plan of an earlier visit": (
+        "architect", [[write("plan.md")], [ask_for("ask")], [ask_for("architect")], [ask_for("code")]],
+    ),
+    "a suggestion": ("architect", [[("ask_followup_question", {
+        "question": "?", "follow_up": [{"text": "Yes", "mode": "code"}]})]]),
+    "a suggestion from ask": ("ask", [[("ask_followup_question", {
+        "question": "?", "follow_up": [{"text": "Yes", "mode": "code"}]})]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_OTHERS)
+async def test_no_way_around_the_plan(there: Path, name: str) -> None:
+    mode, steps = NO_OTHERS[name]
+    talk = await run_script(there, *steps, [ask_for("code")], mode=mode, **PLANNED)
+    while waiting := await talk.waiting():
+        assert "code" not in str(waiting[0]["args"].get("mode_slug")), waiting
+        assert waiting[0]["name"] != "ask_followup_question"
+        await talk.decide(REJECT if name == "rejected" else APPROVE)
+    assert await talk.mode() != "code"
+    assert all(change["target"] != "code" for change in (await talk.values())["mode_changes"][1:])
+
+
+async def test_a_plan_opens_code(there: Path) -> None:
+    talk = await try_out(there, [write("plan.md")], [ask_for("code")], mode="architect", **PLANNED)
+    assert await talk.mode() == "code"
+    assert "plan_written" not in (await talk.values())["facts"]["mode"]
+
+
+async def test_a_sub_task_writes_the_plan(there: Path) -> None:
+    steps: list[Any] = [[task("ask")], "nothing", [task("architect")], [write("plan.md")], "written",
+                        [task("code")]]  # fmt: skip
+    talk = await run_script(there, *steps, mode="architect", subtask_depth=1, **PLANNED)
+    for _ in range(3):
+        await talk.decide(APPROVE)
+    (card,) = await talk.waiting()
+    assert "Start a sub-task in Code mode?" in card["description"]
+    assert "Met: plan_written (plan_written: yes)." in card["description"]
+
+
+async def test_sub_tasks_only_where_the_table_says(there: Path) -> None:
+    catalog = with_tables(debug={"subtasks": ["ask"]})
+    talk = await run_script(there, [task("code")], [task("ask")], mode="debug", catalog=catalog)
+    assert (
+        "A sub-task in 'code' is not open from Debug mode" in (await talk.results())["call_0"].text
+    )
+    assert [request["args"]["mode_slug"] for request in await talk.waiting()] == ["ask"]
+
+
+async def test_a_person_is_above_the_edges(there: Path) -> None:
+    talk = await run_script(there, [ask_for("debug")], mode="architect", **PLANNED)
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="I say so"))
+    assert await talk.mode() == "code"
+    assert (await talk.values())["mode_changes"][-1]["how"] == "by hand"
+    await talk.say("and now", mode="architect")
+    assert (await talk.values())["mode_changes"][-1]["how"] == "by hand"
+    await talk.say("and now", mode="code")
+    assert await talk.mode() == "code"
+
+
+FREE = with_tables(code={"switches": [{"to": "ask", "ask": "never"}, "*"]})
+
+
+async def test_nobody_is_asked_where_nothing_is_gained(there: Path) -> None:
+    talk = await run_script(there, [ask_for("ask")], [write("a.txt")], mode="code", catalog=FREE)
+    assert (await talk.waiting(), await talk.mode()) == ([], "ask")
+    record = (await talk.values())["mode_changes"][-1]
+    assert (record["decided_by"], record["how"]) == ("nobody", "by edge")
+    assert "no 'edit' tools" in (await talk.results())["step1_0"].text
+
+
+async def test_a_switch_by_edge_waits_for_what_a_person_decides(there: Path) -> None:
+    steps: list[Call] = [write("a.txt"), ask_for("ask")]
+    talk = await run_script(there, steps, mode="code", catalog=FREE)
+    assert [request["name"] for request in await talk.waiting()] == ["write_file"]
+    await talk.decide(REJECT)
+    assert await talk.mode() == "code"
+    talk = await run_script(there, steps, mode="code", catalog=FREE)
+    await talk.decide(APPROVE)
+    assert (await talk.mode(), (there / "a.txt").read_text()) == ("ask", "x")
+
+
+async def test_it_asks_where_something_may_be_gained(there: Path) -> None:
+    more = with_tables(ask={"switches": [{"to": "code", "ask": "never"}]})
+    talk = await run_script(there, [ask_for("code")], mode="ask", catalog=more)
+    assert await talk.waiting()
+    talk = await run_script(there, [ask_for("ask")], mode="ask", catalog=FREE)
+    await talk.agent.aupdate_state(
+        talk.config,
+        {"remembered": [{"id": "a", "mode": "ask", "tool": "read_file", "pattern": ".env",
+                         "exact": True, "digest": "x", "when": "now"}]},
+    )  # fmt: skip
+    restart(talk, there, catalog=FREE)
+    talk.model.answers[:] = []
+    await talk.say("switch to ask: why", mode="code")
+    assert await talk.waiting()
+
+
+async def test_nobody_writes_the_facts_from_outside(there: Path) -> None:
+    talk = await run_script(there, "hello", mode="architect", **PLANNED)
+    lie = {"facts": {"mode": ["plan_written"], "workspace": ["tests_passed"]}}
+    with pytest.raises(InvalidInputError, match="unknown key 'facts'"):
+        await talk.say("go", **lie)
+    with pytest.raises(InvalidInputError, match="'facts' is not taken: code computes it"):
+        await talk.agent.aupdate_state(talk.config, lie)
+    with pytest.raises(InvalidInputError, match="'facts' is not taken"):
+        await talk.agent.aupdate_state(talk.config, lie, as_node="act")
+
+
+def _raises(before: bool, done: Done) -> bool:
+    raise KeyError("x")
+
+
+async def test_a_fact_that_raises_opens_nothing(
+    there: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    facts = {fact.name: fact for fact in (*BUILT_IN, Fact("odd", "Odd.", _raises))}
+    for when in ("odd", "not odd"):
+        catalog = with_tables(code={"switches": [{"to": "ask", "when": when}]})
+        talk = await try_out(
+            there, [write("a")], [ask_for("ask")], mode="code", catalog=catalog, facts=facts
+        )
+        assert await talk.mode() == "code"
+        assert "(odd: cannot be determined)" in await last_result(talk)
+    assert [record.message for record in caplog.records].count(
+        "the fact odd cannot be determined: KeyError: 'x'"
+    ) == 1
+
+
+async def test_an_answer_is_known_after_the_history_is_summarized(there: Path) -> None:
+    catalog = with_tables(ask={"switches": [{"to": "code", "when": "asked_user"}]})
+    question: Call = ("ask_followup_question", {"question": "?"})
+    talk = await run_script(
+        there, [ask_for("code")], [question], "noted", [ask_for("code")], catalog=catalog
+    )
+    assert "asked_user: no" in (await talk.results())["call_0"].text
+    await talk.decide({"type": "respond", "message": "yes"})
+    await talk.say("go", compact=True)
+    assert (await talk.values())["facts"]["conversation"] == ["asked_user"]
+
+
+async def test_a_command_that_failed(there: Path) -> None:
+    catalog = with_tables(code={"switches": [{"to": "debug", "when": "command_failed"}]})
+    steps: list[list[Call]] = [
+        [run("true")],
+        [ask_for("debug")],
+        [run("false")],
+        [ask_for("debug")],
+    ]
+    talk = await try_out(there, *steps, mode="code", catalog=catalog)
+    assert "command_failed: no" in (await talk.results())["step1_0"].text
+    assert await talk.mode() == "debug"
+    assert (await talk.results())["step2_0"].artifact == {"exit_code": 1}
+
+
+async def test_words_name_what_is_open(there: Path) -> None:
+    deps = (await run_script(there, mode="ask", **PROVEN)).agent.live.deps
+    words = deps.seat("code").words
+    assert "The modes that you may ask for from here: ask (once `tests_passed or not" in words
+    assert "`tests_passed`: The test command ended with 0" in words
+    assert "may ask for from here" not in deps.seat("ask").words
+    plain = (await run_script(there, mode="ask", catalog=FREE)).agent.live.deps
+    assert all("may ask for from here" not in plain.seat(slug).words for slug in plain.catalog)
+
+
+async def test_the_state_of_a_thread_outlives_its_process(project: Path) -> None:
+    saver = InMemorySaver()
+    talk = await try_out(
+        project, [write("a.py")], [run("make test")], mode="code", saver=saver, **PROVEN
+    )
+    restart(talk, project, **PROVEN)
+    talk.model.answers[:] = []
+    await talk.say("switch to ask: why")
+    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]

@@ -1,0 +1,191 @@
+"""Conditions, the table of edges, and which mode's rights are at most another's."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from graph.chart import CHART
+from modeshift.modes.conditions import check_condition, parse_condition
+from modeshift.modes.edges import EdgeTable, Way
+from modeshift.modes.effects import EFFECTS, ToolSpec
+from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.facts import BUILT_IN
+from modeshift.modes.machine import Chart, Configuration
+from modeshift.modes.mode import Level, Mode
+from modeshift.modes.policy import Approvals, verdict
+from modeshift.modes.rights import find_growth
+from tests.harness.modes import load_catalog
+
+FACTS = [fact.name for fact in BUILT_IN]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "a fact is missing"),
+        ("1", "'1' has no place"),
+        ("'x'", "has no place in a condition"),
+        ("a == b", "'== b' has no place"),
+        ("a ^ b", "has no place in a condition"),
+        ("a # b", "has no place in a condition"),
+        ("!a", "has no place in a condition"),
+        ("a b", "'b' has no place behind 'a'"),
+        ("a and", "a fact is missing behind 'a and'"),
+        ("or a", "a fact is missing before 'or'"),
+        ("(a", "')' is missing behind '( a'"),
+        ("a)", "')' has no place"),
+        ("()", "a fact is missing before ')'"),
+        ("a\nor b", "has no place in a condition"),
+        ("a" * 201, "at most 200 characters"),
+        ("In('m_0')", "has no place in a condition"),
+        ("f(a)", "'(' has no place behind 'f'"),
+    ],
+)
+def test_what_is_no_condition(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match="") as raised:
+        check_condition(text)
+    assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "not a",
+        "a or b and not c",
+        "(a or b) and not c",
+        "not (a and (b or c))",
+        "not not a",
+        "a and b and c",
+        "a or b or c",
+    ],
+)
+def test_a_condition_means_what_python_means(text: str) -> None:
+    condition = parse_condition(text)
+    for values in itertools.product((False, True, None), repeat=3):
+        facts = dict(zip("abc", values, strict=True))
+        unknown = [name for name in facts if facts[name] is None]
+        outcomes = {
+            eval(text, {}, facts | dict(zip(unknown, guess, strict=True)))  # noqa: S307  # ours
+            for guess in itertools.product((False, True), repeat=len(unknown))
+        }
+        assert condition.holds(facts) == (outcomes == {True}) or None in facts.values()
+        assert not condition.holds(facts) or outcomes == {True}, "what is not known opens nothing"
+
+
+def mode(slug: str, **keys: Any) -> Mode:
+    return Mode.model_validate(
+        {"slug": slug, "name": slug, "roleDefinition": "x", "groups": []} | keys
+    )
+
+
+TABLES: list[dict[str, dict[str, Any]]] = [
+    {},
+    {"a": {"switches": ["b"]}},
+    {"a": {"switches": [{"to": "b", "when": "tests_passed"}]}},
+    {"a": {"switches": [{"to": "*", "when": "tests_passed or not files_changed"}, "b"]}},
+    {"a": {"switches": [{"to": "b", "ask": "never"}, "*"]}},
+    {"b": {"enterFrom": [{"from": "a", "when": "plan_written"}]}},
+    {"a": {"switches": [{"to": "b", "when": "tests_passed"}]}, "b": {"enterFrom": ["c", "a"]}},
+    {"b": {"enterFrom": [{"from": "*", "when": "asked_user"}], "subtasks": []}},
+    {"a": {"subtasks": ["b"]}, "b": {"enterFrom": [{"from": "a", "when": "not plan_written"}]}},
+    {"a": {"switches": []}, "b": {"switches": [], "subtasks": ["*"]}},
+]
+
+
+@pytest.mark.parametrize("tables", TABLES)
+def test_the_chart_allows_what_the_table_says(tables: dict[str, dict[str, Any]]) -> None:
+    """And a condition that does not hold never falls through to an edge from any to any."""
+    modes = [mode(slug, **tables.get(slug, {})) for slug in "abc"]
+    chart, table = Chart(modes, "a", CHART, FACTS), EdgeTable(modes)
+    for source, target, way in itertools.product("abc", "abc", Way):
+        if source == target and way is Way.ASK:
+            continue
+        for true in itertools.chain([()], itertools.combinations(FACTS, 1), [FACTS]):
+            facts: dict[str, bool | None] = {name: name in true for name in FACTS}
+            edge = table.find(source, target, way)
+            is_open = edge is not None and edge.is_open(facts)
+            try:
+                now = Configuration(source, "switching")
+                after = chart.send(now, "switch_mode", target, way, facts)
+            except Exception as error:  # noqa: BLE001  # the library's
+                assert (type(error).__name__, is_open) == ("TransitionNotAllowed", False)
+            else:
+                assert (after, is_open) == ((target, "thinking"), True)
+
+
+@pytest.mark.parametrize(
+    "name", ["send", "idle", "v", "mode", "state", "not", "m_0", "configuration"]
+)
+def test_a_fact_is_not_called_as_something_of_the_chart(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name!r} cannot be the name of a fact"):
+        Chart([mode("a")], "a", CHART, [*FACTS, name])
+
+
+GROUPS: list[list[Any]] = [
+    [], ["read"], ["read", "edit"], ["read", ["edit", {"fileRegex": "\\.md$"}]],
+    ["read", ["edit", {"fileRegex": "\\.txt$"}]], ["read", "edit", "command"], ["read", "command"],
+]  # fmt: skip
+RULES: list[dict[str, Any]] = [
+    {},
+    {"write_file": {"*": "deny"}},
+    {"execute_command": {"git status": "allow"}},
+    {"execute_command": {"git status": "allow", "ls": "allow"}},
+    {"execute_command": {"git *": "allow", "git push *": "deny"}},
+    {"read_file": {"a.txt": "ask"}},
+]
+TOOLS = (
+    ToolSpec("read_file", EFFECTS["read"], "read", paths=("path",)),
+    ToolSpec("write_file", EFFECTS["edit"], "edit", paths=("path",)),
+    ToolSpec("execute_command", EFFECTS["command"], "command", command="command", sandboxed=True),
+)
+CALLS = [
+    (TOOLS[0], {"path": "a.txt"}),
+    (TOOLS[0], {"path": "b.md"}),
+    *((TOOLS[1], {"path": path}) for path in ("a.txt", "b.md", "c")),
+    *(
+        (TOOLS[2], {"command": line})
+        for line in ("git status", "ls", "git push x", "git log", "rm")
+    ),
+]
+STRICTNESS = ("deny", "ask", "allow")
+
+
+def test_nothing_is_free_that_allows_more() -> None:
+    """Of two modes of which one has no more rights, each call is judged at least as strictly."""
+    modes = [
+        mode("a", groups=groups, permissions=rules, level=level)
+        for groups, rules, level in itertools.product(GROUPS, RULES, (Level.BUILT_IN, Level.GLOBAL))
+    ]
+    free = 0
+    for source, target in itertools.product(modes, modes):
+        if find_growth(source, target, TOOLS) is not None:
+            continue
+        free += 1
+        for (tool, args), approvals in itertools.product(CALLS, Approvals):
+            before, after = (verdict(one, tool, args, approvals) for one in (source, target))
+            more = STRICTNESS.index(after.kind) > STRICTNESS.index(before.kind)
+            assert not more, (source.groups, source.permissions, target, tool.name, args)
+            is_wider = before.is_read_only and before.kind == after.kind and not after.is_read_only
+            assert not is_wider, (source, target, args)
+    assert free > len(modes) * 3, "else it would say nothing"
+
+
+def test_which_switches_of_the_clones_modes_ask_nobody() -> None:
+    catalog = load_catalog()
+    table = EdgeTable(catalog[slug] for slug in catalog)
+    free = {
+        (source, target)
+        for source, target in itertools.permutations(catalog, 2)
+        if (edge := table.find(source, target, Way.ASK)) is not None and edge.is_free
+    }
+    assert free == {("architect", "ask"), ("code", "ask"), ("debug", "ask")}
+    assert all(
+        find_growth(catalog[source], catalog[target], TOOLS) is None for source, target in free
+    )
+    assert all(
+        find_growth(catalog["orchestrator"], catalog[slug], TOOLS)
+        for slug in catalog
+        if slug != "orchestrator"
+    )
