@@ -6,7 +6,6 @@ the turn is doing). The only module that imports python-statemachine.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from keyword import kwlist
 from threading import Lock
 from types import SimpleNamespace
@@ -33,6 +32,7 @@ class Configuration(NamedTuple):
     phase: str
 
 
+MAX_CHARTS = 16
 _NO_FACTS: Mapping[str, bool | None] = {}
 _Sent = tuple[Configuration, str, str | None, Way, tuple[str, ...]]
 
@@ -141,33 +141,22 @@ class Chart:
         return _LABEL.sub(write, f"{self._class:mermaid}".strip())
 
 
-@lru_cache(maxsize=16)  # making one takes 5 ms, and a tool that is new does not change it
-def _build_chart(
-    modes: tuple["_Drawn", ...], default: str, data: ChartData, facts: tuple[str, ...]
-) -> Chart:
-    return Chart([drawn.mode for drawn in modes], default, data, facts)
-
-
-class _Drawn(NamedTuple):
-    """A mode, as far as the chart depends on it."""
-
-    text: str
-    mode: ModeText
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Drawn) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+_charts: dict[Any, Chart] = {}
+"""The last ones: making one takes 5 ms, and a tool that is new does not change it."""
 
 
 def build_chart(
-    modes: Iterable[ModeText], default: str, data: ChartData, facts: Iterable[str] = ()
+    modes: Sequence[ModeText], default: str, data: ChartData, facts: Iterable[str] = ()
 ) -> Chart:
     """The one chart of these modes; raises ``ConfigurationError`` for the name of a fact."""
-    fields = {"slug", "name", "switches", "enter_from", "subtasks"}
-    drawn = (_Drawn(mode.model_dump_json(include=fields), mode) for mode in modes)
-    return _build_chart(tuple(drawn), default, data, tuple(facts))
+    fields = ("slug", "name", "switches", "enter_from", "subtasks")
+    drawn = tuple(tuple(getattr(mode, field) for field in fields) for mode in modes)
+    key = (drawn, default, data, tuple(facts))
+    if key not in _charts:
+        if len(_charts) >= MAX_CHARTS:
+            _charts.clear()
+        _charts[key] = Chart(modes, default, data, key[-1])
+    return _charts[key]
 
 
 _ANYWHERE = "Mode: from any to any by switch_mode, once a person approves"

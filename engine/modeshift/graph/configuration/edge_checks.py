@@ -5,8 +5,8 @@ from typing import Any
 
 from modeshift.graph.configuration.user_files import LastLoaded
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.conditions import join_conditions, parse_condition
-from modeshift.modes.edges import ANY, EdgeTable, EntryEdge, SwitchEdge, Way
+from modeshift.modes.conditions import parse_condition
+from modeshift.modes.edges import ANY, EdgeTable, SwitchEdge, Way
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import NEED_TESTS, Fact
@@ -74,52 +74,17 @@ def _find_problems(
 
 
 def _narrow(before: Mode, mode: Mode) -> Mode:
-    """The workspace's mode with the edges of the one that it replaces; may narrow them further."""
-    exits = _join_ends(before, mode, "switches", {end.to: end for end in before.switches or ()})
-    entries = _join_ends(
-        before, mode, "enterFrom", {end.source: end for end in before.enter_from or ()}
-    )
-    tasks = before.subtasks if mode.subtasks is None else mode.subtasks
-    if before.subtasks is not None and ANY not in before.subtasks:
-        for number, slug in enumerate(mode.subtasks or ()):
-            if slug not in before.subtasks:
-                raise ModeFileError(_describe_wider(before, mode, f"subtasks.{number}", slug))
-    return mode.model_copy(update={"switches": exits, "enter_from": entries, "subtasks": tasks})
-
-
-def _describe_wider(before: Mode, mode: Mode, place: str, slug: str) -> str:
-    return _say(mode, place, f"{slug!r} is more than {before.file} allows; only you can allow more")
-
-
-def _join_ends(
-    before: Mode, mode: Mode, key: str, theirs: Mapping[str, SwitchEdge | EntryEdge]
-) -> tuple[SwitchEdge | EntryEdge, ...] | None:
-    is_exit = key == "switches"
-    ours: Any = mode.switches if is_exit else mode.enter_from
-    limited = (before.switches if is_exit else before.enter_from) is not None
-    if ours is None or not limited:
-        if ours is not None:
-            for number, end in enumerate(ours):
-                _refuse_free(before, mode, f"{key}.{number}", end, None)
-        return tuple(theirs.values()) if limited else ours
-    joined: list[SwitchEdge | EntryEdge] = []
-    for number, end in enumerate(ours):
-        slug = end.to if isinstance(end, SwitchEdge) else end.source
-        other = theirs.get(slug, theirs.get(ANY))
-        if other is None:
-            raise ModeFileError(_describe_wider(before, mode, f"{key}.{number}", slug))
-        _refuse_free(before, mode, f"{key}.{number}", end, other)
-        conditions = [edge.when or "" for edge in theirs.values()] if slug == ANY else []
-        when = join_conditions(*conditions, other.when or "", end.when or "")
-        advice = " ".join(filter(None, [other.otherwise, end.otherwise]))
-        joined.append(end.model_copy(update={"when": when or None, "otherwise": advice}))
-    return tuple(joined)
-
-
-def _refuse_free(before: Mode, mode: Mode, place: str, end: object, other: object) -> None:
-    is_free = isinstance(end, SwitchEdge) and end.ask == "never"
-    if is_free and not (isinstance(other, SwitchEdge) and other.ask == "never"):
-        raise ModeFileError(_describe_wider(before, mode, place, "ask: never"))
+    """The workspace's mode with the edges of the one that it replaces, or fewer of them."""
+    kept = dict[str, Any]()
+    for key, name in (("switches", "switches"), ("enterFrom", "enter_from"), ("subtasks",) * 2):
+        theirs, ours = getattr(before, name), getattr(mode, name)
+        for number, edge in enumerate(ours or ()):
+            is_free = isinstance(edge, SwitchEdge) and edge.ask == "never"
+            if edge not in (theirs or ()) and (is_free or theirs is not None):
+                why = f"an edge that {before.file} does not have; only you can allow more"
+                raise ModeFileError(_say(mode, f"{key}.{number}", why))
+        kept[name] = theirs if ours is None else ours
+    return mode.model_copy(update=kept)
 
 
 def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> list[Mode]:

@@ -1,0 +1,143 @@
+"""Edges that do not load: the notice names the file, the line and what to do."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.modes.edges import Way
+from tests.harness.modes import MODES
+from tests.harness.place import UserFolders, modes_file
+
+EDGES = "    switches:\n      - ask\n      - {to: debug, when: plan_written}\n"
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The folder of modes of a clone, to change."""
+    shutil.copytree(MODES.parent, tmp_path / "clone")
+    return tmp_path / "clone/modes"
+
+
+def load(place: UserFolders, clone: Path, **more: Any) -> AgentLoader:
+    return place.loader(modes_folder=clone, trust_workspace=True, **more)
+
+
+def add(clone: Path, slug: str, line: str) -> int:
+    """Add a line to a mode's file; gives its number."""
+    file = clone / f"{slug}.yaml"
+    text = file.read_text().rstrip("\n") + f"\n{line}\n"
+    file.write_text(text)
+    return text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("switches: [kode]", "switches: unknown mode 'kode'; the modes are: architect, ask, code"),
+        ("enterFrom: [{from: kode}]", "enterFrom: unknown mode 'kode'"),
+        ("subtasks: [kode]", "subtasks: unknown mode 'kode'"),
+        ("switches: [{to: ask, when: test_passed}]", "unknown fact 'test_passed'; the facts are: "),
+        ("switches: [{to: ask, when: not}]", "a fact is missing behind 'not'"),
+        ("switches: [{to: ask, when: tests_passed}]", "'tests_passed' needs the test command"),
+        ("switches: [ask, ask]", "'ask' is there twice"),
+        ("switches: [{to: ask, ask: always}]", "is not 'never'"),
+        ("enterFrom: []", "no way leads here from the default mode 'ask'"),
+        ("enterFrom: [code]", "no way leads here from the default mode 'ask'"),
+    ],
+)
+def test_what_does_not_load_is_named(
+    place: UserFolders, clone: Path, line: str, problem: str
+) -> None:
+    number = add(clone, "code", line)
+    deps = load(place, clone).deps()
+    (notice,) = deps.notices
+    assert notice.startswith(f"modes/code.yaml, line {number}: mode 'code': "), notice
+    assert problem in notice
+    assert "code" not in deps.catalog
+
+
+def test_it_stays_as_it_was_in_a_running_process(place: UserFolders, clone: Path) -> None:
+    loader = load(place, clone)
+    assert "code" in loader.deps().catalog
+    add(clone, "code", "enterFrom: []")
+    deps = loader.deps()
+    assert "code" in deps.catalog
+    assert "it stays as it was" in deps.notices[0]
+
+
+def test_the_owners_tests_are_read(place: UserFolders, clone: Path) -> None:
+    add(clone, "code", "switches: [{to: ask, when: tests_passed}]")
+    (clone / "project.yaml").write_text("tests: {command: make test, files: [Makefile]}\n")
+    deps = load(place, clone).deps()
+    assert (deps.notices, "project" in deps.catalog) == ((), False)
+    assert deps.tests is not None
+    assert (deps.tests.command, deps.tests.files) == ("make test", ("Makefile",))
+    for wrong in ("tests: make test", "tests: {command: make, files: [../x]}", "test: {}"):
+        (clone / "project.yaml").write_text(wrong)
+        deps = load(place, clone).deps()
+        assert "modes/project.yaml: test" in deps.notices[0], deps.notices
+        assert deps.tests is None
+
+
+BUILT_IN = "switches: [{to: ask, when: plan_written, otherwise: Plan.}, {to: debug}]"
+
+
+@pytest.mark.parametrize(
+    ("rest", "problem"),
+    [
+        ("    switches: [architect]\n", "an edge that modes/code.yaml does not have"),
+        ("    switches: ['*']\n", "an edge that modes/code.yaml does not have"),
+        ("    switches: [{to: ask, ask: never}]\n", "only you can allow more"),
+        ("    enterFrom: ['*']\n", ""),
+        ("    subtasks: [ask, code]\n", "an edge that modes/code.yaml does not have"),
+    ],
+)
+def test_a_workspaces_mode_widens_nothing(
+    place: UserFolders, clone: Path, rest: str, problem: str
+) -> None:
+    add(clone, "code", f"{BUILT_IN}\nsubtasks: [ask]")
+    place.project_modes.write_text(modes_file("code", role="Wider.", rest=rest))
+    deps = load(place, clone).deps()
+    if problem:
+        assert ".kilocodemodes, line 6: mode 'code'" in deps.notices[0]
+        assert problem in deps.notices[0]
+        assert deps.catalog["code"].role_definition != "Wider."
+    edge = deps.edges.find("code", "ask", Way.ASK)
+    assert edge is not None
+    assert (edge.when, deps.edges.find("code", "architect", Way.ASK)) == ("plan_written", None)
+
+
+def test_a_workspaces_mode_keeps_and_narrows(place: UserFolders, clone: Path) -> None:
+    add(clone, "code", f"{BUILT_IN}\nsubtasks: [ask]")
+    rest = "    switches: [{to: ask, when: plan_written, otherwise: Plan.}]\n"
+    place.project_modes.write_text(modes_file("code", role="Mine.", rest=rest))
+    deps = load(place, clone).deps()
+    edge = deps.edges.find("code", "ask", Way.ASK)
+    assert edge is not None
+    assert edge.when == "plan_written"
+    assert deps.edges.find("code", "debug", Way.ASK) is None
+    assert deps.edges.find("code", "code", Way.TASK) is None
+    place.global_modes.write_text(modes_file("code", role="Mine."))
+    place.project_modes.unlink()
+    assert not load(place, clone).deps().edges.has_limits, "the owner's own file replaces them"
+
+
+def test_a_free_edge_that_gains_asks(place: UserFolders, clone: Path) -> None:
+    number = add(clone, "ask", "switches: [{to: code, ask: never}, '*']")
+    deps = load(place, clone).deps()
+    (notice,) = deps.notices
+    assert notice == (
+        f"modes/ask.yaml, line {number}: mode 'ask': switches: ask: never: 'code' may have more "
+        "rights: the group 'edit'; a person is asked"
+    )
+
+
+def test_files_of_other_programs_load_as_before(place: UserFolders, clone: Path) -> None:
+    place.global_modes.write_text(modes_file("theirs"))
+    place.project_modes.write_text(modes_file("workspaces"))
+    deps = load(place, clone).deps()
+    assert (deps.notices, deps.edges.has_limits) == ((), False)
+    assert deps.edges.find("theirs", "workspaces", Way.ASK) is not None
