@@ -354,11 +354,10 @@ async def test_it_asks_where_something_may_be_gained(there: Path) -> None:
     talk = await run_script(there, [ask_for("code")], mode="ask", catalog=more)
     assert await talk.waiting()
     talk = await run_script(there, [ask_for("ask")], mode="ask", catalog=FREE)
-    await talk.agent.aupdate_state(
-        talk.config,
-        {"remembered": [{"id": "a", "mode": "ask", "tool": "read_file", "pattern": ".env",
-                         "exact": True, "digest": "x", "when": "now"}]},
-    )  # fmt: skip
+    kept = {"id": "a", "mode": "ask", "tool": "read_file", "pattern": ".env", "exact": True}
+    digest = talk.agent.live.deps.seat("ask").environment
+    remembered = [{**kept, "digest": digest, "when": "now"}]
+    await talk.agent.aupdate_state(talk.config, {"remembered": remembered})
     restart(talk, there, catalog=FREE, model=OfflineModel())
     await talk.say("switch to ask: why", mode="code")
     assert await talk.waiting()

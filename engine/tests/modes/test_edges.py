@@ -1,6 +1,7 @@
 """Conditions, the table of edges, and which mode's rights are at most another's."""
 
 import itertools
+import re
 from typing import Any
 
 import pytest
@@ -43,9 +44,8 @@ FACTS = [fact.name for fact in BUILT_IN]
     ],
 )
 def test_what_is_no_condition(text: str, problem: str) -> None:
-    with pytest.raises(ValueError, match="") as raised:
+    with pytest.raises(ValueError, match=re.escape(problem)):
         check_condition(text)
-    assert problem in str(raised.value)
 
 
 @pytest.mark.parametrize(

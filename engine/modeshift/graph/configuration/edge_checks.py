@@ -91,9 +91,10 @@ def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> lis
     """The modes that the model can reach from the default one, whatever the conditions."""
     listed = list(modes)
     table = EdgeTable({mode.slug: mode for mode in listed}.values())
-    if not table.has_limits:
-        return listed
     reached, waiting = {default}, [default]
+    if not table.has_limits:
+        reached.update(mode.slug for mode in listed)
+        waiting = []
     while waiting:
         source = waiting.pop()
         ways = (table.list_ways(source, way) for way in (Way.ASK, Way.TASK))
