@@ -17,6 +17,10 @@ ANY = "*"
 """In an edge: every mode that no other edge of the list names."""
 
 
+MAX_NAMED = 10
+"""Modes that are named to the model at most."""
+
+
 class Way(StrEnum):
     """Which of the chart's events leads to a mode; each is followed by ``:`` and the slug."""
 
@@ -180,6 +184,19 @@ class EdgeTable:
     def has_limits(self) -> bool:
         """Whether there is a mode from which not every mode is open."""
         return any(self.is_limited(slug, way) for slug in self._slugs for way in Way)
+
+
+def describe_ways(ways: Iterable[tuple[str, Edge]]) -> str:
+    """The modes that ways lead to, by what they take."""
+    groups = dict[str, list[str]]()
+    for slug, edge in ways:
+        groups.setdefault(edge.when, []).append(slug)
+    parts = list[str]()
+    for when in sorted(groups):
+        more = len(groups[when]) - MAX_NAMED
+        names = ", ".join(groups[when][:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+        parts.append(f"once `{when}`: {names}" if when else names)
+    return "; ".join(parts) or "none"
 
 
 def _join(exit: SwitchEdge | None, entry: EntryEdge | None) -> Edge:

@@ -94,7 +94,7 @@ async def test_code_is_not_left_before_the_tests_have_passed(project: Path) -> N
     told = (await talk.results())["step1_0"].text
     assert "'ask' is not open from Code mode yet" in told
     assert "`tests_passed or not files_changed` (tests_passed: no, files_changed: yes)" in told
-    assert "Open from here: architect (once `tests_passed or not files_changed`)" in told
+    assert "Open from here: once `tests_passed or not files_changed`: architect, debug." in told
     assert [request["name"] for request in await talk.waiting()] == ["execute_command"]
     await talk.decide(APPROVE)
     (card,) = await talk.waiting()
@@ -423,7 +423,8 @@ async def test_a_command_that_failed(there: Path) -> None:
 async def test_words_name_what_is_open(there: Path) -> None:
     deps = (await run_script(there, mode="ask", **PROVEN)).agent.live.deps
     words = deps.seat("code").words
-    assert "The modes that you may ask for from here: ask (once `tests_passed or not" in words
+    condition = "`tests_passed or not files_changed`"
+    assert f"that you may ask for from here: once {condition}: ask, arch" in words
     assert "`tests_passed`: The test command ended with 0" in words
     assert "may ask for from here" not in deps.seat("ask").words
     plain = (await run_script(there, mode="ask", catalog=FREE)).agent.live.deps

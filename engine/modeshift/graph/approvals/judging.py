@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 from langchain_core.messages import ToolCall
 
 from modeshift.graph.approvals.ways import (
-    MAX_NAMED,
     Values,
     describe_condition,
     find_way_problem,
@@ -31,7 +30,7 @@ from modeshift.graph.state import (
     State,
     get_depth,
 )
-from modeshift.modes.edges import Way
+from modeshift.modes.edges import MAX_NAMED, Way
 from modeshift.modes.effects import NO_EFFECT, Effect, ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Mapping
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import describe_facts, read_facts
 from modeshift.graph.state import Facts, Remembered, State, Switch
-from modeshift.modes.edges import Edge, Way
+from modeshift.modes.edges import Edge, Way, describe_ways
 
-MAX_NAMED = 10
-"""Modes that an answer to the model names at most."""
 Values = Mapping[str, bool | None]
 
 
@@ -56,11 +54,7 @@ def find_way_problem(
 def _name_ways(deps: AgentDeps, source: str, target: str, way: Way, values: Values) -> str:
     """The other modes that are open, and those that would be under a condition."""
     ways = [one for one in deps.edges.list_ways(source, way) if one[0] != target]
-    opened = [slug for slug, edge in ways if edge.is_open(values)]
-    waiting = [f"{slug} (once `{edge.when}`)" for slug, edge in ways if not edge.is_open(values)]
-    names = [*opened, *waiting]
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more or "none"
+    return describe_ways((slug, Edge() if edge.is_open(values) else edge) for slug, edge in ways)
 
 
 def is_free(
