@@ -16,11 +16,11 @@ def find_option(words: str, options: list[Any]) -> str:
     what, _, more = words.partition(" ")
     match what:
         case "approve":
-            return next(id for id in ("manual", "once") if id in offered)
+            return str(next(id for id in ("manual", "once") if id in offered))
         case "to":
             return f"to-{more}"
         case "answer":
-            return next(id for id, name in offered.items() if name == f"Answer: {more}")
+            return str(next(id for id, name in offered.items() if name == f"Answer: {more}"))
     return what
 
 
