@@ -30,10 +30,11 @@ from modeshift.graph.messages.repair import (
 from modeshift.graph.models.loading import Seat
 from modeshift.graph.routing import get_thread, next_step, read_host_changes, sets_only_approvals
 from modeshift.graph.state import ActTask, Facts, Planned, State, Update
+from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ModelError, NodeError, ToolFailedError, describe_error
 from modeshift.modes.facts import Done
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Phase
 from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Command as ShellCommand
@@ -332,14 +333,14 @@ async def move_on(
     if host_changes and not sets_only_approvals(host_changes):
         # What is left of the plan was judged before: ``intake`` answers it.
         return Command(update={**update, "plan": []}, goto="intake")
-    if task["plan"]:
-        event = Event.ACT
-    elif task["switch"]:
-        event = Event.SWITCH
-    else:
-        ends = Event.RETURN if task.get("subtask") else Event.COMPLETE
-        event = ends if is_done else Event.ACTED
-    now = deps.machine.send(Configuration(task["mode"], Phase.ACTING), event)
+    seen = Seen(
+        has_calls=bool(task["plan"]),
+        has_switch=bool(task["switch"]),
+        in_subtask=bool(task.get("subtask")),
+        is_done=is_done,
+    )
+    acting = Configuration(task["mode"], Phase.ACTING)
+    now = deps.machine.send_all(acting, choose(Phase.ACTING, seen))
     update = {**update, "phase": now.phase, "plan": task["plan"]}
     after: ActTask = {
         **task,

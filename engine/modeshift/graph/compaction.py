@@ -24,8 +24,9 @@ from modeshift.graph.messages.thinking import drop_unbound_thinking
 from modeshift.graph.models.bound_model import call_model
 from modeshift.graph.models.usage import NO_FILL, Usage, add_usage, count_answer
 from modeshift.graph.state import State, Update, get_depth
+from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongError
-from modeshift.modes.phases import Event
+from modeshift.modes.phases import Phase
 from modeshift.prompts import render_summary_request
 
 MAX_RESULT = 2_000
@@ -270,7 +271,8 @@ async def compact(
             "the thread's checkpoints."
         )
     update["notices"] = [*state.get("notices", []), notice]
-    return Event.COMPACTED if is_turn else Event.COMPLETE, update
+    (event,) = choose(Phase.COMPACTING, Seen(is_turn=is_turn))
+    return event, update
 
 
 def _shorten(messages: list[AnyMessage], files: str, budget: int) -> list[AnyMessage]:

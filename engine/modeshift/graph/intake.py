@@ -16,8 +16,9 @@ from modeshift.graph.models.usage import NEW_TURN, Usage
 from modeshift.graph.routing import reconcile_mode, sets_only_approvals
 from modeshift.graph.state import State, Subtask, Update
 from modeshift.graph.subtasks import STOPPED
+from modeshift.modes.choice import Seen, choose
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Phase
 
 
 class Opening:
@@ -146,15 +147,16 @@ def _begin_turn(
     deps: AgentDeps, state: State, now: Configuration, messages: list[AnyMessage]
 ) -> tuple[Configuration, Subtask | None]:
     """Where the turn begins: at a sub-task's end if it is done, or the host stops it."""
-    now = deps.machine.send(now, Event.RESET)
-    if messages and not isinstance(messages[-1], AIMessage):
-        now = deps.machine.send(now, Event.START)
     subtask = state.get("subtask") if state.get("parents") else None
-    if subtask is not None and state.get("end_subtask"):
-        return deps.machine.send(now, Event.RETURN), {**subtask, "failure": STOPPED}
-    if subtask is not None and now.phase == Phase.IDLE:
-        return deps.machine.send(now, Event.RETURN), subtask
-    return deps.machine.send(now, Event.COMPACT) if state.get("compact") else now, subtask
+    is_stopped = subtask is not None and bool(state.get("end_subtask"))
+    seen = Seen(
+        is_turn=bool(messages) and not isinstance(messages[-1], AIMessage),
+        in_subtask=subtask is not None,
+        has_failed=is_stopped,
+        needs_summary=bool(state.get("compact")),
+    )
+    now = deps.machine.send_all(now, choose(Phase.IDLE, seen))
+    return now, {**subtask, "failure": STOPPED} if subtask and is_stopped else subtask
 
 
 def _describe_lost_mode(deps: AgentDeps, state: State, slug: str) -> str | None:

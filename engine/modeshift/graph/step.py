@@ -38,6 +38,7 @@ from modeshift.graph.routing import get_thread, read_host_changes, reconcile_mod
 from modeshift.graph.state import ActTask, State, Switch, Update, get_depth
 from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
+from modeshift.modes.choice import Seen, choose
 from modeshift.modes.edges import Way
 from modeshift.modes.errors import ConfigurationError, NodeError, ProviderError
 from modeshift.modes.phases import Event, Phase
@@ -149,15 +150,16 @@ class Step:
         needed = {Event.REVIEW: "asked", Event.ACT: "plan"}.get(cast("Event", event))
         if needed is not None and needed not in more:
             raise self._refuse(f"sends {event!s} without {needed!r}, which step.judge() leads to")
-        if event == Event.ANSWER:
-            if answer is None or answer.tool_calls:
-                raise self._refuse(
-                    "ends the turn without an answer, or before its calls are judged"
-                )
-            return Event.RETURN if get_depth(self._given) else event
-        if needed is None and event in list(Event):
+        if event == Event.ANSWER and (answer is None or answer.tool_calls):
+            raise self._refuse("ends the turn without an answer, or before its calls are judged")
+        if event not in list(Event):
+            return event
+        if needed is None and event != Event.ANSWER:
             raise self._refuse(f"cannot send {event!s} here: the engine does")
-        return event
+        in_subtask = bool(get_depth(self._given))
+        return choose(Phase.THINKING, Seen("plan" in more, "asked" in more, in_subtask=in_subtask))[
+            0
+        ]
 
     @property
     def has_edited(self) -> bool:
@@ -232,10 +234,12 @@ class Step:
         except (ProviderError, ConfigurationError) as error:
             if (subtask := self._given.get("subtask")) is None:
                 raise
-            self._move(Event.RETURN, Update(subtask={**subtask, "failure": str(error)}))
+            (event,) = choose(Phase.THINKING, Seen(in_subtask=True, has_failed=True))
+            self._move(event, Update(subtask={**subtask, "failure": str(error)}))
             return None
         if answer is None:
-            self._move(Event.COMPACT, Update())
+            (event,) = choose(Phase.THINKING, Seen(needs_summary=True))
+            self._move(event, Update())
             return None
         self._update |= update
         self._made["answer"] = answer
@@ -281,7 +285,8 @@ class Step:
     def withdraw_question(self) -> Update:
         """Answer the calls with why nobody was asked: their mode, rules or files have changed."""
         self._expect(Phase.REVIEWING)
-        return self._move(Event.DECIDED, withdraw_question(self._given))
+        (event,) = choose(Phase.REVIEWING, Seen())
+        return self._move(event, withdraw_question(self._given))
 
     async def settle(self, question: OpenQuestion) -> Update:
         """Do what the person has decided."""
@@ -301,8 +306,7 @@ class Step:
     def drop_switch(self) -> Update:
         """Go on without the switch."""
         self._expect(Phase.SWITCHING)
-        now = self._deps.machine.send(self._now, Event.RESET)
-        now = self._deps.machine.send(now, Event.START)
+        now = self._deps.machine.send_all(self._now, choose(Phase.SWITCHING, Seen()))
         dropped = drop_switch(self._given, self._way_problem or VOID)
         update = {**dropped, **self._update, "mode": now.mode, "phase": now.phase}
         return self._finish(cast("Update", update))
@@ -320,9 +324,8 @@ class Step:
         return self._enter(switch, update)
 
     def _enter(self, switch: Switch, update: Update) -> Update:
-        return self._move(
-            Event.SWITCH_MODE, update, switch["mode_slug"], choose_way(switch), self._facts
-        )
+        (event,) = choose(Phase.SWITCHING, Seen(has_switch=True))
+        return self._move(event, update, switch["mode_slug"], choose_way(switch), self._facts)
 
     async def end_subtask(self) -> Update:
         """Go on with the conversation that began the sub-task."""

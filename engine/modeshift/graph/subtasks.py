@@ -32,9 +32,10 @@ from modeshift.graph.state import (
     Update,
     get_depth,
 )
+from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Event
+from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
 
 
@@ -154,7 +155,7 @@ def _return_to_parent(
     # What a person approved does not begin any more once they or the host want something else.
     is_cut_short = is_moved or kept or unanswered or subtask.get("failure") == STOPPED
     following = [] if is_cut_short else parent.get("then", [])
-    event = Event.NEXT if following else Event.RETURNED
+    (event,) = choose(Phase.RETURNING, Seen(has_switch=bool(following)))
     return (
         event,
         target,

@@ -299,6 +299,12 @@ class Machine:
             return None
         return self.send(now, event, mode_slug, way, facts)
 
+    def send_all(self, now: Configuration, events: Iterable[str]) -> Configuration:
+        """As ``send``, one event after the other."""
+        for event in events:
+            now = self.send(now, event)
+        return now
+
     def node(self, now: Configuration) -> str | None:
         """The node that runs next; None when the turn is over."""
         node = self._nodes[now.phase]

@@ -20,9 +20,10 @@ from modeshift.graph.facts import follow
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
 from modeshift.graph.state import Approved, NewTask, Switch, Todo, Update, list_switches
+from modeshift.modes.choice import Seen, choose
 from modeshift.modes.effects import Effect
 from modeshift.modes.facts import Done
-from modeshift.modes.phases import Event
+from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
 
 MAX_REASON = 200
@@ -188,7 +189,8 @@ class Outcome:
         plan = plan_batches(
             self._deps.started_calls.process_id, self._question.message, left, self._approved
         )
-        event = Event.ACT if plan else Event.SWITCH if self._switch else Event.DECIDED
+        seen = Seen(has_calls=bool(plan), has_switch=self._switch is not None)
+        (event,) = choose(Phase.REVIEWING, seen)
         return event, Update(
             messages=self._results,
             switch=self._switch,
