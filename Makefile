@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev chat acp doctor modes trust usage clean-data diagram test record snapshots screenshots renew check mutants bench stats lock format clean
+.PHONY: help dev chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check mutants bench stats lock format clean
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -52,6 +52,9 @@ doctor: $(READY) ## print what is enforced on this machine, what is not, and how
 modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why; MODE=slug PROMPT=1 START=1
 	@$(BIN)/python -m modeshift modes $(call option,mode,MODE) $(call flag,prompt,PROMPT) $(call flag,start,START)
 
+prove: $(READY) ## prove what must hold of the modes, and modes/properties.yaml, or show how it breaks; JSON=1
+	@$(BIN)/python -m modeshift prove $(call flag,json,JSON)
+
 trust: $(READY) ## show and trust a workspace's own modes, rules and MCP servers; WORKSPACE=path SHOW=1 REVOKE=1
 	@$(BIN)/python -m modeshift trust $(call flag,show,SHOW) $(call flag,revoke,REVOKE)
 
@@ -84,6 +87,7 @@ check: $(READY) ## all that CI checks: lint, types, import rules, all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(CHECK_ENGINE)
+	$(BIN)/python -m modeshift prove
 	$(PYTEST)
 
 mutants: $(READY) # break each promise in turn, in a copy: its test must fail; ONLY=pattern JOBS=2

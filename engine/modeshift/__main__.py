@@ -43,6 +43,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
             "start": "start the MCP servers that may be started, to list their tools",
         },
     ),
+    "prove": (
+        "explore all that the modes can do, and prove what must hold, or show how it breaks",
+        {"json": "as JSON"},
+    ),
     "trust": (
         "show the modes, rules and MCP servers that a workspace brings, and trust them",
         {

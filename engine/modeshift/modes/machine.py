@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from statemachine import StateChart
+from statemachine.exceptions import TransitionNotAllowed
 from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
 
@@ -23,6 +24,9 @@ from modeshift.modes.mode import ModeText
 from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
 from modeshift.modes.policy import is_offered, list_free_commands
 from modeshift.modes.rules.matching import is_server_tool
+
+
+IllegalEventError = TransitionNotAllowed
 
 
 class Configuration(NamedTuple):

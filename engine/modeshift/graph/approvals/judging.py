@@ -255,6 +255,34 @@ async def judge_all(
     return judged
 
 
+def find_problem(
+    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
+) -> str | None:
+    """Why the call is denied before any rule is asked; None if it is not."""
+    if tool.spec.effect.ends_turn and not context.is_only_call:
+        return f"Call {tool.spec.name} alone."
+    if withheld := context.seat.why_withheld(tool.spec):
+        return withheld
+    targets = list_switch_targets(tool.spec.effect, args)
+    problems = (_find_switch_problem(deps, context, tool, target, values) for target in targets)
+    return next((problem for problem in problems if problem is not None), None)
+
+
+def find_verdict(
+    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
+) -> Verdict:
+    """What the mode says of a call without a problem, cut by the host's limit."""
+    effect, limit = tool.spec.effect, context.seat.limit
+    found = _find_verdict(deps, context, context.seat.mode, tool, args)
+    if limit is not None and limit.slug != context.seat.mode.slug:
+        # A switch has passed the limit before, and may well be to the limit's own mode.
+        given = None if effect.switches_mode else args
+        found = cut_verdict(found, limit, _find_verdict(deps, context, limit, tool, given))
+    if effect.switches_mode and found.kind == "ask":
+        found = _add_edge(deps, context, tool, args["mode_slug"], found, values)
+    return found
+
+
 def _judge(
     deps: AgentDeps,
     context: CallContext,
@@ -263,24 +291,12 @@ def _judge(
     args: dict[str, Any],
     values: Values,
 ) -> Judged:
-    if tool.spec.effect.ends_turn and not context.is_only_call:
-        return _deny(call, f"Call {tool.spec.name} alone.")
-    if withheld := context.seat.why_withheld(tool.spec):
-        return _deny(call, withheld)
-    targets = list_switch_targets(tool.spec.effect, args)
-    for target in targets:
-        if problem := _find_switch_problem(deps, context, tool, target, values):
-            return _deny(call, problem)
-    found = _find_verdict(deps, context, context.seat.mode, tool, args)
-    limit = context.seat.limit
-    if limit is not None and limit.slug != context.seat.mode.slug:
-        # A switch has passed the limit above, and may well be to the limit's own mode.
-        given = None if tool.spec.effect.switches_mode else args
-        found = cut_verdict(found, limit, _find_verdict(deps, context, limit, tool, given))
+    if problem := find_problem(deps, context, tool, args, values):
+        return _deny(call, problem)
+    found = find_verdict(deps, context, tool, args, values)
     if found.is_missing:
         found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
-    if tool.spec.effect.switches_mode and found.kind == "ask":
-        found = _add_edge(deps, context, tool, targets[0], found, values)
+    targets = list_switch_targets(tool.spec.effect, args)
     digests = [deps.catalog[slug].digest for slug in targets]
     if tool.spec.served is not None:
         digests.append(tool.spec.served.digest)

@@ -207,19 +207,25 @@ class Seat:
         return f"There is no {tool.name} in {where}; go on without it."
 
     @cached_property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that the model is given."""
+        shared, limit = self._shared, self.limit
+        specs = [shared.toolbox[name].spec for name in shared.list_tools(self.mode.slug)]
+        return tuple(
+            tool.name
+            for tool in specs
+            if (limit is None or is_offered(limit, tool)) and self.why_withheld(tool) is None
+        )
+
+    @cached_property
     def model(self) -> BoundModel:
         """The mode's model and its tools."""
-        shared, mode, limit = self._shared, self.mode, self.limit
-        specs = [shared.toolbox[name].spec for name in shared.list_tools(mode.slug)]
+        shared, mode = self._shared, self.mode
         return BoundModel(
             SystemMessage(shared.system_prompt),
             shared.models[mode],
             {tool.name: shared.toolbox[tool.name].runnable for tool in shared.toolbox.specs},
-            tuple(
-                tool.name
-                for tool in specs
-                if (limit is None or is_offered(limit, tool)) and self.why_withheld(tool) is None
-            ),
+            self.tools,
             mode.model or shared.models.default,
             shared.models.service(mode),
             shared.models.window(mode),

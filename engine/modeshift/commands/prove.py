@@ -1,0 +1,48 @@
+"""``make prove``: holds what must be true against every configuration of the modes as they are."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from json import dumps
+from time import process_time
+
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.configuration.settings import load_settings
+from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.files import PROPERTIES
+from modeshift.modes.plain_text import make_readable
+from modeshift.proof.own import read_own
+from modeshift.proof.prove import Proof, prove
+
+
+def main(*, json: bool = False) -> list[str]:
+    """The report; exits with 1 if a property is broken. Raises ``ConfigurationError``."""
+    settings = load_settings()
+    deps = AgentLoader(settings).deps()
+    for notice in deps.notices:
+        print(f"modeshift: {notice}", file=sys.stderr)
+    file = settings.modes_folder / PROPERTIES
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file}: cannot be read: {error}") from error
+    proof = prove(deps, read_own(deps, text, f"{file.parent.name}/{PROPERTIES}"))
+    report = dumps(asdict(proof), indent=1) if json else "\n".join(_report(proof))
+    if not proof.holds:
+        print(make_readable(report))
+        sys.exit(1)
+    return [report]
+
+
+def _report(proof: Proof) -> Iterator[str]:
+    yield (
+        f"{proof.configurations:,} configurations and {proof.transitions:,} transitions in "
+        f"{process_time():.1f} s; {proof.reduction}"
+    )
+    for result in proof.results:
+        yield f"{'BROKEN' if result.problem else 'proved'}  {result.name}"
+        if result.problem:
+            yield f"        {result.problem}"
+        yield from (f"        {number}. {step}" for number, step in enumerate(result.steps, 1))

@@ -1,0 +1,86 @@
+"""The places that can be reached: all of them, or as many as show all that can happen."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from modeshift.graph.deps import AgentDeps
+from modeshift.modes.phases import Phase
+from modeshift.proof.moves import Move, Moves
+from modeshift.proof.nodes import Nodes
+from modeshift.proof.places import Frame, Place, Task
+from modeshift.proof.seats import Seats
+
+Watch = Callable[[Place, Move], bool]
+"""Sees each move; whether to stop."""
+
+
+class Exploration:
+    """A breadth-first walk over places.
+
+    Not ``is_exact``, a sub-task knows that some conversation waits for it, and not which: what
+    happens in it depends on how it began alone. At its end all go on that began one like it.
+    """
+
+    def __init__(
+        self, deps: AgentDeps, facts: frozenset[str] = frozenset(), *, is_exact: bool = False
+    ) -> None:
+        self.deps = deps
+        self.seats = Seats(deps, facts)
+        self._is_exact = is_exact
+        self._moves = Moves(deps, self.seats, Nodes(deps, facts), is_exact=is_exact)
+        self.places: dict[Place, tuple[Place, Move] | None] = {}
+        """Each with the move that led to it first."""
+        self.transitions = 0
+        self._callers: dict[Task, dict[Frame, None]] = {}
+        self._ends: dict[Task, list[Place]] = {}
+        self._waiting: deque[tuple[Place, Frame | None]] = deque()
+        self._any = Frame(deps.catalog.default, deps.approvals.value, None, ())
+
+    def run(self, watch: Watch | None = None, most: int | None = None) -> bool:
+        """Explore from a new thread in each mode; whether ``watch`` has stopped it."""
+        for slug in self.deps.catalog:
+            self._reach(Place(slug, Phase.IDLE, None, self.deps.approvals.value), None)
+        while self._waiting and (most is None or len(self.places) < most):
+            bare, frame = self._waiting.popleft()
+            parents = (frame or self._any,) if bare.task is not None else ()
+            place = bare if self._is_exact else bare._replace(parents=parents)
+            for move in self._moves.from_(place) if frame is None else self._moves.end(place):
+                self.transitions += 1
+                to = move.to if self._is_exact else move.to._replace(parents=())
+                self._reach(to, (bare, move))
+                self._note_call(place, move.to)
+                if watch is not None and watch(place, move):
+                    return True
+        return False
+
+    def trace(self, place: Place) -> tuple[list[Place], list[str]]:
+        """The places on the way from a new thread, and the steps."""
+        places, steps = [place], list[str]()
+        while (via := self.places[places[-1]]) is not None:
+            before, move = via
+            places.append(before)
+            steps.append(move.what)
+        steps.append(f"a new thread in {places[-1].mode} mode")
+        return places[::-1], steps[::-1]
+
+    def _reach(self, place: Place, via: tuple[Place, Move] | None) -> None:
+        if place in self.places:
+            return
+        self.places[place] = via
+        self._waiting.append((place, None))
+        if place.phase == Phase.RETURNING and place.task is not None and not self._is_exact:
+            self._ends.setdefault(place.task, []).append(place)
+            self._waiting.extend((place, frame) for frame in self._callers.get(place.task, ()))
+
+    def _note_call(self, place: Place, to: Place) -> None:
+        if self._is_exact or to.task is None or len(to.parents) <= len(place.parents):
+            return
+        frame = to.parents[-1]._replace(then=())
+        for then in ((), *self._moves.list_following(place)[:1]):
+            self._call(to.task, frame._replace(then=then))
+
+    def _call(self, task: Task, frame: Frame) -> None:
+        callers = self._callers.setdefault(task, {})
+        if frame not in callers:
+            callers[frame] = None
+            self._waiting.extend((place, frame) for place in self._ends.get(task, ()))

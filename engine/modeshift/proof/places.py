@@ -1,0 +1,194 @@
+"""``Place``: a thread as the proof sees it, which is what its rights can depend on."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, cast
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages.tool import ToolCall, tool_call
+from langgraph.types import Overwrite
+
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.state import Facts, NewTask, Parent, State, Subtask, Switch
+from modeshift.modes.phases import Phase
+
+SCOPES = ("mode", "conversation", "workspace")
+
+
+class Pending(NamedTuple):
+    """A switch that was approved, or a sub-task, and has yet to be applied."""
+
+    target: str
+    is_task: bool
+    approvals: str | None
+    then: tuple["Pending", ...] = ()
+    """The other sub-tasks of the message."""
+    how: str = ""
+    """As in ``Switch``: whether it goes by an edge that asks nobody, or by hand."""
+
+
+class Task(NamedTuple):
+    """The sub-task that goes on, as it began."""
+
+    mode: str
+    approvals: str
+    depth: int
+
+
+class Frame(NamedTuple):
+    """A conversation that waits for a sub-task."""
+
+    mode: str
+    approvals: str
+    task: Task | None
+    then: tuple[Pending, ...]
+    facts: frozenset[str] = frozenset()
+
+
+class Place(NamedTuple):
+    """One configuration."""
+
+    mode: str
+    phase: str
+    limit: str | None
+    approvals: str
+    switch: Pending | None = None
+    task: Task | None = None
+    parents: tuple[Frame, ...] = ()
+    facts: frozenset[str] = frozenset()
+    """Those that hold, of those that a condition names."""
+
+    @property
+    def depth(self) -> int:
+        """How many sub-tasks deep it is."""
+        return 0 if self.task is None else self.task.depth
+
+
+def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
+    """The place of a thread in this state; of the facts those that are ``known`` count."""
+    place = _read_place(state)
+    parents = tuple(
+        frame._replace(facts=frame.facts.intersection(known)) for frame in place.parents
+    )
+    return place._replace(facts=place.facts.intersection(known), parents=parents)
+
+
+def _read_place(state: Mapping[str, Any]) -> Place:
+    return Place(
+        state["mode"],
+        state["phase"],
+        state.get("limit"),
+        state["approvals"],
+        _read_switch(state.get("switch")),
+        _read_task(state.get("subtask")),
+        tuple(map(_read_parent, state.get("parents", ()))),
+        read_facts(state.get("facts", {})),
+    )
+
+
+def read_facts(facts: Mapping[str, Any]) -> frozenset[str]:
+    """The names in the state's key."""
+    return frozenset(name for scope in SCOPES for name in facts.get(scope, ()))
+
+
+def _read_switch(switch: Switch | None) -> Pending | None:
+    if switch is None:
+        return None
+    then = tuple(filter(None, map(_read_switch, switch.get("then", ()))))
+    slug, how = switch["mode_slug"], switch.get("how", "")
+    return Pending(slug, bool(switch.get("task")), switch["approvals"], then, how)
+
+
+def _read_task(subtask: Subtask | None) -> Task | None:
+    return subtask and Task(subtask["mode"], subtask["approvals"], subtask["depth"])
+
+
+def _read_parent(parent: Parent) -> Frame:
+    then = tuple(filter(None, map(_read_switch, parent.get("then", ()))))
+    task, facts = _read_task(parent["subtask"]), read_facts(parent.get("facts", {}))
+    return Frame(parent["mode"], parent["approvals"], task, then, facts)
+
+
+CALLS: list[ToolCall] = [tool_call(name="new_task", args={}, id=str(number)) for number in (0, 1)]
+"""The calls of which a place knows no more than that they are there."""
+_SAID, _ASKING = HumanMessage("go", id="said"), AIMessage("", tool_calls=CALLS, id="asking")
+_DONE = AIMessage("done", id="done")
+
+
+def build_state(deps: AgentDeps, place: Place) -> State:
+    """The smallest state that has the place."""
+    asks = place.phase in (Phase.REVIEWING, Phase.ACTING, Phase.SWITCHING)
+    is_over = place.phase in (Phase.IDLE, Phase.RETURNING)
+    state: dict[str, Any] = {
+        "messages": [_SAID, _ASKING] if asks else [_SAID, _DONE] if is_over else [_SAID],
+        "mode": place.mode,
+        "first_mode": place.mode,
+        "phase": place.phase,
+        "limit": place.limit,
+        "approvals": place.approvals,
+        "switch": _build_switch(deps, place.switch, CALLS),
+        "subtask": _build_task(place.task),
+        "parents": [_build_parent(deps, frame) for frame in place.parents],
+        "facts": build_facts(deps, place.facts),
+    }
+    return cast("State", state)
+
+
+def build_facts(deps: AgentDeps, names: frozenset[str]) -> Facts:
+    """The state's key for these facts."""
+    true = {scope: [name for name in names if deps.facts[name].scope == scope] for scope in SCOPES}
+    return cast("Facts", true)
+
+
+def _build_switch(deps: AgentDeps, pending: Pending | None, calls: list[ToolCall]) -> Switch | None:
+    if pending is None:
+        return None
+    then = [_build_switch(deps, following, calls[1:]) for following in pending.then]
+    switch = Switch(
+        mode_slug=pending.target,
+        reason="-",
+        call=calls[0],
+        reply="-",
+        approvals=pending.approvals,
+        digest=deps.catalog[pending.target].digest,
+        task=NewTask(message="-", todos=[]) if pending.is_task else None,
+        then=[switch for switch in then if switch is not None],
+    )
+    return cast("Switch", {**switch, "how": pending.how}) if pending.how else switch
+
+
+def _build_task(task: Task | None) -> Subtask | None:
+    if task is None:
+        return None
+    mode, approvals, depth = task
+    return Subtask(
+        id=CALLS[0]["id"] or "", mode=mode, message="-", depth=depth, approvals=approvals
+    )
+
+
+def _build_parent(deps: AgentDeps, frame: Frame) -> Parent:
+    then = [_build_switch(deps, pending, CALLS[1:]) for pending in frame.then]
+    return Parent(
+        call=CALLS[0],
+        then=[switch for switch in then if switch is not None],
+        subtask=_build_task(frame.task),
+        mode=frame.mode,
+        approvals=frame.approvals,
+        messages=[_SAID, _ASKING],
+        instructions=[],
+        todos=[],
+        remembered=[],
+        written=[],
+        last=None,
+        changes=0,
+        facts=build_facts(deps, frame.facts),
+    )
+
+
+def merge(state: Mapping[str, Any], update: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The state after a node's update, as far as a place depends on it."""
+    parents = update.get("parents", [])
+    if isinstance(parents, Overwrite):
+        parents = parents.value
+    else:
+        parents = [*state["parents"], *parents]
+    return {**state, **update, "parents": parents}

@@ -1,0 +1,165 @@
+"""``prove``: explores, holds each property against it, and finds the shortest way to break one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from modeshift.graph.deps import AgentDeps
+from modeshift.modes.conditions import parse_condition
+from modeshift.modes.edges import Edge, Way
+from modeshift.modes.phases import Phase
+from modeshift.proof.explore import Exploration
+from modeshift.proof.moves import Move
+from modeshift.proof.places import Place
+from modeshift.proof.own import Own, build_own
+from modeshift.proof.properties import BUILT_IN, Property
+from modeshift.proof.seats import Seats
+
+MOST = 20_000
+"""Places among which the shortest way is looked for."""
+EDGES = "every edge can be taken"
+
+
+@dataclass
+class Result:
+    """Whether a property holds, and if not, why and by which steps."""
+
+    name: str
+    problem: str = ""
+    steps: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Proof:
+    """What was explored, and what came of it."""
+
+    configurations: int
+    transitions: int
+    reduction: str
+    results: list[Result]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every property does."""
+        return not any(result.problem for result in self.results)
+
+
+class _Observer:
+    """Holds the properties against each move, and keeps what the others need."""
+
+    def __init__(self, seats: Seats, properties: Sequence[Property]) -> None:
+        self._seats = seats
+        self._properties = properties
+        self._seen = set[tuple[str, str | None, str, int]]()
+        self.problems: dict[str, tuple[str, Place, list[str]]] = {}
+        """By property why it is broken, and where by which step."""
+        self.back: dict[Place, list[Place]] = {}
+        self.phases = set[tuple[str, str]]()
+        self.entered = set[tuple[str, str, bool]]()
+
+    def watch(self, place: Place, move: Move) -> bool:
+        """Sees each move; True once a property is broken."""
+        to, bare_place = move.to, place._replace(parents=())
+        self.phases.add((place.phase, to.phase))
+        if move.who != "host":
+            self.back.setdefault(to._replace(parents=()), []).append(bare_place)
+        if place.phase == Phase.SWITCHING and place.switch is not None and move.who != "model":
+            self.entered.add((place.mode, to.mode, place.switch.is_task))
+        seat = to.mode, to.limit, to.approvals, to.depth
+        is_new = seat not in self._seen
+        self._seen.add(seat)
+        for rule in self._properties:
+            if rule.name in self.problems:
+                continue
+            problem = rule.of_move and rule.of_move(self._seats, place, move)
+            if is_new and rule.of_seat is not None:
+                problem = rule.of_seat(self._seats, to)
+            if problem:
+                self.problems[rule.name] = problem, bare_place, [move.what]
+        return False
+
+
+def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
+    """Explore every configuration of these modes, and hold the properties against them."""
+    properties = [*BUILT_IN, *map(build_own, own)]
+    exploration = Exploration(deps, find_facts(deps, own))
+    observer = _Observer(exploration.seats, properties)
+    exploration.run(observer.watch)
+    problems = dict(observer.problems)
+    for rule in properties:
+        if rule.must_reach is not None:
+            for place in _list_stuck(exploration, observer, rule):
+                problems[rule.name] = f"not from {describe(place)}", place, []
+                break
+    results = [Result(rule.name) for rule in properties]
+    for result in results:
+        if result.name in problems:
+            result.problem, place, last = problems[result.name]
+            result.steps = [*find_steps(deps, exploration, place), *last]
+    untaken = list(_list_untaken(deps, observer))
+    results.insert(len(BUILT_IN), Result(EDGES, "; ".join(untaken)))
+    reduction = "callers instead of stacks, the host once in a seat, modes that nodes cannot tell"
+    return Proof(len(exploration.places), exploration.transitions, reduction, results)
+
+
+def find_facts(deps: AgentDeps, own: Sequence[Own]) -> frozenset[str]:
+    """The facts that a condition names; no others matter."""
+    edges = [edge for way in (Way.ASK, Way.TASK) for _, _, edge in deps.edges.list_edges(way)]
+    named = [name for edge in edges for name in edge.facts]
+    for condition in (one.values["must"] for one in own if "must" in one.values):
+        named += parse_condition(condition).facts
+    return frozenset(named)
+
+
+def _list_stuck(exploration: Exploration, observer: _Observer, rule: Property) -> Iterator[Place]:
+    """The places from which none that must be reached is, whatever the model and a person do."""
+    assert rule.must_reach is not None
+    reached = {place for place in exploration.places if rule.must_reach(place)}
+    waiting = list(reached)
+    while waiting:
+        for before in observer.back.get(waiting.pop(), ()):
+            if before not in reached:
+                reached.add(before)
+                waiting.append(before)
+    for place in exploration.places:
+        if place not in reached and rule.applies(exploration.seats, place):
+            yield place
+
+
+def _list_untaken(deps: AgentDeps, observer: _Observer) -> Iterator[str]:
+    """The chart's edges, and those between modes, that nothing takes."""
+    for source, event, target in deps.chart.edges:
+        if (str(source), str(target)) not in observer.phases:
+            yield f"{source!s} by {event!s} to {target!s}"
+    for source, target, edge, way in _list_mode_edges(deps):
+        if (source, target, way is Way.TASK) not in observer.entered:
+            why = f": `{edge.when}` never holds there" if edge.when else ""
+            yield f"{'a sub-task ' if way is Way.TASK else ''}from {source} to {target}{why}"
+
+
+def _list_mode_edges(deps: AgentDeps) -> Iterator[tuple[str, str, Edge, Way]]:
+    for way in (Way.ASK, Way.TASK) if deps.subtask_depth else (Way.ASK,):
+        for source in deps.catalog:
+            for target, edge in deps.edges.list_ways(source, way):
+                yield source, target, edge, way
+
+
+def find_steps(deps: AgentDeps, exploration: Exploration, place: Place) -> list[str]:
+    """The shortest way there from a new thread.
+
+    Where a sub-task ends on the way, it is looked for with every conversation that waits.
+    """
+    places, steps = exploration.trace(place)
+    if all(step.phase != Phase.RETURNING for step in places[:-1]):
+        return steps
+    exact = Exploration(deps, exploration.seats.facts, is_exact=True)
+    exact.run(lambda _, move: move.to._replace(parents=()) == place, MOST)
+    match = next((whole for whole in exact.places if whole._replace(parents=()) == place), None)
+    return steps if match is None else exact.trace(match)[1]
+
+
+def describe(place: Place) -> str:
+    """Where a thread is, in words."""
+    limit = f", limit {place.limit}" if place.limit else ""
+    depth = f", {place.depth} sub-tasks deep" if place.depth else ""
+    facts = f", {' and '.join(sorted(place.facts))}" if place.facts else ""
+    return f"{place.mode} mode, {place.phase}, approvals {place.approvals}{limit}{depth}{facts}"
