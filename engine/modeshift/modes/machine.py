@@ -25,7 +25,6 @@ from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
 from modeshift.modes.policy import is_offered, list_free_commands
 from modeshift.modes.rules.matching import is_server_tool
 
-
 IllegalEventError = TransitionNotAllowed
 
 

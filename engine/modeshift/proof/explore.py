@@ -1,13 +1,13 @@
 """The places that can be reached: all of them, or as many as show all that can happen."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.phases import Phase
 from modeshift.proof.moves import Move, Moves
 from modeshift.proof.nodes import Nodes
-from modeshift.proof.places import Frame, Place, Task
+from modeshift.proof.places import Frame, Place, Task, drop_parents
 from modeshift.proof.seats import Seats
 
 Watch = Callable[[Place, Move], bool]
@@ -42,13 +42,15 @@ class Exploration:
             self._reach(Place(slug, Phase.IDLE, None, self.deps.approvals.value), None)
         while self._waiting and (most is None or len(self.places) < most):
             bare, frame = self._waiting.popleft()
+            if bare.depth > self.deps.subtask_depth:  # which breaks a property, and may go on so
+                continue
             parents = (frame or self._any,) if bare.task is not None else ()
             place = bare if self._is_exact else bare._replace(parents=parents)
             for move in self._moves.from_(place) if frame is None else self._moves.end(place):
                 self.transitions += 1
-                to = move.to if self._is_exact else move.to._replace(parents=())
-                self._reach(to, (bare, move))
                 self._note_call(place, move.to)
+                to = move.to if self._is_exact else drop_parents(move.to)
+                self._reach(to, (bare, move))
                 if watch is not None and watch(place, move):
                     return True
         return False
@@ -68,7 +70,9 @@ class Exploration:
             return
         self.places[place] = via
         self._waiting.append((place, None))
-        if place.phase == Phase.RETURNING and place.task is not None and not self._is_exact:
+        # Under another limit it ends alike: the host can set that one behind it.
+        is_end = place.phase == Phase.RETURNING and place.limit is None
+        if is_end and place.task is not None and not self._is_exact:
             self._ends.setdefault(place.task, []).append(place)
             self._waiting.extend((place, frame) for frame in self._callers.get(place.task, ()))
 

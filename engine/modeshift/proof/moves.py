@@ -122,7 +122,10 @@ class Moves:
         in_subtask, has_switch = place.task is not None, place.switch is not None
         ends = [(True, False), (False, False), *([] if has_switch else [(False, True)])]
         for (has_calls, is_done), facts in product(ends, self._seats.outcomes(place)):
-            to = self._go(place, Seen(has_calls, False, has_switch, in_subtask, is_done))
+            to = self._go(
+                place,
+                Seen(has_calls, has_switch=has_switch, in_subtask=in_subtask, is_done=is_done),
+            )
             what = "the model says that it is done" if is_done else "a call runs"
             yield Move("model", what, to._replace(facts=facts))
 

@@ -15,8 +15,9 @@ from modeshift.graph.threads import Mailbox, StartedCalls
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges import ANY, SwitchEdge
 from modeshift.modes.mode import Mode
-from modeshift.proof.places import Frame, Pending, Place, build_state, merge, read_place
+from modeshift.proof.places import Frame, Pending, Place, Task, build_state, merge, read_place
 
+_LIMIT = "some-limit"
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": ""}}
 
 
@@ -81,7 +82,7 @@ class Nodes:
         free = (SwitchEdge(to=ANY, ask="never"),)
         modes = [
             Mode(slug=slug, name="-", role_definition="-", groups=(), switches=free)
-            for slug in deps.catalog
+            for slug in (*deps.catalog, _LIMIT)
         ]
         self._slugs = [*deps.catalog]
         catalog = deps.catalog if is_direct else Catalog(modes, deps.catalog.default)
@@ -94,14 +95,16 @@ class Nodes:
         if self._is_direct:
             return self._run(node, place, given)
         names: dict[str, str] = {}
-        key = node, _rename(place._replace(limit=None), names, self._slugs), given
+        limit = place.limit and _LIMIT
+        key = node, _rename(place._replace(limit=limit), names, self._slugs), given
         if given.before is not None:
             before = _name(given.before, names, self._slugs)
             key = node, key[1], given._replace(before=before)
         if key not in self._known:
             self._known[key] = self._run(*key)
         back = {name: slug for slug, name in names.items()}
-        return _rename(self._known[key], back)._replace(limit=place.limit)
+        to = self._known[key]
+        return _rename(to._replace(limit=to.limit and place.limit), back)
 
     def _run(self, node: str, place: Place, given: Given) -> Place:
         state = cast("dict[str, Any]", build_state(self._deps, place))
@@ -142,17 +145,22 @@ def _rename(place: Place, names: dict[str, str], free: list[str] | None = None) 
 
     def pending(switch: Pending) -> Pending:
         then = tuple(map(pending, switch.then)) if switch.then else ()
-        return switch._replace(target=name(switch.target), then=then)
+        return Pending(name(switch.target), switch.is_task, switch.approvals, then, switch.how)
 
-    def frame(parent: Frame) -> Frame:
-        task = parent.task and parent.task._replace(mode=name(parent.task.mode))
-        then = tuple(map(pending, parent.then)) if parent.then else ()
-        return parent._replace(mode=name(parent.mode), task=task, then=then)
+    def task(begun: Task | None) -> Task | None:
+        return begun and Task(name(begun.mode), begun.approvals, begun.depth)
 
-    task = place.task
-    return place._replace(
-        mode=name(place.mode),
-        switch=place.switch and pending(place.switch),
-        task=task and task._replace(mode=name(task.mode)),
-        parents=tuple(map(frame, place.parents)) if place.parents else (),
+    def frame(waits: Frame) -> Frame:
+        then = tuple(map(pending, waits.then)) if waits.then else ()
+        return Frame(name(waits.mode), waits.approvals, task(waits.task), then, waits.facts)
+
+    return Place(
+        name(place.mode),
+        place.phase,
+        place.limit,
+        place.approvals,
+        place.switch and pending(place.switch),
+        task(place.task),
+        tuple(map(frame, place.parents)) if place.parents else (),
+        place.facts,
     )

@@ -1,7 +1,7 @@
 """The owner's properties: ``modes/properties.yaml``, and what each means."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -53,7 +53,8 @@ _FILE: TypeAdapter[list[_Never | _Before | _Always]] = TypeAdapter(list[_Never |
 class Own(NamedTuple):
     """A property of the owner's."""
 
-    kind: Literal["never", "before", "always_reachable"]
+    kind: str
+    """``never``, ``before`` or ``always_reachable``."""
     values: Mapping[str, str]
 
     def __str__(self) -> str:

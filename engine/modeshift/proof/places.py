@@ -9,9 +9,10 @@ from langgraph.types import Overwrite
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.state import Facts, NewTask, Parent, State, Subtask, Switch
+from modeshift.modes.facts import Scope
 from modeshift.modes.phases import Phase
 
-SCOPES = ("mode", "conversation", "workspace")
+SCOPES: tuple[Scope, ...] = ("mode", "conversation", "workspace")
 
 
 class Pending(NamedTuple):
@@ -61,6 +62,11 @@ class Place(NamedTuple):
     def depth(self) -> int:
         """How many sub-tasks deep it is."""
         return 0 if self.task is None else self.task.depth
+
+
+def drop_parents(place: Place) -> Place:
+    """The place without the conversations that wait."""
+    return place._replace(parents=()) if place.parents else place
 
 
 def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
@@ -187,8 +193,6 @@ def _build_parent(deps: AgentDeps, frame: Frame) -> Parent:
 def merge(state: Mapping[str, Any], update: Mapping[str, Any]) -> Mapping[str, Any]:
     """The state after a node's update, as far as a place depends on it."""
     parents = update.get("parents", [])
-    if isinstance(parents, Overwrite):
-        parents = parents.value
-    else:
-        parents = [*state["parents"], *parents]
-    return {**state, **update, "parents": parents}
+    is_whole = isinstance(parents, Overwrite)
+    whole = parents.value if is_whole else [*state["parents"], *parents]
+    return {**state, **update, "parents": whole}

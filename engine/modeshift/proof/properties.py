@@ -32,10 +32,8 @@ class Property(NamedTuple):
 
 
 def _grows(seats: Seats, place: Place, move: Move) -> str | None:
-    if (
-        move.who not in ("model", "edge")
-        or move.to[:4:2] == place[:4:2]
-        and (move.to.approvals == place.approvals)
+    if move.who not in ("model", "edge") or (
+        move.to[:4:2] == place[:4:2] and (move.to.approvals == place.approvals)
     ):
         return None
     pairs = zip(seats.probes, seats.rights(place), seats.rights(move.to), strict=True)
@@ -43,7 +41,7 @@ def _grows(seats: Seats, place: Place, move: Move) -> str | None:
     return None if gained is None else f"{gained} is gained, and nobody has said yes"
 
 
-def _differs(seats: Seats, place: Place, move: Move) -> str | None:
+def _differs(_: Seats, place: Place, move: Move) -> str | None:
     """A change of mode, approvals or limit that is not the one that was approved."""
     to, switch, task = move.to, place.switch, place.task
     expected = place.mode, place.approvals
@@ -57,6 +55,8 @@ def _differs(seats: Seats, place: Place, move: Move) -> str | None:
             parent.mode if place.mode == task.mode else place.mode,
             parent.approvals if place.approvals == task.approvals else place.approvals,
         )
+    if to.switch is not None and to.phase not in (Phase.ACTING, Phase.SWITCHING):
+        return f"the switch to {to.switch.target} is still there in the phase {to.phase}"
     if to.limit != place.limit:
         return f"the limit is {to.limit} instead of {place.limit}, and the host has not set it"
     if (to.mode, to.approvals) != expected:
@@ -69,6 +69,8 @@ def _differs(seats: Seats, place: Place, move: Move) -> str | None:
 
 def _begins_wrongly(seats: Seats, place: Place, move: Move) -> str | None:
     deeper = move.to.depth - place.depth
+    if move.to.task is not None and not move.to.depth:
+        return "a sub-task does not count as one"
     if deeper < 1:
         return None
     if move.who != "person" or place.switch is None or not place.switch.is_task:
@@ -106,8 +108,15 @@ def find_beyond(seats: Seats, place: Place, target: Mode) -> str | None:
     return None
 
 
-def _illegal(seats: Seats, place: Place, move: Move) -> str | None:
+def _illegal(_: Seats, place: Place, move: Move) -> str | None:
     return f"in {place.phase}: {move.what}" if move.who == "illegal" else None
+
+
+def _ends_within(_: Seats, place: Place, move: Move) -> str | None:
+    is_end = move.to.phase == Phase.IDLE and place.phase in (Phase.THINKING, Phase.ACTING)
+    return (
+        "the turn ends in a sub-task" if is_end and move.to.task and move.who == "model" else None
+    )
 
 
 def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
@@ -177,6 +186,7 @@ BUILT_IN = (
         "a mode is entered only along an open edge, by hand, and within the limit", _enters_shut
     ),
     Property("no node sends an event that is illegal where it sends it", _illegal),
+    Property("a sub-task's end leads back to the conversation that began it", _ends_within),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),
     Property("what needs a person's yes never runs without", of_seat=_runs_unasked),
     Property("from everywhere the turn can end", must_reach=_is_over),

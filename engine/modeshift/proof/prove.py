@@ -1,7 +1,7 @@
 """``prove``: explores, holds each property against it, and finds the shortest way to break one."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.conditions import parse_condition
@@ -9,11 +9,13 @@ from modeshift.modes.edges import Edge, Way
 from modeshift.modes.phases import Phase
 from modeshift.proof.explore import Exploration
 from modeshift.proof.moves import Move
-from modeshift.proof.places import Place
 from modeshift.proof.own import Own, build_own
+from modeshift.proof.places import Place, drop_parents
 from modeshift.proof.properties import BUILT_IN, Property
 from modeshift.proof.seats import Seats
 
+MAX_DEPTH = 2
+"""How deep sub-tasks are explored; those deeper down can do no more."""
 MOST = 20_000
 """Places among which the shortest way is looked for."""
 EDGES = "every edge can be taken"
@@ -58,29 +60,31 @@ class _Observer:
 
     def watch(self, place: Place, move: Move) -> bool:
         """Sees each move; True once a property is broken."""
-        to, bare_place = move.to, place._replace(parents=())
+        to, bare_place = move.to, drop_parents(place)
         self.phases.add((place.phase, to.phase))
         if move.who != "host":
-            self.back.setdefault(to._replace(parents=()), []).append(bare_place)
+            self.back.setdefault(drop_parents(to), []).append(bare_place)
+        if to.phase == Phase.RETURNING and to.limit is not None:
+            twin = drop_parents(to._replace(limit=None))  # whose ends are explored for all limits
+            self.back.setdefault(twin, []).append(drop_parents(to))
         if place.phase == Phase.SWITCHING and place.switch is not None and move.who != "model":
             self.entered.add((place.mode, to.mode, place.switch.is_task))
         seat = to.mode, to.limit, to.approvals, to.depth
         is_new = seat not in self._seen
         self._seen.add(seat)
         for rule in self._properties:
-            if rule.name in self.problems:
-                continue
             problem = rule.of_move and rule.of_move(self._seats, place, move)
             if is_new and rule.of_seat is not None:
                 problem = rule.of_seat(self._seats, to)
             if problem:
-                self.problems[rule.name] = problem, bare_place, [move.what]
+                self.problems.setdefault(rule.name, (problem, bare_place, [move.what]))
         return False
 
 
 def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
     """Explore every configuration of these modes, and hold the properties against them."""
     properties = [*BUILT_IN, *map(build_own, own)]
+    deps = replace(deps, subtask_depth=min(deps.subtask_depth, MAX_DEPTH))
     exploration = Exploration(deps, find_facts(deps, own))
     observer = _Observer(exploration.seats, properties)
     exploration.run(observer.watch)
@@ -152,8 +156,8 @@ def find_steps(deps: AgentDeps, exploration: Exploration, place: Place) -> list[
     if all(step.phase != Phase.RETURNING for step in places[:-1]):
         return steps
     exact = Exploration(deps, exploration.seats.facts, is_exact=True)
-    exact.run(lambda _, move: move.to._replace(parents=()) == place, MOST)
-    match = next((whole for whole in exact.places if whole._replace(parents=()) == place), None)
+    exact.run(lambda _, move: drop_parents(move.to) == place, MOST)
+    match = next((whole for whole in exact.places if drop_parents(whole) == place), None)
     return steps if match is None else exact.trace(match)[1]
 
 

@@ -38,7 +38,7 @@ class Probe(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """Switches and sub-tasks: what needs a person's yes, what nobody's, what a person may choose."""
+    """Switches and sub-tasks: what needs a yes, what needs none, what a person may choose."""
 
     asked: list[Pending]
     by_edge: list[Pending]
@@ -66,7 +66,8 @@ class Seats:
         self._done: dict[Any, set[Done]] = {}
 
     def _list_args(self, spec: ToolSpec) -> list[dict[str, Any]]:
-        values = {name: [None] if spec.command else list(PATHS) for name in spec.paths}
+        paths: list[str | None] = [None] if spec.command else [*PATHS]
+        values = dict.fromkeys(spec.paths, paths)
         if spec.url is not None:
             values[spec.url] = ["https://example.com/"]
         if spec.command is not None:

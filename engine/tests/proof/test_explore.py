@@ -1,0 +1,132 @@
+"""What is left out of the exploration changes nothing: the same places, the same nodes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.models.loading import Models
+from modeshift.graph.models.offline import OfflineModel
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges import SwitchEdge
+from modeshift.modes.phases import Phase
+from modeshift.proof.explore import Exploration
+from modeshift.proof.nodes import Given, Nodes
+from modeshift.proof.places import (
+    Frame,
+    Pending,
+    Place,
+    Task,
+    build_state,
+    drop_parents,
+    read_place,
+)
+from modeshift.proof.prove import find_facts
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.conversation import make_toolbox
+from tests.harness.modes import load_test_catalog
+
+Edges = dict[str, tuple[SwitchEdge, ...]]
+
+
+def make_deps(folder: Path, *slugs: str, edges: Edges | None = None, depth: int = 1) -> AgentDeps:
+    known = load_test_catalog()
+    modes = [known[slug].model_copy(update={"switches": (edges or {}).get(slug)}) for slug in slugs]
+    catalog = Catalog(modes, slugs[0])
+    toolbox = make_toolbox(Workspace(folder), catalog)
+    return AgentDeps(catalog, toolbox, Models(OfflineModel()), subtask_depth=depth)
+
+
+def reach(deps: AgentDeps, *, is_exact: bool) -> set[Place]:
+    """Where a thread can be; in which order sub-tasks follow each other is not in the reduced."""
+    walk = Exploration(deps, find_facts(deps, ()), is_exact=is_exact)
+    walk.run()
+    places = set(map(drop_parents, walk.places))
+    return {
+        place._replace(switch=place.switch and place.switch._replace(then=())) for place in places
+    }
+
+
+PLAN_FIRST: Edges = {"architect": (SwitchEdge(to="code", when="plan_written"),)}
+FREE: Edges = {"architect": (SwitchEdge(to="ask", ask="never"),)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("slugs", "edges"),
+    [
+        (("ask", "code"), None),
+        (("architect", "code"), PLAN_FIRST),
+        (("ask", "architect"), FREE),
+    ],
+)
+def test_the_reduced_places_are_the_exact_ones(
+    tmp_path: Path, slugs: tuple[str, ...], edges: Edges | None
+) -> None:
+    deps = make_deps(tmp_path, *slugs, edges=edges)
+    exact, reduced = (reach(deps, is_exact=is_exact) for is_exact in (True, False))
+    assert exact - reduced == set()
+    assert reduced - exact == set()
+
+
+@pytest.mark.slow
+def test_two_sub_tasks_deep_too(tmp_path: Path) -> None:
+    deps = make_deps(tmp_path, "code", depth=2)
+    assert reach(deps, is_exact=True) == reach(deps, is_exact=False)
+
+
+SLUGS = ("ask", "architect", "code", "debug")
+MODES, POLICIES = st.sampled_from(SLUGS), st.sampled_from(["manual", "auto"])
+CHOSEN = st.none() | POLICIES
+HOWS = st.sampled_from(["", "by hand"])
+SWITCHES = st.builds(Pending, MODES, st.booleans(), CHOSEN, st.just(()), HOWS)
+TASKS = st.builds(Pending, MODES, st.just(True), CHOSEN, st.just(()), HOWS)
+THEN = st.just(()) | TASKS.map(lambda task: (task,))
+FRAMES = st.builds(Frame, MODES, POLICIES, st.none(), THEN)
+NODES = [("intake", phase) for phase in Phase]
+NODES += [("switch_mode", Phase.SWITCHING), ("end_subtask", Phase.RETURNING)]
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> tuple[str, Place, Given]:
+    node, phase = draw(st.sampled_from(NODES))
+    has_switch = phase in (Phase.SWITCHING, Phase.ACTING)
+    switch = draw(SWITCHES) if has_switch else None
+    is_deep = node == "end_subtask" or draw(st.booleans())
+    task = draw(st.builds(Task, MODES, POLICIES, st.just(1))) if is_deep else None
+    parents = (draw(FRAMES),) if is_deep else ()
+    place = Place(draw(MODES), phase, None, draw(POLICIES), switch, task, parents)
+    news = draw(st.sampled_from([(), ("mode",), ("approvals",)]))
+    before = draw(st.none() | MODES)
+    given = Given(news, before, *(draw(st.booleans()) for _ in range(2)))
+    return node, place, given
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Nodes, Nodes]:
+    deps = make_deps(tmp_path_factory.mktemp("workspace"), *SLUGS, depth=2)
+    facts = frozenset[str]()
+    return Nodes(deps, facts, is_direct=True), Nodes(deps, facts)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(step=steps())
+def test_a_node_cannot_tell_one_mode_from_another(
+    both: tuple[Nodes, Nodes], step: tuple[str, Place, Given]
+) -> None:
+    direct, renamed = both
+    assert renamed.run(*step) == direct.run(*step)
+
+
+def test_a_place_is_read_from_the_state_that_it_makes(tmp_path: Path) -> None:
+    deps = replace(make_deps(tmp_path, "ask", "code"))
+    then = (Pending("ask", True, None),)
+    switch = Pending("code", True, "auto", then, "by hand")
+    frame = Frame("ask", "manual", Task("ask", "auto", 1), then, frozenset({"plan_written"}))
+    facts = frozenset({"plan_written", "tests_passed", "asked_user"})
+    place = Place("code", "switching", "ask", "auto", switch, Task("code", "manual", 2), (frame,))
+    place = place._replace(facts=facts)
+    assert read_place(build_state(deps, place), deps.facts) == place

@@ -1,0 +1,93 @@
+"""Faults that are planted one by one, in the engine or in data, are found: ``faults.yaml``."""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from textwrap import dedent
+from types import FunctionType
+from typing import Any
+
+import pytest
+import yaml
+
+from graph.chart import CHART
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.models.loading import Models
+from modeshift.graph.models.offline import OfflineModel
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.mode import Mode
+from modeshift.modes.phases import ChartData
+from modeshift.proof.own import read_own
+from modeshift.proof.prove import Proof, prove
+from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.conversation import make_toolbox
+from tests.harness.modes import load_test_catalog
+
+FAULTS = yaml.safe_load((Path(__file__).parent / "faults.yaml").read_text(encoding="utf-8"))
+
+
+def find_function(place: str) -> FunctionType:
+    module, _, name = place.partition(":")
+    function: Any = import_module(f"modeshift.{module}")
+    for part in name.split("."):
+        function = inspect.getattr_static(function, part)
+    found = getattr(function, "func", function)  # of a cached property
+    assert isinstance(found, FunctionType)
+    return found
+
+
+@contextmanager
+def planted(fault: dict[str, Any]) -> Iterator[None]:
+    """The function's code is another one, wherever it is called from."""
+    if "in" not in fault:
+        yield
+        return
+    function = find_function(fault["in"])
+    source = dedent(inspect.getsource(function))
+    assert source.count(fault["old"]) == 1, f"{fault['in']} has no such line any more"
+    space = {**function.__globals__, "cached_property": lambda inner: inner}
+    exec(source.replace(fault["old"], fault["new"]), space)  # noqa: S102  # the engine's own source
+    code, function.__code__ = function.__code__, space[function.__name__].__code__
+    try:
+        yield
+    finally:
+        function.__code__ = code
+
+
+def make_deps(folder: Path, fault: dict[str, Any]) -> AgentDeps:
+    known, changes = load_test_catalog(), fault.get("modes", {})
+    slugs = fault.get("of", ["ask", "code"])
+    modes = [Mode.model_validate({**dict(known[slug]), **changes.get(slug, {})}) for slug in slugs]
+    catalog = Catalog(modes, slugs[0])
+    chart = CHART
+    if own := fault.get("chart"):
+        names = [phase for edge in own for phase in (edge[0], edge[2])]
+        nodes = {**dict.fromkeys(names, "node"), **CHART.nodes}
+        chart = ChartData(nodes, [*CHART.edges, *map(tuple, own)])
+    toolbox = make_toolbox(Workspace(folder), catalog)
+    return AgentDeps(catalog, toolbox, Models(OfflineModel()), subtask_depth=1, chart=chart)
+
+
+def prove_with(folder: Path, fault: dict[str, Any]) -> Proof:
+    with planted(fault):
+        deps = make_deps(folder, fault)
+        own = yaml.safe_dump([fault["own"]]) if "own" in fault else ""
+        return prove(deps, read_own(deps, own, "modes/properties.yaml"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.get('in', 'data')}")
+def test_a_fault_is_found(tmp_path: Path, fault: dict[str, Any]) -> None:
+    broken = {
+        result.name: result for result in prove_with(tmp_path, fault).results if result.problem
+    }
+    names = [name for name in broken if name.startswith(fault["found"])]
+    assert names, f"found instead: {broken}"
+
+
+def test_without_a_fault_all_holds(tmp_path: Path) -> None:
+    proof = prove_with(tmp_path, {})
+    assert [result for result in proof.results if result.problem] == []
+    assert len(FAULTS) >= 25

@@ -1,0 +1,165 @@
+"""What the graph does is what was proved: each step of a real thread is among the explored."""
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+from langgraph.types import Command
+
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges import SwitchEdge
+from modeshift.modes.phases import Phase
+from modeshift.proof.explore import Exploration
+from modeshift.proof.places import Place, drop_parents, read_place
+from modeshift.proof.prove import find_facts
+from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent
+from tests.harness.modes import load_test_catalog
+from tests.harness.scripted import ScriptedModel, calling
+from tests.proof.test_explore import Edges, make_deps
+
+SLUGS = ("ask", "architect", "code")
+EDGES: Edges = {
+    "architect": (SwitchEdge(to="code", when="plan_written"), SwitchEdge(to="ask", ask="never"))
+}
+MODES = st.sampled_from(SLUGS)
+CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
+    MODES.map(lambda slug: ("switch_mode", {"mode_slug": slug, "reason": "x"})),
+    MODES.map(lambda slug: ("new_task", {"mode_slug": slug, "message": "go"})),
+    st.sampled_from(
+        [
+            ("write_file", {"path": "plan.md", "content": "x"}),
+            ("write_file", {"path": "a.txt", "content": "x"}),
+            ("read_file", {"path": "a.txt"}),
+            ("execute_command", {"command": "true"}),
+            ("attempt_completion", {"result": "done"}),
+            ("ask_followup_question", {"question": "?"}),
+        ]
+    ),
+)
+ANSWERS = st.lists(st.lists(CALLS, max_size=3), min_size=2, max_size=8)
+HOST = st.one_of(
+    MODES.map(lambda slug: {"mode": slug}),
+    MODES.map(lambda slug: {"limit": slug}),
+    st.sampled_from(["manual", "auto"]).map(lambda policy: {"approvals": policy}),
+    st.just({"end_subtask": True}),
+)
+DOINGS = st.lists(
+    st.one_of(
+        st.just(("say", None)),
+        *[st.tuples(st.just("decide"), st.integers(0, 9))] * 4,
+        st.tuples(st.just("host"), HOST),
+        st.just(("kill", None)),
+    ),
+    min_size=3,
+    max_size=8,
+)
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """What a person decides who wants it done."""
+    is_question = request["name"] == "ask_followup_question"
+    return {"type": "respond", "message": "yes"} if is_question else APPROVE
+
+
+class Walk:
+    """A thread of the real graph, and where it has been."""
+
+    def __init__(self, folder: Path, answers: list[list[Any]], catalog: Catalog) -> None:
+        steps = [
+            calling(*calls, prefix=f"step{number}") if calls else AIMessage("done")
+            for number, calls in enumerate(answers)
+        ]
+        self.catalog, self.folder = catalog, folder
+        self.model = ScriptedModel(answers=steps)
+        self.talk = Conversation(make_agent(folder, self.model, catalog=catalog))
+
+    async def do(self, what: str, value: Any) -> None:
+        waiting = await self.talk.waiting()
+        if what == "decide" and waiting:
+            await self.talk.decide(
+                *[
+                    REJECT if value == index else self._accept(one)
+                    for index, one in enumerate(waiting)
+                ]
+            )
+        elif what == "host":
+            if await self.talk.values():
+                await self.talk.send(value)
+            else:
+                await self.talk.say("go", **{k: v for k, v in value.items() if k != "end_subtask"})
+        elif what == "kill":  # between two steps, and another process goes on
+            order: Command[Any] = Command(resume={"decisions": [answer(one) for one in waiting]})
+            await self.talk.send_until("review", order if waiting else self._said())
+            before = (await self.talk.agent.aget_state(self.talk.config)).values
+            saver: Any = self.talk.agent.checkpointer
+            agent = make_agent(self.folder, self.model, catalog=self.catalog, saver=saver)
+            self.talk.agent = agent
+            after = (await agent.aget_state(self.talk.config)).values
+            assert {**before} == {**after}
+            if not await self.talk.waiting():
+                await self.talk.send(None)
+        else:
+            await self.talk.send(self._said())
+
+    @staticmethod
+    def _said() -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": "go on"}]}
+
+    async def places(self, facts: frozenset[str]) -> list[Place]:
+        """Where each step of the graph has left the thread, the first one first."""
+        states = [state async for state in self.talk.agent.aget_state_history(self.talk.config)]
+        return [
+            read_place(state.values, facts)
+            for state in reversed(states)
+            if (state.metadata or {}).get("source") == "loop" and "phase" in state.values
+        ]
+
+
+@pytest.fixture(scope="module")
+def explored(tmp_path_factory: pytest.TempPathFactory) -> Exploration:
+    deps = make_deps(tmp_path_factory.mktemp("workspace"), *SLUGS, edges=EDGES)
+    walk = Exploration(deps, find_facts(deps, ()))
+    walk.run()
+    return walk
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(answers=ANSWERS, doings=DOINGS)
+def test_what_the_graph_does_was_proved(
+    explored: Exploration, answers: list[list[Any]], doings: list[tuple[str, Any]]
+) -> None:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        asyncio.run(_walk(folder, explored, answers, doings))
+    finally:
+        shutil.rmtree(folder)
+
+
+async def _walk(
+    folder: Path, explored: Exploration, answers: list[list[Any]], doings: list[tuple[str, Any]]
+) -> None:
+    walk = Walk(folder, answers, explored.deps.catalog)
+    for what, value in doings:
+        await walk.do(what, value)
+    for place in await walk.places(explored.seats.facts):
+        bare = drop_parents(place)
+        pending = bare.switch and bare.switch._replace(then=())
+        assert bare._replace(switch=pending) in explored.places, f"not explored: {place}"
+
+
+def test_the_walk_sees_a_place_that_was_not_explored(explored: Exploration) -> None:
+    beyond = Place("ask", Phase.THINKING, None, "manual", facts=frozenset({"tests_passed"}))
+    assert beyond not in explored.places
+    assert load_test_catalog().default in {place.mode for place in explored.places}
