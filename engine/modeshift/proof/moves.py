@@ -25,7 +25,7 @@ class Move(NamedTuple):
     """One step of a thread."""
 
     who: str
-    """``model``, ``person``, ``host``, ``edge``, ``end`` of a sub-task; ``illegal``: it fails."""
+    """``model``, ``person``, ``says`` for one who does not wait, ``host``, ``edge``, ``end`` of a sub-task; ``illegal``: it fails."""
     what: str
     to: Place
 
@@ -49,16 +49,18 @@ class Moves:
             Phase.ACTING: self._act,
             Phase.SWITCHING: self._switch,
             Phase.COMPACTING: self._compact,
-            Phase.RETURNING: self.end if is_exact else _nothing,
+            Phase.RETURNING: self._end if is_exact else _nothing,
         }
 
     def from_(self, place: Place) -> Iterator[Move]:
         """Every move; one that fails is ``illegal``, and leads nowhere."""
-        try:
-            yield from self._by_phase.get(place.phase, self._leave_own)(place)
-            yield from self._set(place)
-        except (ModeshiftError, IllegalEventError, StopIteration) as error:
-            yield Move("illegal", f"{type(error).__name__}: {error}", place)
+        nodes = self._by_phase.get(place.phase, self._leave_own)
+        yield from _guard(place, nodes(place))
+        yield from _guard(place, self._set(place))
+
+    def end(self, place: Place) -> Iterator[Move]:
+        """A sub-task ends; the conversation that began it is the last in ``place.parents``."""
+        return _guard(place, self._end(place))
 
     def _go(self, place: Place, seen: Seen) -> Place:
         """Where the events lead that the node of the place's phase chooses."""
@@ -90,6 +92,7 @@ class Moves:
         if in_subtask:
             failed = self._go(place, Seen(has_failed=True, in_subtask=True))
             yield Move("model", "the sub-task's model fails", failed)
+        yield from self._leave_own(place)
 
     def _review(self, place: Place) -> Iterator[Move]:
         answered = {place.facts, self._seats.answered(place)}
@@ -167,8 +170,7 @@ class Moves:
         for is_turn in (True, False):
             yield Move("model", "the history is summarized", self._go(place, Seen(is_turn=is_turn)))
 
-    def end(self, place: Place) -> Iterator[Move]:
-        """A sub-task ends; the conversation that began it is the last in ``place.parents``."""
+    def _end(self, place: Place) -> Iterator[Move]:
         for news in ((), ("mode",), ("approvals",)):
             to = self._nodes.run("end_subtask", place, Given(news=news))
             self._check(place, Event.NEXT if to.switch else Event.RETURNED, to)
@@ -176,8 +178,9 @@ class Moves:
             yield Move("host" if news else "end", what, to)
 
     def _leave_own(self, place: Place) -> Iterator[Move]:
+        """The events of the clone's own."""
         for source, event in self._deps.chart.targets:
-            if source == place.phase:
+            if source == place.phase and (event not in list(Event) or source not in list(Phase)):
                 now = self._send(Configuration(place.mode, place.phase), event)
                 yield Move("model", f"the node sends {event}", place._replace(phase=now.phase))
 
@@ -200,6 +203,9 @@ class Moves:
             yield from self._set_mode(place, slug)
         if self._is_exact or place.phase in (Phase.IDLE, Phase.THINKING):
             yield from self._interrupt(place, others)
+        if self._is_exact or place.phase in (Phase.THINKING, Phase.SWITCHING):
+            to = self._nodes.run("intake", place, SAID)
+            yield Move("says", "a person says something else", to)
 
     def _set_mode(self, place: Place, slug: str) -> Iterator[Move]:
         """The host writes the mode into the state, and the run goes on where it was."""
@@ -215,6 +221,8 @@ class Moves:
             to = self._nodes.run("end_subtask", to, given)
         elif place.phase == Phase.IDLE:
             to = self._nodes.run("intake", to, given)
+        elif place.phase == Phase.ACTING:  # behind the calls the switch is void
+            to = to._replace(switch=None)
         yield Move("host", what, to)
 
     def _interrupt(self, place: Place, others: list[str]) -> Iterator[Move]:
@@ -224,12 +232,18 @@ class Moves:
             given = Given(news=("mode",), before=place.mode)
             to = intake("intake", place._replace(mode=slug), given)
             yield Move("host", f"the host sets the mode {slug}", to)
-        yield Move("person", "a person says something", intake("intake", place, SAID))
         summary = intake("intake", place, Given(wants_summary=True))
         yield Move("host", "the host wants a summary", summary)
         if place.task is not None:
             stopped = intake("intake", place, Given(is_stopped=True))
             yield Move("host", "a person stops the sub-task", stopped)
+
+
+def _guard(place: Place, moves: Iterator[Move]) -> Iterator[Move]:
+    try:
+        yield from moves
+    except (ModeshiftError, IllegalEventError, StopIteration) as error:
+        yield Move("illegal", f"{type(error).__name__}: {error}", place)
 
 
 def _nothing(_: Place) -> Iterator[Move]:

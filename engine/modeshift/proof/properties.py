@@ -13,6 +13,8 @@ from modeshift.proof.moves import Move
 from modeshift.proof.places import Place
 from modeshift.proof.seats import Probe, Seats
 
+_APPLIED = ("person", "edge")
+"""Whose the moves are that apply a switch."""
 MoveCheck = Callable[[Seats, Place, Move], str | None]
 """Why a move from a place breaks the property; None if it does not."""
 SeatCheck = Callable[[Seats, Place], str | None]
@@ -47,7 +49,7 @@ def _differs(_: Seats, place: Place, move: Move) -> str | None:
     expected = place.mode, place.approvals
     if move.who == "host":
         return None
-    if place.phase == Phase.SWITCHING and switch is not None and move.who != "model":
+    if place.phase == Phase.SWITCHING and switch is not None and move.who in _APPLIED:
         expected = switch.target, switch.approvals or place.approvals
     elif move.who == "end" and task is not None and place.parents:
         parent = place.parents[-1]
@@ -82,7 +84,7 @@ def _begins_wrongly(seats: Seats, place: Place, move: Move) -> str | None:
 
 def _enters_shut(seats: Seats, place: Place, move: Move) -> str | None:
     switch = place.switch
-    if place.phase != Phase.SWITCHING or switch is None or move.who not in ("person", "edge"):
+    if place.phase != Phase.SWITCHING or switch is None or move.who not in _APPLIED:
         return None
     source, target = (seats.deps.catalog[slug] for slug in (place.mode, switch.target))
     if (problem := find_beyond(seats, place, target)) is not None:

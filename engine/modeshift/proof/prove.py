@@ -62,12 +62,16 @@ class _Observer:
         """Sees each move; True once a property is broken."""
         to, bare_place = move.to, drop_parents(place)
         self.phases.add((place.phase, to.phase))
-        if move.who != "host":
+        if move.who not in ("host", "says"):
             self.back.setdefault(drop_parents(to), []).append(bare_place)
         if to.phase == Phase.RETURNING and to.limit is not None:
             twin = drop_parents(to._replace(limit=None))  # whose ends are explored for all limits
             self.back.setdefault(twin, []).append(drop_parents(to))
-        if place.phase == Phase.SWITCHING and place.switch is not None and move.who != "model":
+        if (
+            place.phase == Phase.SWITCHING
+            and place.switch is not None
+            and move.who in ("person", "edge")
+        ):
             self.entered.add((place.mode, to.mode, place.switch.is_task))
         seat = to.mode, to.limit, to.approvals, to.depth
         is_new = seat not in self._seen

@@ -85,7 +85,7 @@ HOWS = st.sampled_from(["", "by hand"])
 SWITCHES = st.builds(Pending, MODES, st.booleans(), CHOSEN, st.just(()), HOWS)
 TASKS = st.builds(Pending, MODES, st.just(True), CHOSEN, st.just(()), HOWS)
 THEN = st.just(()) | TASKS.map(lambda task: (task,))
-FRAMES = st.builds(Frame, MODES, POLICIES, st.none(), THEN)
+FRAMES = st.builds(Frame, MODES, POLICIES, st.none(), THEN, st.just(frozenset()))
 NODES = [("intake", phase) for phase in Phase]
 NODES += [("switch_mode", Phase.SWITCHING), ("end_subtask", Phase.RETURNING)]
 

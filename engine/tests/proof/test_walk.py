@@ -83,10 +83,7 @@ class Walk:
         waiting = await self.talk.waiting()
         if what == "decide" and waiting:
             await self.talk.decide(
-                *[
-                    REJECT if value == index else self._accept(one)
-                    for index, one in enumerate(waiting)
-                ]
+                *[REJECT if value == index else answer(one) for index, one in enumerate(waiting)]
             )
         elif what == "host":
             if await self.talk.values():
