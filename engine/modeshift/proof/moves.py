@@ -25,7 +25,8 @@ class Move(NamedTuple):
     """One step of a thread."""
 
     who: str
-    """``model``, ``person``, ``says`` for one who does not wait, ``host``, ``edge``, ``end`` of a sub-task; ``illegal``: it fails."""
+    """``model``, ``person``, ``says`` (one who does not wait), ``host``, ``edge``, ``end`` of a
+    sub-task; ``illegal``: it fails."""
     what: str
     to: Place
 
