@@ -17,6 +17,8 @@ from modeshift.proof.nodes import Given, Nodes
 from modeshift.proof.places import Pending, Place, build_state
 from modeshift.proof.seats import Seats
 
+MANY = 10
+"""Modes. Where there are more, the host sets no limit on the way: see ``prove``."""
 POLICIES = tuple(policy.value for policy in Approvals)
 DONE, SAID = Given(), Given(is_said=True)
 
@@ -42,7 +44,7 @@ class Moves:
         self._is_exact = is_exact
         self._machine = deps.machine
         self._valid: dict[Any, bool] = {}
-        self._limits = (None, *deps.catalog)
+        self._limits = (None, *deps.catalog) if len(deps.catalog) <= MANY else ()
         self._by_phase: dict[str, Callable[[Place], Iterator[Move]]] = {
             Phase.IDLE: self._start,
             Phase.THINKING: self._think,
@@ -200,7 +202,8 @@ class Moves:
             if is_kept or self._is_exact:
                 to = self._nodes.run("intake", to, Given(news=("approvals",)))
                 yield Move("host", f"{what} during the run", to)
-        for slug in others:
+        # Elsewhere it leads to where the mode's own turn leads, too.
+        for slug in others if self._is_exact or place.phase == Phase.IDLE else ():
             yield from self._set_mode(place, slug)
         if self._is_exact or place.phase in (Phase.IDLE, Phase.THINKING):
             yield from self._interrupt(place, others)

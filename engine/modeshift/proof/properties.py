@@ -180,13 +180,12 @@ def _is_over(place: Place) -> bool:
     return place.phase == Phase.IDLE
 
 
+ENTERS = "a mode is entered only along an open edge, by hand, and within the limit"
 BUILT_IN = (
     Property("rights grow only by a person, the host, or the end of a sub-task", _grows),
     Property("mode, approvals and limit change only as was approved", _differs),
     Property("a sub-task is approved by a person, and never deeper than allowed", _begins_wrongly),
-    Property(
-        "a mode is entered only along an open edge, by hand, and within the limit", _enters_shut
-    ),
+    Property(ENTERS, _enters_shut),
     Property("no node sends an event that is illegal where it sends it", _illegal),
     Property("a sub-task's end leads back to the conversation that began it", _ends_within),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.conditions import parse_condition
 from modeshift.modes.edges import Edge, Way
 from modeshift.modes.phases import Phase
+from modeshift.modes.policy import Approvals
 from modeshift.proof.explore import Exploration
-from modeshift.proof.moves import Move
+from modeshift.proof.moves import MANY, Move
 from modeshift.proof.own import Own, build_own
 from modeshift.proof.places import Place, drop_parents
-from modeshift.proof.properties import BUILT_IN, Property
+from modeshift.proof.properties import BUILT_IN, ENTERS, Property, find_beyond
 from modeshift.proof.seats import Seats
 
 MAX_DEPTH = 2
@@ -92,6 +94,8 @@ def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
     exploration = Exploration(deps, find_facts(deps, own))
     observer = _Observer(exploration.seats, properties)
     exploration.run(observer.watch)
+    if len(deps.catalog) > MANY:
+        observer.problems |= _check_limits(exploration.seats, properties)
     problems = dict(observer.problems)
     for rule in properties:
         if rule.must_reach is not None:
@@ -106,7 +110,28 @@ def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
     untaken = list(_list_untaken(deps, observer))
     results.insert(len(BUILT_IN), Result(EDGES, "; ".join(untaken)))
     reduction = "callers instead of stacks, the host once in a seat, modes that nodes cannot tell"
+    if len(deps.catalog) > MANY:
+        reduction += "; under a limit every seat is a start"
     return Proof(len(exploration.places), exploration.transitions, reduction, results)
+
+
+def _check_limits(
+    seats: Seats, properties: Sequence[Property]
+) -> dict[str, tuple[str, Place, list[str]]]:
+    """The same for each mode under each limit, as if a thread began there: one step is enough."""
+    problems: dict[str, tuple[str, Place, list[str]]] = {}
+    for mode, limit in product(seats.deps.catalog, seats.deps.catalog):
+        start = Place(mode, Phase.IDLE, None, Approvals.AUTO)
+        place = Place(mode, Phase.THINKING, limit, Approvals.AUTO)
+        last = [f"the host sets the limit {limit}"]
+        for rule in properties:
+            if rule.of_seat is not None and (problem := rule.of_seat(seats, place)):
+                problems.setdefault(rule.name, (problem, start, last))
+        wishes = seats.wishes(place)
+        for wish in (*wishes.asked, *wishes.by_edge, *wishes.by_hand):
+            if problem := find_beyond(seats, place, seats.deps.catalog[wish.target]):
+                problems.setdefault(ENTERS, (problem, start, [*last, "a person says yes"]))
+    return problems
 
 
 def find_facts(deps: AgentDeps, own: Sequence[Own]) -> frozenset[str]:
@@ -156,6 +181,8 @@ def find_steps(deps: AgentDeps, exploration: Exploration, place: Place) -> list[
 
     Where a sub-task ends on the way, it is looked for with every conversation that waits.
     """
+    if place not in exploration.places:
+        return [f"a new thread in {place.mode} mode"]
     places, steps = exploration.trace(place)
     if all(step.phase != Phase.RETURNING for step in places[:-1]):
         return steps
