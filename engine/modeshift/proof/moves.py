@@ -44,6 +44,7 @@ class Moves:
         self._is_exact = is_exact
         self._machine = deps.machine
         self._valid: dict[Any, bool] = {}
+        self._decided: dict[Any, list[tuple[Pending | None, bool, str]]] = {}
         self._limits = (None, *deps.catalog) if len(deps.catalog) <= MANY else ()
         self._by_phase: dict[str, Callable[[Place], Iterator[Move]]] = {
             Phase.IDLE: self._start,
@@ -98,10 +99,16 @@ class Moves:
         yield from self._leave_own(place)
 
     def _review(self, place: Place) -> Iterator[Move]:
+        key = place.mode, place.limit, place.depth, place.facts
+        if key not in self._decided:
+            wishes = [None, *self._list_approved(place)]
+            self._decided[key] = [
+                (switch, has_calls, _describe(switch, has_calls))
+                for switch, has_calls in product(wishes, (False, True))
+            ]
         answered = {place.facts, self._seats.answered(place)}
-        for switch, has_calls in product([None, *self._list_approved(place)], (False, True)):
+        for switch, has_calls, what in self._decided[key]:
             to = self._go(place, Seen(has_calls=has_calls, has_switch=switch is not None))
-            what = _describe(switch, has_calls)
             who = "edge" if switch is not None and switch.how == "by edge" else "person"
             for facts in answered:
                 yield Move(who, what, to._replace(switch=switch, facts=facts))

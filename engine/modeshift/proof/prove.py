@@ -52,7 +52,8 @@ class _Observer:
 
     def __init__(self, seats: Seats, properties: Sequence[Property]) -> None:
         self._seats = seats
-        self._properties = properties
+        self._of_move = [(rule.name, rule.of_move) for rule in properties if rule.of_move]
+        self._of_seat = [(rule.name, rule.of_seat) for rule in properties if rule.of_seat]
         self._seen = set[tuple[str, str | None, str, int]]()
         self.problems: dict[str, tuple[str, Place, list[str]]] = {}
         """By property why it is broken, and where by which step."""
@@ -75,15 +76,16 @@ class _Observer:
             and move.who in ("person", "edge")
         ):
             self.entered.add((place.mode, to.mode, place.switch.is_task))
+        broken = list[tuple[str, str | None]]()
+        if move.who != "host":  # who may do all of this
+            broken += [(name, check(self._seats, place, move)) for name, check in self._of_move]
         seat = to.mode, to.limit, to.approvals, to.depth
-        is_new = seat not in self._seen
-        self._seen.add(seat)
-        for rule in self._properties:
-            problem = rule.of_move and rule.of_move(self._seats, place, move)
-            if is_new and rule.of_seat is not None:
-                problem = rule.of_seat(self._seats, to)
-            if problem:
-                self.problems.setdefault(rule.name, (problem, bare_place, [move.what]))
+        if seat not in self._seen:
+            self._seen.add(seat)
+            broken += [(name, check(self._seats, to)) for name, check in self._of_seat]
+        for name, problem in broken:
+            if problem is not None:
+                self.problems.setdefault(name, (problem, bare_place, [move.what]))
         return False
 
 
