@@ -104,7 +104,7 @@ def build_own(own: Own) -> Property:
         slug = values["mode"]
         return Property(
             name,
-            must_reach=lambda place: place.mode == slug,
+            must_reach=lambda place: place.mode == slug and place.task is None,
             applies=lambda seats, place: (
                 find_beyond(seats, place, seats.deps.catalog[slug]) is None
             ),

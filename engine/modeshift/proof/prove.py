@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.conditions import parse_condition
@@ -58,6 +59,9 @@ class _Observer:
         self.problems: dict[str, tuple[str, Place, list[str]]] = {}
         """By property why it is broken, and where by which step."""
         self.back: dict[Place, list[Place]] = {}
+        self.calls: dict[Any, list[Place]] = {}
+        self.returns: dict[Any, set[Place]] = {}
+        """Where conversations have begun a sub-task, and where they go on at its end."""
         self.phases = set[tuple[str, str]]()
         self.entered = set[tuple[str, str, bool]]()
 
@@ -65,8 +69,15 @@ class _Observer:
         """Sees each move; True once a property is broken."""
         to, bare_place = move.to, drop_parents(place)
         self.phases.add((place.phase, to.phase))
-        if move.who not in ("host", "says"):
+        if to.depth > place.depth:
+            key = place.mode, place.approvals, place.task, to.task
+            self.calls.setdefault(key, []).append(bare_place)
+        elif move.who not in ("host", "says"):
             self.back.setdefault(drop_parents(to), []).append(bare_place)
+        if move.who == "end" and place.task is not None and place.mode == place.task.mode:
+            frame = place.parents[-1]
+            key = frame.mode, frame.approvals, frame.task, place.task
+            self.returns.setdefault(key, set()).add(drop_parents(to))
         if to.phase == Phase.RETURNING and to.limit is not None:
             twin = drop_parents(to._replace(limit=None))  # whose ends are explored for all limits
             self.back.setdefault(twin, []).append(drop_parents(to))
@@ -149,9 +160,14 @@ def _list_stuck(exploration: Exploration, observer: _Observer, rule: Property) -
     """The places from which none that must be reached is, whatever the model and a person do."""
     assert rule.must_reach is not None
     reached = {place for place in exploration.places if rule.must_reach(place)}
+    over: dict[Place, list[Place]] = {}
+    for key, places in observer.returns.items():
+        for place in places:
+            over.setdefault(place, []).extend(observer.calls.get(key, ()))
     waiting = list(reached)
     while waiting:
-        for before in observer.back.get(waiting.pop(), ()):
+        place = waiting.pop()
+        for before in (*observer.back.get(place, ()), *over.get(place, ())):
             if before not in reached:
                 reached.add(before)
                 waiting.append(before)
