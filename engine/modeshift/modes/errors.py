@@ -12,6 +12,7 @@
         │   └── MissingKeyError        ... or a model's package or key
         ├── ModeFileError          a modes file that does not load
         ├── UnknownModeError       a slug that is not in the catalog
+        ├── StorageError           the database cannot be read or written
         ├── InvalidInputError      a run's input, or a decision, that does not fit
         └── ProviderError          the model's provider failed
             ├── TooLongError         ... because it cannot read that much
@@ -101,6 +102,10 @@ class UnknownModeError(UserError):
 
     def __init__(self, slug: object, known: Iterable[str]) -> None:
         super().__init__(f"unknown mode {slug!r}; the modes are: {', '.join(known)}")
+
+
+class StorageError(UserError):
+    """The database cannot be used, now or by this version; nothing was changed."""
 
 
 class InvalidInputError(UserError):

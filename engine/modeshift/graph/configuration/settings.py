@@ -136,6 +136,16 @@ class Settings(BaseSettings):
         DATA / "sessions.sqlite",
         description="the SQLite file in which the sessions of editors are kept",
     )
+    database_url: SecretStr = Field(
+        SecretStr(""),
+        description="Postgres for the dev server's threads: `postgresql://user:password@host/name`",
+    )
+    database_timeout: float = Field(
+        30, gt=0, description="seconds to wait for a database's lock, or for its server"
+    )
+    sqlite_synchronous: Literal["normal", "full"] = Field(
+        "normal", description="`normal`: what is kept outlives a crash; `full`: a power cut too"
+    )
     allowed_origins: Listed = Field(
         ("https://smith.langchain.com", "http://localhost:3000", "http://127.0.0.1:3000"),
         description="web pages that may use the dev server: Studio, Agent Chat UI on this machine",

@@ -1,0 +1,98 @@
+"""``Database``: what SQLite and Postgres have in common, and all that the rest may use."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
+
+from modeshift.modes.errors import ConfigurationError, StorageError
+
+Row = tuple[Any, ...]
+_MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, steps BIGINT NOT NULL)"
+
+
+class Executor(Protocol):
+    """A transaction, or a database: there each statement is a transaction of its own."""
+
+    async def execute(self, statement: str, *values: Any) -> list[Row]:
+        """The rows that it gives, of ``RETURNING`` too; ``?`` stands for a value.
+
+        Raises ``StorageError``, and then nothing is changed.
+        """
+
+
+class Database(ABC):
+    """Opened at its first use; for any event loop. Statements must suit SQLite and Postgres."""
+
+    def __init__(self, name: str) -> None:
+        """``name`` is what errors call it, without a password."""
+        self.name = name
+
+    @abstractmethod
+    async def execute(self, statement: str, *values: Any) -> list[Row]:
+        """As ``Executor.execute``."""
+
+    @abstractmethod
+    def transaction(self) -> AbstractAsyncContextManager[Executor]:
+        """All of what is executed in it, or nothing; the only writer in SQLite meanwhile."""
+
+    @abstractmethod
+    async def lock_migrations(self, transaction: Executor) -> None:
+        """Wait until no other process migrates, and keep others off until the transaction ends."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close what this event loop has opened; opened again at the next use."""
+
+    async def migrate(self, name: str, steps: Sequence[str]) -> None:
+        """Execute those of the ``steps`` that this database has not seen yet, in their order.
+
+        A step that was released never changes: what is new is a step more. Raises ``StorageError``
+        for a database that has seen more steps than there are.
+        """
+        async with self.transaction() as transaction:
+            await self.lock_migrations(transaction)
+            await transaction.execute(_MIGRATIONS)
+            seen = "SELECT steps FROM migrations WHERE name = ?"
+            done = sum(number for (number,) in await transaction.execute(seen, name))
+            if done > len(steps):
+                raise StorageError(
+                    f"{self.name} was written by a newer modeshift ({name}: {done}, here "
+                    f"{len(steps)}); upgrade this one, or use another database"
+                )
+            for step in steps[done:]:
+                await transaction.execute(step)
+            await transaction.execute(
+                "INSERT INTO migrations (name, steps) VALUES (?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET steps = excluded.steps",
+                name,
+                len(steps),
+            )
+
+
+def open_database(
+    url: str, file: Path, *, timeout: float = 30, synchronous: Literal["normal", "full"] = "normal"
+) -> Database:
+    """Postgres at ``url``, or SQLite in ``file`` where that is empty; connects at the first use.
+
+    ``timeout`` is in seconds, for a lock or a server that does not answer. ``synchronous`` is
+    SQLite's. Raises ``ConfigurationError`` for a URL of another database, or without the extra.
+    """
+    if not url:
+        from modeshift.storage.sqlite import SqliteDatabase  # noqa: PLC0415  # imports this
+
+        return SqliteDatabase(file, timeout, synchronous)
+    if (scheme := urlsplit(url).scheme) not in ("postgresql", "postgres"):
+        raise ConfigurationError(
+            f"DATABASE_URL begins with {scheme!r}; give postgresql://user:password@host/database, "
+            "or leave it out for SQLite"
+        )
+    try:
+        from modeshift.storage.postgres import PostgresDatabase  # noqa: PLC0415  # an extra's
+    except ImportError as error:
+        raise ConfigurationError(
+            f"DATABASE_URL needs the extra modeshift[postgres] ({error}); add it in pyproject.toml"
+        ) from error
+    return PostgresDatabase(url, timeout)

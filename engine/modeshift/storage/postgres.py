@@ -1,0 +1,90 @@
+"""``PostgresDatabase``: psycopg 3, with a pool of connections for each event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from psycopg import AsyncConnection, Error
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+from typing_extensions import override
+
+from modeshift.modes.errors import StorageError
+from modeshift.storage.database import Database, Executor, Row
+
+MAX_CONNECTIONS = 8
+"""Of one event loop."""
+_MIGRATION_LOCK = 0x6D6F6465
+_Pool = AsyncConnectionPool[AsyncConnection[Row]]
+
+
+class _Transaction:
+    def __init__(self, connection: AsyncConnection[Row]) -> None:
+        self._connection = connection
+
+    async def execute(self, statement: str, *values: Any) -> list[Row]:
+        written = statement.replace("%", "%%").replace("?", "%s").encode()
+        cursor = await self._connection.execute(written, values)
+        return [] if cursor.description is None else await cursor.fetchall()
+
+
+class PostgresDatabase(Database):
+    """A connection that has died is replaced before it is used."""
+
+    def __init__(self, url: str, timeout: float = 30) -> None:
+        parts = urlsplit(url)
+        super().__init__(f"Postgres at {parts.hostname or 'this machine'}{parts.path}")
+        self._url = url
+        self._timeout = timeout
+        self._pools = WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool]()
+
+    @override
+    async def execute(self, statement: str, *values: Any) -> list[Row]:
+        with self._named_errors():
+            async with (await self._open()).connection() as connection:
+                return await _Transaction(connection).execute(statement, *values)
+
+    @override
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Executor]:
+        with self._named_errors():
+            async with (await self._open()).connection() as connection, connection.transaction():
+                yield _Transaction(connection)
+
+    @override
+    async def lock_migrations(self, transaction: Executor) -> None:
+        await transaction.execute("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
+
+    @override
+    async def close(self) -> None:
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (Error, PoolTimeout, PoolClosed) as error:
+            raise StorageError(f"{self.name} cannot be used now: {error}") from error
+
+    async def _open(self) -> _Pool:
+        loop = asyncio.get_running_loop()
+        if (pool := self._pools.get(loop)) is None:
+            pool = self._pools[loop] = AsyncConnectionPool(
+                self._url,
+                min_size=1,
+                max_size=MAX_CONNECTIONS,
+                timeout=self._timeout,
+                kwargs={
+                    "autocommit": True,
+                    "options": f"-c lock_timeout={int(self._timeout * 1000)}",
+                    "connect_timeout": max(2, int(self._timeout)),
+                },
+                check=AsyncConnectionPool.check_connection,
+                open=False,
+            )
+            await pool.open()
+        return pool

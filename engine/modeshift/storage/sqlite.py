@@ -1,0 +1,115 @@
+"""``SqliteDatabase``: a file. Each connection has a thread, and so may be used in any loop."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal, TypeVar
+from weakref import finalize
+
+from typing_extensions import override
+
+from modeshift.modes.errors import StorageError
+from modeshift.storage.database import Database, Executor, Row
+
+T = TypeVar("T")
+
+
+class _Connection:
+    """One connection, whose statements run one after the other in its own thread."""
+
+    def __init__(self, file: Path, timeout: float, synchronous: str) -> None:
+        self._file = file
+        self._timeout = timeout
+        self._synchronous = synchronous
+        self._thread = ThreadPoolExecutor(1, "sqlite")
+        self._sqlite: sqlite3.Connection | None = None
+
+    async def execute(self, statement: str, *values: Any) -> list[Row]:
+        return await self._run(lambda: self._execute(statement, values))
+
+    async def end(self, statement: str) -> None:
+        """End the transaction if there is one, whatever is cancelled meanwhile."""
+        await asyncio.shield(self._run(lambda: self._end(statement)))
+
+    async def close(self) -> None:
+        await self._run(self._close)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except sqlite3.Error as error:
+            raise StorageError(f"{self._file} cannot be used now: {error}") from error
+
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[Row]:
+        if self._sqlite is None:
+            self._sqlite = self._open()
+        return self._sqlite.execute(statement, values).fetchall()
+
+    def _end(self, statement: str) -> None:
+        if self._sqlite is not None and self._sqlite.in_transaction:
+            self._sqlite.execute(statement)
+
+    def _close(self) -> None:
+        if self._sqlite is not None:
+            self._sqlite.close()
+            self._sqlite = None
+
+    def _open(self) -> sqlite3.Connection:
+        opened = sqlite3.connect(
+            self._file, timeout=self._timeout, isolation_level=None, check_same_thread=False
+        )
+        finalize(self, opened.close)  # from Python 3.13 on it is a warning to leave it open
+        opened.execute("PRAGMA journal_mode = WAL")
+        opened.execute(f"PRAGMA synchronous = {self._synchronous}")
+        return opened
+
+
+class SqliteDatabase(Database):
+    """In WAL mode. ``normal`` outlives a killed process, ``full`` a power cut too."""
+
+    def __init__(
+        self, file: Path, timeout: float = 30, synchronous: Literal["normal", "full"] = "normal"
+    ) -> None:
+        super().__init__(str(file))
+        self.file = file
+        self._make: Callable[[], _Connection] = partial(_Connection, file, timeout, synchronous)
+        self._alone = self._make()
+        """For single statements: they wait for each other here, and not for a lock."""
+        self._idle: list[_Connection] = []
+        self._lock = Lock()
+
+    @override
+    async def execute(self, statement: str, *values: Any) -> list[Row]:
+        return await self._alone.execute(statement, *values)
+
+    @override
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Executor]:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else self._make()
+        try:
+            await connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            await connection.end("COMMIT")
+        finally:
+            await connection.end("ROLLBACK")
+            with self._lock:
+                self._idle.append(connection)
+
+    @override
+    async def lock_migrations(self, transaction: Executor) -> None:
+        """Each transaction is the only writer anyway."""
+
+    @override
+    async def close(self) -> None:
+        with self._lock:
+            connections, self._idle = [self._alone, *self._idle], []
+            self._alone = self._make()
+        for connection in connections:
+            await connection.close()

@@ -1,0 +1,34 @@
+"""Each database in turn: a test that takes ``database`` runs on all."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from modeshift.storage.database import Database, open_database
+from tests.harness.postgres import Postgres, find_postgres, run_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    programs = find_postgres()
+    if programs is None:
+        pytest.skip("Postgres is not installed (apt install postgresql)")
+    with run_postgres(programs) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    """What ``DATABASE_URL`` is."""
+    if request.param == "sqlite":
+        return ""
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.make_database()
+
+
+@pytest.fixture
+async def database(url: str, tmp_path: Path) -> AsyncIterator[Database]:
+    opened = open_database(url, tmp_path / "threads.sqlite")
+    yield opened
+    await opened.close()

@@ -1,0 +1,151 @@
+"""What both databases do, for one set of statements."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from modeshift.modes.errors import ConfigurationError, StorageError
+from modeshift.storage.database import Database, open_database
+from tests.harness.postgres import Postgres
+
+STEPS = [
+    "CREATE TABLE notes (id TEXT PRIMARY KEY, text TEXT)",
+    "CREATE INDEX texts ON notes (text)",
+]
+INSERT = "INSERT INTO notes (id, text) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
+SELECT = "SELECT id, text FROM notes ORDER BY id"
+
+
+async def test_values_rows_and_what_returns(database: Database) -> None:
+    await database.migrate("notes", STEPS)
+    assert await database.execute(INSERT, "a", "100% of it?") == [("a",)]
+    assert await database.execute(INSERT, "a", "again") == []
+    assert await database.execute(SELECT) == [("a", "100% of it?")]
+    assert await database.execute("DELETE FROM notes WHERE text LIKE '100%'") == []
+    assert await database.execute(SELECT) == []
+
+
+async def test_a_transaction_is_whole_or_nothing(database: Database) -> None:
+    await database.migrate("notes", STEPS)
+    with pytest.raises(ZeroDivisionError):
+        async with database.transaction() as transaction:
+            await transaction.execute(INSERT, "a", "x")
+            assert await transaction.execute(SELECT) == [("a", "x")]
+            assert await database.execute(SELECT) == []
+            raise ZeroDivisionError
+    with pytest.raises(StorageError):
+        async with database.transaction() as transaction:
+            await transaction.execute(INSERT, "b", "x")
+            await transaction.execute("INSERT INTO nowhere VALUES (1)")
+    assert await database.execute(SELECT) == []
+
+
+async def test_a_cancelled_transaction_leaves_nothing_open(database: Database) -> None:
+    await database.migrate("notes", STEPS)
+    has_begun = asyncio.Event()
+
+    async def hang() -> None:
+        async with database.transaction() as transaction:
+            await transaction.execute(INSERT, "a", "x")
+            has_begun.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(hang())
+    await has_begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await database.execute(INSERT, "a", "y") == [("a",)]
+
+
+async def test_a_step_is_executed_once_whoever_comes(database: Database) -> None:
+    await asyncio.gather(*(database.migrate("notes", STEPS[:1]) for _ in range(5)))
+    await database.execute(INSERT, "a", "x")
+    await asyncio.gather(*(database.migrate("notes", STEPS) for _ in range(5)))
+    assert await database.execute(SELECT) == [("a", "x")]
+    with pytest.raises(StorageError, match=r"written by a newer modeshift \(notes: 2, here 1\)"):
+        await database.migrate("notes", STEPS[:1])
+
+
+async def test_many_transactions_at_once(database: Database) -> None:
+    await database.migrate(
+        "counts", ["CREATE TABLE counts (n BIGINT)", "INSERT INTO counts VALUES (0)"]
+    )
+
+    async def add() -> None:
+        async with database.transaction() as transaction:
+            await transaction.execute("UPDATE counts SET n = n + 1")
+            await transaction.execute("SELECT n FROM counts")
+
+    await asyncio.gather(*(add() for _ in range(40)))
+    assert await database.execute("SELECT n FROM counts") == [(40,)]
+
+
+def test_another_event_loop_uses_it_too(url: str, tmp_path: Path) -> None:
+    database = open_database(url, tmp_path / "threads.sqlite")
+
+    async def use() -> None:
+        await database.migrate("notes", STEPS)
+        await database.execute(INSERT, "a", "x")
+        await database.close()
+
+    asyncio.run(use())
+    asyncio.run(use())
+
+
+async def test_a_lock_that_is_held_too_long(url: str, tmp_path: Path, database: Database) -> None:
+    await database.migrate("notes", STEPS)
+    other = open_database(url, tmp_path / "threads.sqlite", timeout=0.2)
+    async with database.transaction() as transaction:
+        await transaction.execute("INSERT INTO notes VALUES ('a', 'x')")
+        with pytest.raises(StorageError, match="cannot be used now"):
+            await other.execute("INSERT INTO notes VALUES ('a', 'y')")
+    assert await database.execute(SELECT) == [("a", "x")]
+    await other.close()
+
+
+async def test_postgres_goes_away_and_comes_back(postgres: Postgres, tmp_path: Path) -> None:
+    url = postgres.make_database()
+    database = open_database(url, tmp_path, timeout=1)
+    await database.migrate("notes", STEPS)
+    postgres.stop()
+    try:
+        with pytest.raises(StorageError, match=r"Postgres at 127\.0\.0\.1/t\w+ cannot be used now"):
+            await database.execute(SELECT)
+    finally:
+        postgres.start()
+    patient = open_database(url, tmp_path)
+    assert await patient.execute(SELECT) == []
+    assert await database.execute(SELECT) == []
+    await patient.close()
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("mysql://me@there/it", "begins with 'mysql'; give postgresql://"),
+        ("postgresql+asyncpg://me@there/it", r"begins with 'postgresql\+asyncpg'"),
+        ("there", "begins with ''"),
+    ],
+)
+def test_a_url_of_another_database_is_refused(url: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        open_database(url, tmp_path)
+
+
+async def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "threads.sqlite").write_text("this is no database, and longer than a header is")
+    with pytest.raises(StorageError, match=r"threads\.sqlite cannot be used now: file is not"):
+        await open_database("", tmp_path / "threads.sqlite").migrate("notes", STEPS)
+
+
+async def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
+    database = open_database("", tmp_path / "threads.sqlite")
+    await database.migrate("notes", STEPS)
+    await database.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(StorageError, match="disk is full"):
+        await database.execute(INSERT, "a", "x" * 100_000)
+    assert await database.execute(SELECT) == []
+    await database.close()
