@@ -16,7 +16,7 @@ from modeshift.editor.session import Session
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
 from modeshift.editor.turn import PromptBlock
-from modeshift.graph.configuration.loading import AgentCache
+from modeshift.graph.configuration.loading import AgentCache, open_journal
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.configuration.user_files import WholeWrites, make_private
 from modeshift.graph.models.loading import load_model
@@ -44,7 +44,8 @@ async def open_agent(editor: Editor) -> AsyncIterator["EditorAgent"]:
             store = await stack.enter_async_context(Sessions.open(settings.sessions))
         except (OSError, sqlite3.Error) as error:
             raise ConfigurationError(f"SESSIONS={str(settings.sessions)!r}: {error}") from error
-        agents = AgentCache(settings, saver, Mailbox(settings.sessions))
+        journal = open_journal(settings, settings.sessions)
+        agents = AgentCache(settings, saver, Mailbox(settings.sessions), journal)
         agent = EditorAgent(editor, agents, store)
         try:
             yield agent

@@ -1,8 +1,10 @@
 """``DueCall``: a call that is due, judged again just before it runs."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
@@ -11,12 +13,13 @@ from langgraph.types import Command, StreamWriter
 
 from modeshift.graph.approvals.contents import (
     digest_contents,
-    list_approved_files,
+    foresee,
     renew_approvals,
 )
-from modeshift.graph.approvals.judging import CallContext, Judged, judge
+from modeshift.graph.approvals.judging import CallContext, Judged, get_key, judge
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.facts import end_unseen, follow
+from modeshift.graph.facts import follow
+from modeshift.graph.journal import Digests, Effect, Journal
 from modeshift.graph.messages.repair import (
     CHANGED,
     EDITED,
@@ -32,9 +35,10 @@ from modeshift.graph.routing import get_thread, next_step, read_host_changes, se
 from modeshift.graph.state import ActTask, Facts, Planned, State, Update
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ModelError, NodeError, ToolFailedError, describe_error
-from modeshift.modes.facts import Done
+from modeshift.modes.facts import Done, end_unseen
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import Event, Phase
+from modeshift.tools.network import using_key
 from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Command as ShellCommand
@@ -200,27 +204,76 @@ class DueCall:
         """Whether it has run and the turn is over with it."""
         self.result: Update | None = None
         """What ``run`` or ``not_run`` gave."""
+        self._key = get_key(task["planned"], self._thread)
+        self._begun: Effect | None = None
+        """As it ended when it ran before."""
+        self._before: Digests = {}
+        """Of the files that it edits."""
+
+    async def look_up(self) -> str | None:
+        """Why it must not start: it has before, and ``not_run`` gives what came of it then."""
+        judged, planned, journal = self._judged, self.task["planned"], self._journal
+        if judged.tool is not None and not judged.effect.changes_the_world:
+            return None
+        if planned.get("journal") != journal.id:
+            return UNKNOWN
+        if self._key is None:
+            return None
+        self._begun = await journal.find(self._key, partial(digest_contents, self._deps))
+        return None if self._begun is None else self._begun.build_result(judged.call).text
 
     def not_run(self, why: str) -> Update:
         """The update that answers it without running it."""
-        self.result = Update(messages=[build_not_run_result(self._judged.call, truncate(why))])
-        if why == UNKNOWN:
-            facts, slug = self.task.get("facts", {}), self._context.seat.mode.slug
-            self.result["facts"] = end_unseen(self._deps, facts, slug)
+        if self._begun is None:
+            self.result = Update(messages=[build_not_run_result(self._judged.call, truncate(why))])
+            if why == UNKNOWN:
+                self.result["facts"] = self._follow(end_unseen(self._context.seat.mode.slug))
+        else:
+            begun = self._begun
+            message = begun.build_result(self._judged.call)
+            self.result = self._settle(message, {}, begun.before, begun.after)
+            self.result["facts"] = self._follow(begun.done)
         return self.result
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[str | None]:
         """Record the call as begun; gives why it must not, as it may have run, say."""
-        problem = await _begin(self._deps, self.task, self._judged, self._thread)
-        self._has_started = problem is None
         try:
+            problem = await self._begin()
+            self._has_started = problem is None
             yield problem
         finally:
             self._has_started = False
-            if problem is None:
-                mailbox = self._deps.started_calls.mailbox
-                mailbox.end(self._thread, self._judged.id)
+            self._deps.started_calls.mailbox.end(self._thread, self._judged.id)
+            if self._key is not None:
+                self._journal.leave(self._key)
+
+    @property
+    def _journal(self) -> Journal:
+        return self._deps.started_calls.journal
+
+    async def _begin(self) -> str | None:
+        """Record it as begun; why it must not, if it has before or the host has changed."""
+        judged, name, taken = (
+            self._judged,
+            self._judged.call["name"],
+            self.task.get("host_revision", 0),
+        )
+        if not await self._deps.started_calls.mailbox.begin(self._thread, judged.id, name, taken):
+            return CHANGED
+        if not judged.effect.changes_the_world or judged.verdict.is_read_only:
+            self._key = None
+            return None
+        if self._key is None:  # it only read when it was planned
+            self._key = judged.digest(self._thread, self.task["planned"].get("message", ""))
+        self._before = await digest_contents(self._deps, judged.edited_paths)
+        after = await foresee(self._deps, judged.edited_paths, judged.args or {})
+        done = describe_call(self._deps, self._context.seat, judged, (), is_success=True)
+        files = self._before, after
+        while not await self._journal.start(self._key, self._thread, name, *files, done):
+            if (problem := await self.look_up()) is not None:
+                return problem
+        return None
 
     async def run(self) -> Update:
         """Run the tool; the update with its result. Raises ``NodeError`` unless it may run now."""
@@ -234,28 +287,43 @@ class DueCall:
 
     async def _run(self) -> Update:
         deps, task, judged = self._deps, self.task, self._judged
-        shared, before = set[str](), dict[str, str]()
-        if judged.edited_paths:
-            shared = list_approved_files(task["plan"]).intersection(judged.edited_paths)
-            before = await digest_contents(deps, shared)
         seat = self._context.seat
         commands = deps.started_calls.background.of(self._thread, seat.environment)
         ran, was_alone = list[Ran](), not (commands and commands.name_running())
-        message, updates = await run_tool(seat, judged, commands, self._config, self._write, ran)
-        update: Update = {**updates, "messages": [message]}  # type: ignore[typeddict-item]
-        if not judged.runs_beside_others:
-            done = describe_call(deps, seat, judged, ran, message.status == "success")
-            done = replace(done, was_alone=was_alone)
-            update["facts"] = follow(deps, task.get("facts", {}), done)
+        run = run_tool(seat, judged, commands, self._config, self._write, ran)
+        if self._key is None:
+            message, updates = await run
+        else:
+            with using_key(self._key):
+                message, updates = await self._journal.keep(self._key, run)
+        done = describe_call(deps, seat, judged, ran, message.status == "success")
+        done = replace(done, was_alone=was_alone)
         approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:
             _mark_edited(message, approved["args"])
+        after = await digest_contents(deps, judged.edited_paths)
+        if self._key is not None:
+            # Though the run is cancelled now: it has run.
+            await asyncio.shield(self._journal.finish(self._key, message, after, done))
+        update = self._settle(message, updates, self._before, after)
+        if not judged.runs_beside_others:
+            update["facts"] = self._follow(done)
+        return update
+
+    def _follow(self, done: Done) -> Facts:
+        """The facts after the call."""
+        return follow(self._deps, self.task.get("facts", {}), done)
+
+    def _settle(
+        self, message: ToolMessage, updates: dict[str, Any], before: Digests, after: Digests
+    ) -> Update:
+        """The update with the result; what else was approved expects the files as they are now."""
+        judged, task = self._judged, self.task
+        update: Update = {**updates, "messages": [message]}  # type: ignore[typeddict-item]
         if message.status != "success":
             return update
-        if judged.edited_paths:
-            written = [*task["written"], *judged.edited_paths]
-            update["written"] = list(dict.fromkeys(written))
-            after = await digest_contents(deps, shared)
+        if after:
+            update["written"] = list(dict.fromkeys([*task["written"], *after]))
             self.task = {**task, "plan": renew_approvals(task["plan"], before, after)}
         if judged.effect.ends_turn:
             update["messages"] = [message, AIMessage(message.text)]
@@ -275,17 +343,14 @@ async def judge_due_call(
         call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
     context = CallContext.of(deps, task)
     due = DueCall(deps, task, config, await judge(deps, context, call), context, write)
-    due.refusal = await _refuse(deps, planned, due._judged, due._thread)
+    # Before its approval: a call that was cut off may have changed what that was given for.
+    due.refusal = await due.look_up() or await _refuse(deps, planned, due._judged, due._thread)
     return due
 
 
 async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, thread: str) -> str | None:
     """Why the call must not run; None if it may."""
     approved, verdict = planned["approved"], judged.verdict
-    # Before its approval: a call that was cut off may have changed what that was given for.
-    may_matter = judged.tool is None or judged.effect.changes_the_world
-    if may_matter and deps.started_calls.has_begun(thread, planned):
-        return UNKNOWN
     if planned["denied"] is not None:
         return planned["denied"]
     if approved is not None:
@@ -300,16 +365,6 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, thread: str
     if verdict.kind == "ask" and approved is None:
         return "Not run: nobody has approved this call."
     return None
-
-
-async def _begin(deps: AgentDeps, task: ActTask, judged: Judged, thread: str) -> str | None:
-    """Record the call as begun; why it must not, if it may have run or the host has changed."""
-    calls = deps.started_calls
-    if judged.effect.changes_the_world and not calls.begin(thread, task["planned"]):
-        return UNKNOWN
-    id, name, taken = judged.id, judged.call["name"], task.get("host_revision", 0)
-    begun = await calls.mailbox.begin(thread, id, name, taken)
-    return None if begun else CHANGED
 
 
 def _mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:

@@ -45,12 +45,6 @@ def _log_once(name: str, error: Exception) -> None:
         log.warning("the fact %s cannot be determined: %s", name, problem)
 
 
-def end_unseen(deps: AgentDeps, facts: Facts, slug: str) -> Facts:
-    """The facts after a call of which nobody knows whether it ran, and how far."""
-    done = Done(tool="", mode=slug, is_success=False, may_have_written=True)
-    return follow(deps, facts, done)
-
-
 async def read_facts(
     deps: AgentDeps, facts: Facts, names: Collection[str]
 ) -> dict[str, bool | None]:

@@ -1,22 +1,32 @@
 """``Opening``: how a turn begins, or goes on."""
 
+from functools import partial
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.types import Overwrite
 
-from modeshift.graph.approvals.contents import forget
+from modeshift.graph.approvals.contents import digest_contents, forget
+from modeshift.graph.approvals.judging import get_key
 from modeshift.graph.briefing import drop_stale_thinking
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import drop_invalid, overwrite_dropped
-from modeshift.graph.facts import end_unseen
+from modeshift.graph.facts import follow
 from modeshift.graph.messages.normal_form import get_call_id
-from modeshift.graph.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
+from modeshift.graph.messages.repair import (
+    CHANGED,
+    NOT_RUN,
+    UNKNOWN,
+    build_not_run_result,
+    find_open_calls,
+    repair,
+)
 from modeshift.graph.models.usage import NEW_TURN, Usage
 from modeshift.graph.routing import reconcile_mode, sets_only_approvals
 from modeshift.graph.state import State, Subtask, Update
 from modeshift.graph.subtasks import STOPPED
 from modeshift.modes.choice import Seen, choose
+from modeshift.modes.facts import Done, end_unseen
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 
@@ -37,8 +47,23 @@ class Opening:
         self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
         self.now, self._changed = reconcile_mode(deps, self.state)
         self._forgotten, self._notices = _forget(deps, self.state)
-        self._is_unseen = False
-        """Whether a call may have run whose result nobody has seen."""
+        self._begun = dict[str, ToolMessage]()
+        """Results of calls that a run had begun when it was cut off."""
+        self._done = list[Done]()
+        """What the facts follow from: these calls."""
+
+    async def look_up(self, thread: str) -> None:
+        """See what the calls have done that were under way."""
+        plan = self.state.get("plan", []) if self.now.phase == Phase.ACTING else []
+        journal, digest = self._deps.started_calls.journal, partial(digest_contents, self._deps)
+        for planned in plan[0] if plan else []:
+            call, key, effect = planned["call"], get_key(planned, thread), None
+            if planned.get("journal") != journal.id:
+                self._begun[get_call_id(call)] = build_not_run_result(call, UNKNOWN)
+                self._done.append(end_unseen(self.now.mode))
+            elif key is not None and (effect := await journal.find(key, digest)) is not None:
+                self._begun[get_call_id(call)] = effect.build_result(call)
+                self._done.append(effect.done)
 
     @property
     def is_unchanged(self) -> bool:
@@ -84,8 +109,8 @@ class Opening:
             **self._forgotten,
             **self._changed,
         }
-        if self._is_unseen:
-            update["facts"] = end_unseen(deps, update["facts"], now.mode)
+        for done in self._done:
+            update["facts"] = follow(deps, update["facts"], done)
         return cast(
             "Update",
             {key: state.get(key) for key in self._dropped if key in state}
@@ -98,15 +123,8 @@ class Opening:
     def _repair(self, notices: list[str]) -> list[AnyMessage]:
         """The history, which any model takes; adds to the notices."""
         deps, state = self._deps, self.state
-        plan = state.get("plan", []) if self.now.phase == Phase.ACTING else []
-        running = [
-            get_call_id(planned["call"])
-            for planned in (plan[0] if plan else [])
-            if deps.started_calls.may_have_begun(planned)
-        ]
-        self._is_unseen = bool(running)
         why = CHANGED if self._goes_on else NOT_RUN
-        messages = repair(state.get("messages", []), running, why)
+        messages = repair(state.get("messages", []), self._begun, why)
         if lost := _describe_lost_mode(deps, state, self.now.mode):
             notices.insert(0, lost)
             _insert_before_user_message(messages, lost)

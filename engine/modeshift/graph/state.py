@@ -62,8 +62,10 @@ class Planned(TypedDict):
     approved: Approved | None
     denied: str | None
     """Why it is refused, as it was judged when the model made it."""
-    process_id: NotRequired[str]
-    """Of the process that planned it; see ``StartedCalls``."""
+    journal: NotRequired[str]
+    """The journal that knows whether it has begun."""
+    key: NotRequired[str]
+    """Of a call that changes something, ``Judged.digest`` with the message; for any thread."""
 
 
 class ModeChange(TypedDict):

@@ -34,7 +34,7 @@ from modeshift.graph.facts import begin_thread
 from modeshift.graph.intake import Opening
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.repair import VOID, find_open_calls
-from modeshift.graph.routing import get_thread, read_host_changes, reconcile_mode
+from modeshift.graph.routing import get_thread, get_user, read_host_changes, reconcile_mode
 from modeshift.graph.state import ActTask, State, Switch, Update, get_depth
 from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
@@ -101,6 +101,7 @@ class Step:
                 if facts is not None:
                     self._given = cast("State", {**self._given, "facts": facts})
                 self._opening = Opening(self._deps, self._given, changes)
+                await self._opening.look_up(get_thread(self._config))
                 self._given, self._now = self._opening.state, self._opening.now
                 return
             self._given = cast("State", {**self._given, **changes})
@@ -278,8 +279,8 @@ class Step:
         """The question that is open; None if it would be another one now."""
         self._expect(Phase.REVIEWING)
         if not self._changed:
-            thread = get_thread(self._config)
-            self._question = await open_question(self._deps, self._given, thread)
+            thread, who = get_thread(self._config), get_user(self._config)
+            self._question = await open_question(self._deps, self._given, thread, who)
         return self._question
 
     def withdraw_question(self) -> Update:

@@ -20,6 +20,7 @@ from modeshift.mcp.results import Block, read_content
 from modeshift.mcp.transports import Failure, build_program, open_http, open_stdio
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_text import to_one_line
+from modeshift.tools.network import idempotency_key
 from modeshift.tools.processes.sandboxes import Sandbox
 from modeshift.tools.servers import Server, ToolDescription
 from modeshift.tools.workspace.workspace import Workspace
@@ -117,9 +118,11 @@ class Session:
     async def call(self, tool: str, args: Mapping[str, Any]) -> list[Block]:
         """The result of a call; raises ``ToolFailedError``, with what the server said as data."""
         name, seconds = self._server.name, self._server.timeout
+        key = idempotency_key.get()
+        meta: Any = None if key is None else {"idempotency-key": key}
         try:
             async with asyncio.timeout(seconds):
-                result = await self._client.call_tool(tool, dict(args))
+                result = await self._client.call_tool(tool, dict(args), meta=meta)
         except TimeoutError:
             # The SDK has told it that the call is cancelled.
             told = "told to stop" if await self._answers() else "ended"

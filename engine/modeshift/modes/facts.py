@@ -58,6 +58,11 @@ class Done:
     own folder and in the foreground."""
 
 
+def end_unseen(mode: str) -> Done:
+    """A call of which nobody knows whether it ran, and how far."""
+    return Done(tool="", mode=mode, is_success=False, may_have_written=True)
+
+
 @dataclass(frozen=True)
 class Fact:
     """Something that is true or not; a clone's own are made with ``Fact.of``."""

@@ -26,6 +26,9 @@ class Executor(Protocol):
 class Database(ABC):
     """Opened at its first use; for any event loop. Statements must suit SQLite and Postgres."""
 
+    clock: str = "NULL"
+    """In SQL, the seconds of the one clock of all its machines; NULL for a file of one machine."""
+
     def __init__(self, name: str) -> None:
         """``name`` is what errors call it, without a password."""
         self.name = name

@@ -33,6 +33,8 @@ class _Transaction:
 class PostgresDatabase(Database):
     """A connection that has died is replaced before it is used."""
 
+    clock = "extract(epoch FROM clock_timestamp())::double precision"
+
     def __init__(self, url: str, timeout: float = 30) -> None:
         parts = urlsplit(url)
         super().__init__(f"Postgres at {parts.hostname or 'this machine'}{parts.path}")

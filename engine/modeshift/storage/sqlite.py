@@ -113,3 +113,24 @@ class SqliteDatabase(Database):
             self._alone = self._make()
         for connection in connections:
             await connection.close()
+
+
+class MemoryDatabase(SqliteDatabase):
+    """In this process, on one connection: what a transaction has done is seen before its end."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(":memory:"))
+        self._turn = Lock()
+
+    @override
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Executor]:
+        while not self._turn.acquire(blocking=False):  # noqa: ASYNC110  # for any event loop
+            await asyncio.sleep(0.001)
+        try:
+            await self._alone.execute("BEGIN")
+            yield self._alone
+            await self._alone.end("COMMIT")
+        finally:
+            await self._alone.end("ROLLBACK")
+            self._turn.release()

@@ -14,7 +14,7 @@ from langgraph.types import Interrupt, StateSnapshot
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError
 
-from modeshift.graph.configuration.loading import AgentCache, CachedAgent
+from modeshift.graph.configuration.loading import AgentCache, CachedAgent, open_journal
 from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.configuration.user_files import WholeWrites, make_private
 from modeshift.graph.deps import AgentDeps
@@ -47,7 +47,7 @@ class Connection:
             await asyncio.to_thread(make_private, settings.checkpoints)
             async with WholeWrites.from_conn_string(str(settings.checkpoints)) as saver:
                 mailbox = Mailbox(settings.checkpoints)
-                yield cls(AgentCache(settings, saver, mailbox), thread)
+                yield cls(AgentCache(settings, saver, mailbox, open_journal(settings)), thread)
             return
         token = next(iter(settings.tokens), None)
         headers = {"Authorization": f"Bearer {token}"} if token else None

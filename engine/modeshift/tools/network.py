@@ -3,7 +3,9 @@
 import asyncio
 import re
 import ssl
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from socket import SOCK_STREAM
@@ -78,6 +80,19 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # what is compressed has no bounded size
 }
 
+idempotency_key: ContextVar[str | None] = ContextVar("idempotency_key", default=None)
+"""Of the call that a tool runs for: the same if it ever comes again."""
+
+
+@contextmanager
+def using_key(key: str) -> Iterator[None]:
+    """Have tools send this key with what they ask of others."""
+    before = idempotency_key.set(key)
+    try:
+        yield
+    finally:
+        idempotency_key.reset(before)
+
 
 async def fetch(url: str, allowed_hosts: Collection[str] = ()) -> str:
     """The text at ``url``; of a redirect, where it leads: that is another call, judged anew.
@@ -115,7 +130,7 @@ async def _get(url: Url, address: str) -> str:
     request = httpx.Request(
         "GET",
         there,
-        headers={**_HEADERS, "Host": url.authority},
+        headers={**_HEADERS, **_name_call(), "Host": url.authority},
         extensions={"sni_hostname": url.host, "timeout": httpx.Timeout(SECONDS).as_dict()},
     )
     verify = await asyncio.to_thread(_ssl_context)
@@ -125,6 +140,11 @@ async def _get(url: Url, address: str) -> str:
             return await _read(url, response)
         finally:
             await response.aclose()
+
+
+def _name_call() -> dict[str, str]:
+    key = idempotency_key.get()
+    return {} if key is None else {"Idempotency-Key": key}
 
 
 @cache

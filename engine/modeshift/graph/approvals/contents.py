@@ -5,13 +5,17 @@ definition or the user's rules change.
 """
 
 import asyncio
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
 from modeshift.graph.deps import AgentDeps
+from modeshift.graph.journal import UNREADABLE, Digests
 from modeshift.graph.state import Planned, Remembered
 from modeshift.modes.errors import ToolFailedError
+from modeshift.tools.workspace.text import TextFormat, find_places, read_replacements, replace
 from modeshift.tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 
 
@@ -33,12 +37,34 @@ def _digest_file(workspace: Workspace, path: str) -> str:
         with workspace.open_file(path) as file:
             return sha256(file.read(MAX_FILE_BYTES + 1)).hexdigest()
     except ToolFailedError:  # it is not there, or no tool could change it
-        return "none"
+        return UNREADABLE if os.path.lexists(workspace.root / path) else "none"
 
 
-def list_approved_files(plan: Iterable[Iterable[Planned]]) -> set[str]:
-    """The files that approved calls of the plan would edit."""
-    return {path for batch in plan for one in batch for path in _approved_contents(one)}
+async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]) -> Digests:
+    """Digests of the files as an edit is to leave them; none where that cannot be told.
+
+    For tools that are given a file's whole text, or pieces of it and their replacements.
+    """
+    if len(paths) != 1:
+        return {}
+    text = await asyncio.to_thread(_foresee, deps.toolbox.workspace, paths[0], args)
+    return {} if text is None else {paths[0]: sha256(text).hexdigest()}
+
+
+def _foresee(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes | None:
+    try:
+        before = b""
+        if os.path.lexists(workspace.root / path):
+            with workspace.open_file(path) as file:
+                before = file.read(MAX_FILE_BYTES)
+        kind = TextFormat.of(before)
+        if isinstance(args.get("content"), str):
+            return kind.encode(args["content"])
+        text = kind.decode(before)
+        edits = read_replacements(args)
+        return kind.encode(replace(text, find_places(path, text, edits))) if edits else None
+    except ToolFailedError:  # the tool will say so
+        return None
 
 
 def renew_approvals(

@@ -113,11 +113,12 @@ class Judged:
 
 
 def plan_batches(
-    process_id: str, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
+    journal: str, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
 ) -> list[list[Planned]]:
     """The calls in the order they run: those that change something alone, others in parallel.
 
-    ``message`` is the id of the message that made them; ``approved`` is by call id.
+    ``journal`` is the id of the one that knows what has begun, ``message`` that of the message
+    that made them; ``approved`` is by call id.
     """
     plan: list[list[Planned]] = []
     beside = False
@@ -127,14 +128,28 @@ def plan_batches(
             message=message,
             approved=approved.get(one.id),
             denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
-            process_id=process_id,
+            journal=journal,
         )
+        if one.effect.changes_the_world and not one.verdict.is_read_only:  # which may run twice
+            planned["key"] = one.digest(message)
         if beside and one.runs_beside_others:
             plan[-1].append(planned)
         else:
             plan.append([planned])
         beside = one.runs_beside_others
     return plan
+
+
+def get_key(planned: Planned, thread: str) -> str | None:
+    """Under which the journal has a call; None for one that changes nothing.
+
+    As it was approved, or planned: with other arguments it is another call. Not by what it would
+    do now.
+    """
+    if planned["approved"] is not None:
+        return planned["approved"]["digest"]
+    key = planned.get("key")
+    return key and sha256(f"{thread} {key}".encode()).hexdigest()
 
 
 def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
@@ -398,6 +413,11 @@ class Question(NamedTuple):
     asked: Asked
     context: CallContext
     judged: list[Judged]
+
+    @property
+    def id(self) -> str:
+        """In its thread."""
+        return f"{self.message} {self.asked['digest']}"
 
 
 async def judge_question(deps: AgentDeps, state: State) -> Question | None:

@@ -187,7 +187,7 @@ class Outcome:
         settled |= {get_call_id(one["call"]) for one in list_switches(self._switch)}
         left = [one for one in self._question.judged if one.id not in settled]
         plan = plan_batches(
-            self._deps.started_calls.process_id, self._question.message, left, self._approved
+            self._deps.started_calls.journal.id, self._question.message, left, self._approved
         )
         seen = Seen(has_calls=bool(plan), has_switch=self._switch is not None)
         (event,) = choose(Phase.REVIEWING, seen)

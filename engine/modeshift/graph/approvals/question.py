@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from langgraph.errors import GraphInterrupt
 from langgraph.types import Overwrite
 
 from modeshift.graph.approvals.contents import digest_contents
@@ -25,11 +26,20 @@ from modeshift.modes.errors import NodeError
 class OpenQuestion:
     """The question that is open, judged anew; nothing that a person decides counts before."""
 
-    def __init__(self, deps: AgentDeps, question: Question, thread: str) -> None:
-        """``thread`` is an id."""
+    def __init__(
+        self,
+        deps: AgentDeps,
+        question: Question,
+        thread: str,
+        who: str = "",
+        decided: list[Decision] | None = None,
+    ) -> None:
+        """``thread`` is an id; ``decided`` is what was answered before a run was cut off."""
         self._deps = deps
         self._question = question
         self._thread = thread
+        self._who = who
+        self._decided = decided
         self._decisions: list[Decision] | None = None
         self.is_waiting = False
         """Whether the run has been interrupted for it and goes on without an answer."""
@@ -45,14 +55,21 @@ class OpenQuestion:
             unique = f"{self._question.message}{self._question.asked['digest']}"
             request = build_request(self._deps, self._question.context, asking, unique)
             self._decisions = None
-            self.is_waiting = True
-            self._decisions = ask_person(self._deps, asking, request)
+            self.is_waiting = self._decided is None
+            try:
+                self._decisions = ask_person(self._deps, asking, request)
+            except GraphInterrupt:
+                if self._decided is None:
+                    raise
+                self._decisions = self._decided
             self.is_waiting = False
 
     async def settle(self) -> tuple[str, Update]:
         """What follows from the decisions: the event, and the update."""
         if self._decisions is None:
             raise NodeError("nobody has been asked: call question.ask() first")
+        journal = self._deps.started_calls.journal
+        await journal.decide(self._thread, self._question.id, self._decisions, self._who)
         outcome = Outcome(self._deps, self._question, self._thread)
         asking = (each for each in self._question.judged if each.needs_person)
         ids = (each.id for each in asking)
@@ -60,10 +77,18 @@ class OpenQuestion:
         return outcome.update()
 
 
-async def open_question(deps: AgentDeps, state: State, thread: str) -> OpenQuestion | None:
-    """The open question; None if there is none, or it would be another one now."""
+async def open_question(
+    deps: AgentDeps, state: State, thread: str, who: str = ""
+) -> OpenQuestion | None:
+    """The open question; None if there is none, or it would be another one now.
+
+    ``thread`` is an id, ``who`` the name of the user who may answer.
+    """
     question = await judge_question(deps, state)
-    return None if question is None else OpenQuestion(deps, question, thread)
+    if question is None:
+        return None
+    decided = await deps.started_calls.journal.find_decisions(thread, question.id)
+    return OpenQuestion(deps, question, thread, who, decided)
 
 
 def withdraw_question(state: State) -> Update:
@@ -119,7 +144,7 @@ class Calls:
         if self._asking:
             name = self._asking[0].call["name"]
             raise NodeError(f"a person has to decide on {name} first: go(Event.REVIEW, asked=...)")
-        process = self._deps.started_calls.process_id
-        plan = plan_batches(process, self._message, self._judged, {})
+        journal = self._deps.started_calls.journal.id
+        plan = plan_batches(journal, self._message, self._judged, {})
         self._made["plan"] = plan
         return plan

@@ -19,12 +19,14 @@ from modeshift.graph.configuration.sources import LoadedFiles, Sources
 from modeshift.graph.configuration.user_files import list_databases, list_own_files
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import Agent
+from modeshift.graph.journal import Journal
 from modeshift.graph.models.loading import Models
 from modeshift.graph.threads import Mailbox, StartedCalls
 from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.project import find_root, load_project
+from modeshift.storage.database import open_database
 from modeshift.tools.processes.process import Limits
 from modeshift.tools.processes.sandboxes import (
     Commands,
@@ -55,6 +57,14 @@ def build_commands(settings: Settings) -> Commands:
     sandbox = choose_sandbox(settings)
     limits = Limits(settings.command_memory, settings.command_processes)
     return Commands(None if isinstance(sandbox, NoSandbox) else sandbox, limits)
+
+
+def open_journal(settings: Settings, sessions: Path | None = None) -> Journal:
+    """In the database of the threads, or in the SQLite file of an editor's ``sessions``."""
+    file = sessions or settings.checkpoints
+    url = settings.database_url.get_secret_value() if sessions is None else ""
+    seconds, synchronous = settings.database_timeout, settings.sqlite_synchronous
+    return Journal(open_database(url, file, timeout=seconds, synchronous=synchronous), file)
 
 
 class AgentLoader:
@@ -181,14 +191,18 @@ class AgentCache:
         settings: Settings,
         saver: BaseCheckpointSaver[Any] | None = None,
         mailbox: Mailbox | None = None,
+        journal: Journal | None = None,
     ) -> None:
-        """``mailbox`` is where the host sets a thread's mode while a run goes on."""
+        """``mailbox`` is where the host sets a thread's mode while a run goes on.
+
+        ``journal`` is in the database of the saver.
+        """
         self.settings = settings
         self._saver = saver
         self._cached: dict[tuple[Path, str, str], CachedAgent] = {}
         self._lock = Lock()  # or the first requests would make one each
         # Shared by all: a conversation may go from one model to another.
-        self._started_calls = StartedCalls(mailbox)
+        self._started_calls = StartedCalls(mailbox, journal)
         self._pool = open_pool()
 
     def get(self, workspace: Path, model: str, servers: tuple[Server, ...] = ()) -> CachedAgent:
@@ -219,6 +233,7 @@ class AgentCache:
         """Delete all that is stored of a thread."""
         if self._saver is not None:
             await self._saver.adelete_thread(thread)
+            await self._started_calls.journal.delete_thread(thread)
 
     async def copy_thread(self, source: str, target: str) -> None:
         """Copy all that is stored of a thread to a new one."""
@@ -233,7 +248,8 @@ _first = Lock()
 def _served() -> AgentCache:
     # modeshift/server/answers.py names the question where the user need not.
     settings = load_settings().model_copy(update={"bound_answers": True})
-    return AgentCache(settings, mailbox=Mailbox(settings.checkpoints))
+    mailbox, journal = Mailbox(settings.checkpoints), open_journal(settings)
+    return AgentCache(settings, mailbox=mailbox, journal=journal)
 
 
 async def agent() -> Agent:

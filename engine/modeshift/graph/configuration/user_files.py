@@ -1,11 +1,12 @@
 """``TrustFile``: the workspaces whose own modes and rules a person has accepted, as they were."""
 
 import asyncio
+import glob
 import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import override
 
 from modeshift.graph.configuration.settings import DATA, Settings, get_env_file, get_modes_folder
+from modeshift.graph.journal import TABLES as JOURNAL
 from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError, ModeFileError, describe_misfit
 from modeshift.modes.plain_text import to_one_line
@@ -62,7 +64,8 @@ class WholeWrites(AsyncSqliteSaver):
     @override
     @finish
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._change("DELETE FROM {table} WHERE thread_id = ?", thread_id)
+        tables = (*_TABLES, *JOURNAL)
+        await self._change("DELETE FROM {table} WHERE thread_id = ?", thread_id, tables=tables)
 
     @override
     @finish
@@ -75,11 +78,11 @@ class WholeWrites(AsyncSqliteSaver):
             source_thread_id,
         )
 
-    async def _change(self, statement: str, *threads: str) -> None:
+    async def _change(self, statement: str, *threads: str, tables: Sequence[str] = _TABLES) -> None:
         """Execute it for each table that there is."""
         await self.setup()
         async with self.lock:
-            for table in _TABLES:
+            for table in tables:
                 columns = await self.conn.execute_fetchall(f"PRAGMA table_info({table})")
                 names = ", ".join(name for _, name, *_ in columns if name != "thread_id")
                 if names:
@@ -107,12 +110,14 @@ def list_databases(settings: Settings) -> tuple[Path, ...]:
 
 def list_database_files(file: Path) -> tuple[Path, ...]:
     """An SQLite file and those beside it: locks, the mailbox's signal, a terminal's history."""
+    owners = file.parent.glob(f"{glob.escape(file.name)}.owner-*")
     real = file.resolve()  # SQLite puts its own beside this one
     return (
         file,
         Path(f"{file}.lock"),
         Path(f"{file}.signal"),
         get_history_file(file),
+        *owners,
         *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
     )
 

@@ -128,6 +128,8 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         here = (config or {}).get("configurable", {})
         thread, goes_on = str(here.get("thread_id", "")), False
         background = self.started_calls.background
+        if isinstance(input, dict) and await self._has_taken(thread, config):
+            input = None
         if isinstance(input, dict):
             await background.end(thread)
             await self._keep_finished(here)
@@ -151,6 +153,17 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         finally:
             if not goes_on:
                 await background.end(thread)
+
+    async def _has_taken(self, thread: str, config: Any) -> bool:
+        """Whether the thread has the run's input: a server that was killed begins the run again."""
+        run = str(config.get("metadata", {}).get("run_id", "")) if config else ""
+        saver = self.checkpointer
+        if not run or not isinstance(saver, BaseCheckpointSaver):
+            return False
+        if await self.started_calls.journal.take_input(thread, run):
+            return False
+        config = RunnableConfig(configurable={"thread_id": thread})
+        return bool([_ async for _ in saver.alist(config, filter={"run_id": run}, limit=1)])
 
     async def _has_no_task(self, config: Any) -> bool:
         """Whether a turn stands where LangGraph has nothing to go on with: ``intake`` does."""

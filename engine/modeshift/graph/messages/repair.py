@@ -5,8 +5,9 @@ A mark enforces nothing: it lets a model tell what a file says from what the use
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
@@ -28,6 +29,7 @@ UNKNOWN = (
     "Stopped while it ran: it may have taken effect, in whole, in part or not at all. "
     "Find out before you do it again."
 )
+DONE = "Done, though it was cut off before the result was kept: the file is as it was to be."
 WORDS = {
     VOID: "Not run: the mode, its rules or the files have changed since you were asked.",
     BEHIND: "Not run: you said no to a call before it in the same message.",
@@ -78,12 +80,13 @@ def find_last_answer(messages: Sequence[AnyMessage]) -> AIMessage | None:
 
 
 def repair(
-    messages: Sequence[AnyMessage], running: Collection[str] = (), text: str = NOT_RUN
+    messages: Sequence[AnyMessage],
+    begun: Mapping[str, ToolMessage] = MappingProxyType({}),
+    text: str = NOT_RUN,
 ) -> list[AnyMessage]:
     """The history with exactly one result for each call, directly behind it.
 
-    A call without a result gets ``text``, or a warning if it was under way when the run was cut
-    off: ``running`` holds the ids of those.
+    A call without a result gets that in ``begun``, by id, where a run was cut off; or ``text``.
     """
     repaired: list[AnyMessage] = []
     for index, message in enumerate(messages):
@@ -96,8 +99,8 @@ def repair(
             repaired += results.values()
             for call in message.tool_calls:
                 if get_call_id(call) not in results:
-                    why = UNKNOWN if get_call_id(call) in running else text
-                    repaired.append(build_not_run_result(call, why))
+                    result = begun.get(get_call_id(call)) or build_not_run_result(call, text)
+                    repaired.append(result)
     return repaired
 
 
