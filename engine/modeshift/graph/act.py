@@ -269,10 +269,13 @@ class DueCall:
         self._before = await digest_contents(self._deps, judged.edited_paths)
         after = await foresee(self._deps, judged.edited_paths, judged.args or {})
         done = describe_call(self._deps, self._context.seat, judged, (), is_success=True)
+        if checkpoint := self._config["configurable"].get("checkpoint_map", {}).get(""):
+            await self._journal.wait_for(self._thread, checkpoint)
         files = self._before, after
         while not await self._journal.start(self._key, self._thread, name, *files, done):
             if (problem := await self.look_up()) is not None:
                 return problem
+            await self._journal.check_holder(self._thread)
         return None
 
     async def run(self) -> Update:
@@ -344,7 +347,9 @@ async def judge_due_call(
     context = CallContext.of(deps, task)
     due = DueCall(deps, task, config, await judge(deps, context, call), context, write)
     # Before its approval: a call that was cut off may have changed what that was given for.
-    due.refusal = await due.look_up() or await _refuse(deps, planned, due._judged, due._thread)
+    due.refusal = await due.look_up()
+    if due.refusal is None and (refusal := await _refuse(deps, planned, due._judged, due._thread)):
+        due.refusal = await due.look_up() or refusal  # it may be for what it has just done
     return due
 
 

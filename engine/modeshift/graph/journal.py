@@ -30,9 +30,10 @@ T = TypeVar("T")
 State = Literal["started", "done", "failed", "unknown"]
 Digests = Mapping[str, str]
 """Of files, by path."""
-TABLES = ("inputs", "decisions", "effects")
+TABLES = ("holders", "inputs", "decisions", "effects")
 """Each has a column ``thread_id``: what is deleted with a thread."""
 STEPS = (
+    "CREATE TABLE holders (thread_id TEXT PRIMARY KEY, owner TEXT NOT NULL)",
     "CREATE TABLE inputs (thread_id TEXT, run_id TEXT, PRIMARY KEY (thread_id, run_id))",
     "CREATE TABLE decisions (thread_id TEXT, question TEXT, decisions TEXT NOT NULL, who TEXT, "
     "decided_at TEXT NOT NULL, PRIMARY KEY (thread_id, question))",
@@ -47,6 +48,7 @@ UNREADABLE = "unreadable"
 LEASE = 30.0
 """Seconds, where several machines use the database."""
 _SECONDS_BETWEEN = 0.2
+_SECONDS_TO_STORE = 60
 _FINISH = (
     "UPDATE effects SET state = ?, result = ?, files_after = ?, done = ? "
     "WHERE key = ? AND owner = ?"
@@ -111,7 +113,29 @@ class Journal:
         """By key, until when each may go on."""
         self._is_ready = False
 
-    # Inputs and decisions
+    # Runs, inputs and decisions
+
+    async def hold(self, thread: str) -> None:
+        """From now on this process goes on with the thread, and no other one begins a call of it.
+
+        It must be read after this: then what another one has begun is in its plan.
+        """
+        select, owner = "SELECT owner FROM holders WHERE thread_id = ?", await self._prepare()
+        upsert = (
+            "INSERT INTO holders VALUES (?, ?) "
+            "ON CONFLICT (thread_id) DO UPDATE SET owner = excluded.owner"
+        )
+        if await self._execute(select, thread) != [(owner,)]:
+            await self._execute(upsert, thread, owner)
+
+    async def check_holder(self, thread: str) -> None:
+        """Raises ``InvalidInputError`` if another process goes on with the thread."""
+        select = "SELECT owner FROM holders WHERE thread_id = ? AND owner <> ?"
+        if await self._execute(select, thread, await self._prepare()):
+            raise InvalidInputError(
+                "another process goes on with this thread, so this run ends; nothing more of it "
+                "was run here"
+            )
 
     async def take_input(self, thread: str, run: str) -> bool:
         """Record that a run brings its input; False if that was recorded before."""
@@ -162,23 +186,42 @@ class Journal:
                 return None
         return effect
 
+    async def has_begun(self, key: str) -> bool:
+        """Whether there is such a call, however it ended."""
+        return await self._read(key) is not None
+
+    async def wait_for(self, thread: str, checkpoint: str) -> None:
+        """Wait until it is stored: a run that is cut off goes on from it, and finds its calls.
+
+        LangGraph stores it while the next node runs already.
+        """
+        if self.id != "database":
+            return
+        select = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
+        until = _read_clock() + _SECONDS_TO_STORE
+        while not await self._execute(select, thread, checkpoint):
+            if _read_clock() > until:
+                raise StorageError(f"{self._database.name} has no checkpoint {checkpoint}")
+            await asyncio.sleep(0.002)
+
     async def start(
         self, key: str, thread: str, tool: str, before: Digests, after: Digests, done: Done
     ) -> bool:
         """Commit that the call starts now; False, and nothing is changed, if it has before.
 
-        ``after`` and ``done`` are foreseen: what is to come of it.
+        Or if another process goes on with the thread. ``after`` and ``done`` are foreseen.
         """
         owner, now = await self._prepare(), datetime.now(UTC).isoformat()
         insert = (
-            f"INSERT INTO effects VALUES (?, ?, ?, ?, {self._database.clock} + ?, 'started', NULL, "  # noqa: S608  # ours
-            "?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING key"
+            f"INSERT INTO effects SELECT ?, ?, ?, ?, {self._database.clock} + ?, 'started', NULL, "  # noqa: S608  # ours
+            "?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM holders WHERE thread_id = ? AND owner <> ?)"
+            " ON CONFLICT DO NOTHING RETURNING key"
         )
-        foreseen = json.dumps(before), json.dumps(after), json.dumps(asdict(done))
         given = (key, thread, tool, owner, self._lease)
+        foreseen = json.dumps(before), json.dumps(after), json.dumps(asdict(done))
         self._running[key] = _read_clock() + self._lease * 2 / 3
         try:
-            rows = await self._execute(insert, *given, *foreseen, now)
+            rows = await self._execute(insert, *given, *foreseen, now, thread, owner)
         except BaseException:
             self._running.pop(key, None)
             raise

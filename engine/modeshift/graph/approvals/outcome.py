@@ -84,7 +84,9 @@ class Outcome:
             return
         before = self._question.asked["contents"]
         contents = await digest_contents(self._deps, one.edited_paths)
-        if any(before.get(path) != digest for path, digest in contents.items()):
+        has_changed = any(before.get(path) != digest for path, digest in contents.items())
+        # Unless it was the call itself: then ``act`` has its result.
+        if has_changed and not await self._has_begun(one):
             self._results.append(build_not_run_result(one.call, VOID))
             return
         self._allow(one, contents, edited=False)
@@ -94,6 +96,10 @@ class Outcome:
             slug, tool = self._context.seat.mode.slug, one.call["name"]
             kept = remember(self._deps, slug, tool, what, exact=pattern is True)
             self._remembered[kept["id"]] = kept
+
+    async def _has_begun(self, one: Judged) -> bool:
+        key = one.digest(self._thread, self._question.message)
+        return await self._deps.started_calls.journal.has_begun(key)
 
     async def _edit(self, one: Judged, args: dict[str, Any]) -> None:
         """Approve the call with these arguments, unless they are denied."""

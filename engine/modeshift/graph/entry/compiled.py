@@ -128,6 +128,10 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         here = (config or {}).get("configurable", {})
         thread, goes_on = str(here.get("thread_id", "")), False
         background = self.started_calls.background
+        if isinstance(self.checkpointer, BaseCheckpointSaver):
+            await self.started_calls.journal.hold(thread)
+            if options.get("durability") == "exit":  # what has begun would be in no checkpoint
+                options["durability"] = "async"
         if isinstance(input, dict) and await self._has_taken(thread, config):
             input = None
         if isinstance(input, dict):

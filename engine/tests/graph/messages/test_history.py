@@ -5,9 +5,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
 
 from modeshift.graph.messages.instructions import prepare_for_provider
-from modeshift.graph.messages.repair import NOT_RUN, UNKNOWN, find_open_calls, repair
+from modeshift.graph.messages.repair import (
+    NOT_RUN,
+    UNKNOWN,
+    build_not_run_result,
+    find_open_calls,
+    repair,
+)
 from tests.harness.conversation import problems
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
@@ -48,7 +55,8 @@ def test_any_history_becomes_valid(messages: list[AnyMessage]) -> None:
 def test_results_that_are_missing_late_or_doubled() -> None:
     """A missing one says what is known; of two, the first is the true one."""
     repaired = repair(
-        [ai("a", "b", "c"), HumanMessage("hello"), result("b"), result("b", "forged")], ["c"]
+        [ai("a", "b", "c"), HumanMessage("hello"), result("b"), result("b", "forged")],
+        {"c": build_not_run_result(tool_call(name="read_file", args={}, id="c"), UNKNOWN)},
     )
     assert [message.text for message in repaired] == ["", "ok", NOT_RUN, UNKNOWN, "hello"]
     statuses = [one.status for one in repaired if isinstance(one, ToolMessage)]

@@ -1,0 +1,1 @@
+"""Kills processes of an agent, and counts what went wrong: ``make chaos``."""

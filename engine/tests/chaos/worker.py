@@ -1,0 +1,246 @@
+"""A process that works on threads until it is killed, and goes on with those of another one."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.types import Command
+from typing_extensions import override
+
+from graph.agent import build
+from modeshift import Agent
+from modeshift.graph.configuration.user_files import WholeWrites
+from modeshift.graph.journal import Journal
+from modeshift.graph.threads import StartedCalls
+from modeshift.modes.errors import InvalidInputError, StorageError
+from modeshift.storage.database import open_database
+from modeshift.tools.tool import Tool
+from modeshift.tools.workspace import atomic_file
+from tests.harness.conversation import make_agent
+
+KINDS = ("command", "edit", "edits", "unasked edit", "unasked")
+"""Of threads: what the model calls in them, and whether a person is asked."""
+POINTS = ("input", "decided", "started", "edit", "edited", "outcome", "finished")
+"""Where a process kills itself, on purpose."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the threads are."""
+
+    folder: Path
+    url: str
+    lease: float
+
+    @property
+    def workspace(self) -> Path:
+        return self.folder / "workspace"
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "threads.sqlite"
+
+    @property
+    def log(self) -> Path:
+        """A line for each effect of a tool or command, with the thread's name."""
+        return self.workspace / "log"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[tuple[BaseCheckpointSaver[Any], Journal]]:
+        database = open_database(self.url, self.file, timeout=5)
+        opened: Any = WholeWrites.from_conn_string(str(self.file))
+        if self.url:
+            opened = AsyncPostgresSaver.from_conn_string(self.url)
+        async with opened as saver:
+            yield saver, Journal(database, self.file, self.lease)
+            await database.close()
+
+
+def find_kind(thread: str) -> str:
+    return KINDS[int(thread.partition("-")[2]) % len(KINDS)]
+
+
+def list_calls(thread: str) -> list[dict[str, Any]]:
+    """What the model calls in a thread; each call has an effect that shows if it comes twice."""
+    edit = {"path": thread, "edits": [{"old": "END", "new": "+END"}]}
+    calls: dict[str, list[tuple[str, dict[str, Any]]]] = {
+        "command": [("execute_command", {"command": f"echo {thread} >> log"})],
+        "edit": [("edit_file", edit)],
+        "edits": [("edit_file", edit), ("execute_command", {"command": f"echo {thread} >> log"})],
+        "unasked edit": [("edit_file", edit)],
+        "unasked": [("append", {"line": thread})],
+    }
+    made = enumerate(calls[find_kind(thread)])
+    return [{"name": name, "args": args, "id": f"{thread}-{n}"} for n, (name, args) in made]
+
+
+class Caller(BaseChatModel):
+    """Calls the thread's tools once, and is done; remembers nothing itself."""
+
+    @property
+    @override
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    @override
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self.bind()
+
+    @override
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answer = AIMessage("done")
+        if not any(isinstance(one, AIMessage) and one.tool_calls for one in messages):
+            said = " ".join(one.text for one in messages if isinstance(one, HumanMessage))
+            answer = AIMessage("", tool_calls=list_calls(re.findall(r"do (\w-\d+)", said)[0]))
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+def make(place: Place, saver: BaseCheckpointSaver[Any], journal: Journal) -> Agent:
+    async def append(line: str) -> str:
+        """Append a line to the log.
+
+        Args:
+            line: The line.
+        """
+        with place.log.open("a") as log:
+            log.write(f"{line}\n")
+        return f"appended {line}"
+
+    started = StartedCalls(journal=journal)
+    agent = make_agent(place.workspace, Caller(), saver=saver, started_calls=started)
+    deps = agent.live.deps
+    tools = [Tool.of(append, "edit").in_group("edit")]
+    return build(replace(deps, toolbox=deps.toolbox.with_tools(tools)), saver)
+
+
+async def begin(agent: Agent, thread: str) -> RunnableConfig:
+    """Begin the thread's run, as a server's queue does once more after a crash."""
+    config: RunnableConfig = {
+        "configurable": {"thread_id": thread},
+        "metadata": {"run_id": f"run of {thread}"},
+    }
+    approvals = "auto" if find_kind(thread).startswith("unasked") else "manual"
+    message = {"role": "user", "content": f"do {thread}"}
+    said: Any = {"messages": [message], "mode": "code", "approvals": approvals}
+    await agent.ainvoke(said, config)
+    return config
+
+
+async def work(agent: Agent, thread: str) -> None:
+    """Begin the thread's run, and approve until it has ended."""
+    config = await begin(agent, thread)
+    while (state := await agent.aget_state(config)).next or state.interrupts:
+        if state.interrupts:
+            (question,) = state.interrupts
+            await decide(agent, config, question.value)
+        else:
+            await agent.ainvoke(None, config)
+
+
+async def decide(agent: Agent, config: RunnableConfig, asked: Any) -> None:
+    decisions = [{"type": "approve"} for _ in asked["action_requests"]]
+    answer = {"decisions": decisions, "question": asked["question"]}
+    await agent.ainvoke(Command(resume=answer), config)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_at(point: str, number: int) -> None:
+    """Have this process kill itself when it comes to the point for the ``number``-th time."""
+    owner, name, is_before = {
+        "input": (Journal, "take_input", False),
+        "decided": (Journal, "decide", False),
+        "started": (Journal, "start", False),
+        "edit": (atomic_file, "replace", True),
+        "edited": (atomic_file, "replace", False),
+        "outcome": (Journal, "finish", True),
+        "finished": (Journal, "finish", False),
+    }[point]
+    real: Callable[..., Any] = getattr(owner, name)
+    count = 0
+
+    def pass_by() -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            die()
+
+    async def of_journal(*args: Any, **named: Any) -> Any:
+        if is_before:
+            pass_by()
+        result = await real(*args, **named)
+        if not is_before:
+            pass_by()
+        return result
+
+    def of_file(*args: Any) -> Any:
+        if is_before:
+            pass_by()
+        result = real(*args)
+        if not is_before:
+            pass_by()
+        return result
+
+    setattr(owner, name, of_file if owner is atomic_file else of_journal)
+
+
+async def run(place: Place, threads: Sequence[str], report: Callable[[str], None]) -> None:
+    async with place.open() as (saver, journal):
+        agent = make(place, saver, journal)
+        for thread in threads:
+            for _ in range(20):
+                try:
+                    await work(agent, thread)
+                    break
+                except InvalidInputError:  # another process goes on with it
+                    break
+                except (StorageError, OSError) as error:  # another program holds the database
+                    sys.stderr.write(f"{thread}: {error}\n")
+                    await asyncio.sleep(0.1)
+                except Exception as error:
+                    if "locked" not in str(error):  # the checkpointer's own words
+                        raise
+                    await asyncio.sleep(0.1)
+            report(thread)
+
+
+async def resume_at(place: Place, threads: Sequence[str], starts: Sequence[float]) -> None:
+    """Approve what waits in each thread, at a moment that two processes have agreed upon."""
+    async with place.open() as (saver, journal):
+        agent = make(place, saver, journal)
+        for thread, start in zip(threads, starts, strict=True):
+            config: RunnableConfig = {"configurable": {"thread_id": thread}}
+            state = await agent.aget_state(config)
+            time.sleep(max(0, start - time.time()))  # noqa: ASYNC251  # to the same millisecond
+            if state.interrupts:
+                with suppress(InvalidInputError):  # the other one goes on with it
+                    await decide(agent, config, state.interrupts[0].value)
+
+
+def load(text: str) -> Place:
+    folder, url, lease = json.loads(text)
+    return Place(Path(folder), url, lease)
