@@ -1,0 +1,220 @@
+"""The journal on both databases: what a second comer finds, whoever began it."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import ToolMessage
+
+from modeshift.graph.journal import UNREADABLE, Digests, Journal
+from modeshift.graph.messages.repair import DONE, UNKNOWN
+from modeshift.modes.errors import InvalidInputError, StorageError
+from modeshift.storage.database import Database, open_database
+from tests.harness.conversation import SECONDS
+from tests.harness.postgres import Postgres
+
+RESULT = ToolMessage("one line", tool_call_id="a", artifact={"line": 1})
+CALL = {"name": "edit_file", "args": {}, "id": "a", "type": "tool_call"}
+BEFORE, AFTER = {"f": "0"}, {"f": "1"}
+Make = Callable[..., Journal]
+
+
+@pytest.fixture
+async def make(url: str, tmp_path: Path) -> AsyncIterator[Make]:
+    """Journals as several processes have them; ``machine`` is the folder of their locks."""
+    databases: list[Database] = []
+
+    def make(machine: str = "one", lease: float = 30) -> Journal:
+        databases.append(open_database(url, tmp_path / "threads.sqlite"))
+        (tmp_path / machine).mkdir(exist_ok=True)
+        return Journal(databases[-1], tmp_path / machine / "threads", lease)
+
+    yield make
+    for database in databases:
+        await database.close()
+
+
+def digesting(now: Digests) -> Callable[[Digests], "asyncio.Future[Digests]"]:
+    async def digest(_: Digests) -> Digests:
+        return now
+
+    return lambda files: asyncio.ensure_future(digest(files))
+
+
+async def start(journal: Journal, before: Digests = BEFORE, after: Digests = AFTER) -> bool:
+    return await journal.start("key", "thread", "edit_file", before, after)
+
+
+async def test_a_result_is_given_to_whoever_comes(make: Make) -> None:
+    journal = make()
+    assert await journal.find("key", digesting({})) is None
+    assert await start(journal)
+    assert not await start(journal)
+    await journal.finish("key", RESULT, AFTER)
+    journal.leave("key")
+    for each in (journal, make()):
+        assert not await start(each)
+        effect = await each.find("key", digesting({}))
+        assert effect is not None
+        assert (effect.state, effect.after) == ("done", AFTER)
+        assert effect.build_result(CALL) == RESULT  # type: ignore[arg-type]
+
+
+async def test_a_living_owner_is_waited_for(make: Make) -> None:
+    first, second = make(), make()
+    assert await start(first)
+    for other in (first, second):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await other.find("key", digesting(AFTER))
+    finding = asyncio.create_task(second.find("key", digesting({})))
+    await first.finish("key", RESULT, AFTER)
+    async with asyncio.timeout(SECONDS):
+        effect = await finding
+    assert effect is not None
+    assert effect.result == RESULT
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+@pytest.mark.parametrize(
+    ("now", "state", "told"),
+    [
+        (AFTER, "done", DONE),
+        (BEFORE, None, ""),
+        ({"f": "2"}, "unknown", UNKNOWN),
+        ({"f": UNREADABLE}, "unknown", UNKNOWN),
+    ],
+)
+async def test_of_a_dead_owners_edit_the_file_tells(
+    make: Make, now: Digests, state: str | None, told: str, *, is_killed: bool
+) -> None:
+    first = make()
+    assert await start(first)
+    first.leave("key")
+    finder = first
+    if is_killed:
+        finder = make()
+        del first
+        gc.collect()
+    effect = await finder.find("key", digesting(now))
+    assert (effect.state if effect else None) == state
+    if effect is None:
+        assert await start(finder)
+    else:
+        assert effect.build_result(CALL).text == told  # type: ignore[arg-type]
+        assert not await start(finder)
+
+
+async def test_a_dead_owners_command_is_unknown_for_good(make: Make) -> None:
+    first = make()
+    assert await start(first, {}, {})
+    del first
+    gc.collect()
+    for journal in (make(), make()):
+        effect = await journal.find("key", digesting({}))
+        assert effect is not None
+        assert effect.state == "unknown"
+        assert not await start(journal, {}, {})
+
+
+async def test_another_process_that_holds_the_thread(make: Make) -> None:
+    first, second = make(), make()
+    await first.hold("thread")
+    await second.hold("thread")
+    assert not await start(first)
+    with pytest.raises(InvalidInputError, match="another process goes on"):
+        await first.check_holder("thread")
+    assert await start(second)
+    await second.check_holder("thread")
+
+
+async def test_the_first_answer_to_a_question_counts(make: Make) -> None:
+    first, second = make(), make()
+    approve, reject = [{"type": "approve"}], [{"type": "reject"}]
+    assert await first.find_decisions("thread", "question") is None
+    await first.decide("thread", "question", approve, "ann")
+    await second.decide("thread", "question", approve, "bob")
+    with pytest.raises(InvalidInputError, match="answered before, with approve"):
+        await second.decide("thread", "question", reject, "bob")
+    assert await second.find_decisions("thread", "question") == approve
+
+
+async def test_a_thread_is_deleted_with_all(make: Make) -> None:
+    journal = make()
+    assert await journal.take_input("thread", "run")
+    assert not await journal.take_input("thread", "run")
+    await journal.decide("thread", "question", [], "")
+    assert await start(journal)
+    await journal.delete_thread("thread")
+    assert await journal.take_input("thread", "run")
+    assert await journal.find_decisions("thread", "question") is None
+    assert await start(journal)
+
+
+async def test_a_lease_of_another_machine(postgres: Postgres, tmp_path: Path) -> None:
+    """Nobody can see whether a process lives there; it may yet go on, so nothing is 'not run'."""
+    database = open_database(postgres.make_database(), tmp_path)
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    first, second = Journal(database, here / "x", 1.5), Journal(database, there / "x", 1.5)
+    assert await start(first)
+    has_ended = asyncio.Event()
+    kept = asyncio.create_task(first.keep("key", has_ended.wait()))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(4):  # it is renewed
+            await second.find("key", digesting(BEFORE))
+    kept.cancel()
+    with suppress(asyncio.CancelledError):
+        await kept
+    async with asyncio.timeout(SECONDS):
+        effect = await second.find("key", digesting(BEFORE))
+    assert effect is not None
+    assert effect.state == "unknown"
+    await database.close()
+
+
+async def test_an_effect_ends_before_a_lease_that_cannot_be_renewed(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    database = open_database(postgres.make_database(), tmp_path, timeout=1)
+    journal = Journal(database, tmp_path / "x", 3)
+    assert await start(journal)
+    was_cancelled = False
+
+    async def run() -> None:
+        nonlocal was_cancelled
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            was_cancelled = True
+            raise
+
+    postgres.stop()
+    try:
+        with pytest.raises(StorageError, match="the call was stopped; it may have taken effect"):
+            async with asyncio.timeout(SECONDS):
+                await journal.keep("key", run())
+    finally:
+        postgres.start()
+    assert was_cancelled
+    await database.close()
+
+
+async def test_a_process_that_was_stopped_past_its_lease_begins_nothing(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    database = open_database(postgres.make_database(), tmp_path)
+    journal = Journal(database, tmp_path / "x", 0.3)
+    assert await start(journal)
+    await asyncio.sleep(0.4)
+
+    async def run() -> None:
+        raise AssertionError("it has begun")
+
+    with pytest.raises(StorageError, match="was stopped"):
+        await journal.keep("key", run())
+    await database.close()
