@@ -19,14 +19,17 @@ from langchain.agents.middleware import (
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.pregel import Pregel
+from langgraph.store.memory import InMemoryStore
 
 from graph.agent import build as build_agent
+from modeshift import Agent
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
-from modeshift.graph.threads import Mailbox, StartedCalls
+from modeshift.storage.threads import SqliteStore
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog
@@ -37,23 +40,24 @@ Build = Callable[[BaseChatModel, Path, Saver], Pregel[Any, Any, Any, Any]]
 
 def modeshift(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any, Any, Any, Any]:
     """This project, as it is."""
-    return _build_modeshift(model, workspace, saver, None)
+    return _build_modeshift(model, workspace, saver)
 
 
 def modeshift_served(
     model: BaseChatModel, workspace: Path, saver: Saver
 ) -> Pregel[Any, Any, Any, Any]:
     """As the server and the editor's agent run it: the host may set a mode at any time."""
-    return _build_modeshift(model, workspace, saver, Mailbox(workspace / "mailbox.sqlite"))
+    agent = _build_modeshift(model, workspace, saver)
+    agent.store = (
+        SqliteStore(saver.conn) if isinstance(saver, AsyncSqliteSaver) else InMemoryStore()
+    )
+    return agent
 
 
-def _build_modeshift(
-    model: BaseChatModel, workspace: Path, saver: Saver, mailbox: Mailbox | None
-) -> Pregel[Any, Any, Any, Any]:
+def _build_modeshift(model: BaseChatModel, workspace: Path, saver: Saver) -> Agent:
     catalog = load_catalog("code")
     toolbox = build_toolbox(Workspace(workspace), catalog)
-    started = StartedCalls(mailbox)
-    return build_agent(AgentDeps(catalog, toolbox, Models(model), started_calls=started), saver)
+    return build_agent(AgentDeps(catalog, toolbox, Models(model)), saver)
 
 
 def state_graph(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any, Any, Any, Any]:

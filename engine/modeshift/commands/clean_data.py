@@ -1,5 +1,6 @@
 """``make clean-data``: remove the server's threads and the sessions of editors."""
 
+import asyncio
 import fcntl
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,13 +8,17 @@ from pathlib import Path
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.configuration.user_files import list_database_files
 from modeshift.modes.errors import ConfigurationError
+from modeshift.storage.threads import drop_tables
 
 SIGNATURE = b"SQLite format 3\0"
 
 
 def main() -> Iterator[str]:
-    """Which files were removed; raises ``UserError`` for a file that is not a database."""
+    """What was removed; raises ``UserError`` for a file that is not a database, and one in use."""
     settings = load_settings()
+    if settings.has_postgres:
+        yield from asyncio.run(drop_tables(settings.open_database()))
+        return
     files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
     for name, file in files.items():
         _check(name, file)

@@ -1,5 +1,6 @@
 """``make dev``: check the settings, start ``langgraph dev``, say where it is once it answers."""
 
+import asyncio
 import fcntl
 import logging
 import os
@@ -9,6 +10,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TextIO
 
@@ -20,6 +22,7 @@ from modeshift.graph.configuration.user_files import make_private
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
+from modeshift.storage.threads import check_database
 
 # No network call that nobody asked for: the CLI's analytics, the API's look for a newer
 # version, LangSmith tracing. What the user has set wins. The last one tells clients that there
@@ -49,16 +52,17 @@ def main(
             "would start again whenever the agent writes a .py file; set WORKSPACE to a "
             "folder elsewhere"
         )
-    make_private(settings.checkpoints)
-    data = Path(f"{settings.checkpoints}.lock")
+    # Each clone lists its own threads: in Postgres nobody overwrites another's.
+    data = nullcontext() if settings.has_postgres else _lock_data(settings.checkpoints)
+    asyncio.run(check_database(settings.open_database()))
     here = f"process {os.getpid()}, clone {find_root()}, workspace {settings.workspace}"
     with (
         take_lock(get_lock_file(), "this clone", "stop that one first") as clone_lock,
-        take_lock(data, settings.checkpoints, "stop it, or set CHECKPOINTS here") as data_lock,
+        data as data_lock,
     ):
         number = check_port(settings.listen, port or "2024")
         address = format_address(settings.listen, number)
-        for lock in (clone_lock, data_lock):
+        for lock in filter(None, (clone_lock, data_lock)):
             lock.truncate(0)
             lock.write(f"{address}, {here}")
             lock.flush()
@@ -72,6 +76,11 @@ def main(
         print("Starting the server ...", flush=True)
         serve(settings.listen, number, reload=reload, verbose=verbose)
     return iter(())
+
+
+def _lock_data(file: Path) -> TextIO:
+    make_private(file)
+    return take_lock(Path(f"{file}.lock"), file, "stop it, or set CHECKPOINTS here")
 
 
 def get_lock_file() -> Path:
@@ -181,7 +190,7 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
             f"approvals  {settings.approvals}",
             f"commands   {_describe_sandbox(deps)}  (make doctor says what is enforced)",
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
-            f"threads    {settings.checkpoints}",
+            f"threads    {settings.open_database().name}",
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
             f"address    {address}  (open it in a browser; Ctrl-C stops the server)",
         )

@@ -1,5 +1,6 @@
 """``make doctor``: what is enforced on this machine, what is not, and how to get the rest."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from shutil import which
@@ -8,9 +9,10 @@ from modeshift.graph.configuration.loading import AgentLoader, choose_sandbox
 from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.configuration.user_files import make_private
 from modeshift.graph.deps import AgentDeps
-from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.errors import ConfigurationError, UserError
 from modeshift.parts import COMMANDS, GROUPS, is_there, list_parts, load_part
 from modeshift.project import find_root
+from modeshift.storage.threads import check_database
 from modeshift.tools.processes.process import MAX_SECONDS
 from modeshift.tools.processes.sandboxes import NoSandbox
 from modeshift.tools.workspace.ripgrep import can_confine, find_version
@@ -62,6 +64,12 @@ def _check_writing(settings: Settings) -> Iterator[str]:
     ):
         if not os.access(folder, os.W_OK):
             yield _say(NO, f"{what}, since {str(folder)!r} cannot be written")
+    if settings.has_postgres:
+        try:
+            asyncio.run(check_database(settings.open_database()))
+        except UserError as error:
+            yield _say(NO, f"DATABASE_URL: {error}")
+        return
     for setting in ("checkpoints", "sessions"):
         try:
             make_private(getattr(settings, setting))

@@ -1,31 +1,29 @@
 """``make usage``: the tokens that threads have taken, and what they cost where that is known."""
 
+import asyncio
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from json import dumps
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
 from modeshift.graph.configuration.prices import CURRENCY, Prices, load_prices
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.models.usage import Fill, Tokens, Usage, add_tokens
-from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.modes.errors import ConfigurationError, InvalidInputError, StorageError
 from modeshift.modes.plain_text import to_one_line
+from modeshift.storage.database import Database
+from modeshift.storage.sqlite import SqliteDatabase
+from modeshift.storage.threads import read_newest
 
-_TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'checkpoints'"
 # A checkpoint holds what its thread took up to then. Where somebody went back and on from there,
 # a thread has several ends; what they have in common counts once.
 _QUERY = """
-    SELECT thread_id, type, checkpoint, 1 - coalesce(n, 0) AS times
-    FROM checkpoints LEFT JOIN (
+    SELECT thread_id, checkpoint_id, 1 - coalesce(n, 0) FROM checkpoints LEFT JOIN (
         SELECT thread_id AS thread, parent_checkpoint_id AS parent, count(*) AS n FROM checkpoints
-        WHERE checkpoint_ns = '' GROUP BY thread, parent
-    ) ON thread = thread_id AND parent = checkpoint_id
-    WHERE checkpoint_ns = '' AND times != 0 AND thread_id = coalesce(?, thread_id)
+        WHERE checkpoint_ns = '' GROUP BY thread_id, parent_checkpoint_id
+    ) AS children ON thread = thread_id AND parent = checkpoint_id
+    WHERE checkpoint_ns = '' AND coalesce(n, 0) != 1 AND thread_id = coalesce(?, thread_id)
     ORDER BY thread_id, checkpoint_id
 """
 _HEADS = ("answers", "input", "cached", "written", "output")
@@ -45,10 +43,11 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
     """The report, of one thread or of all; raises ``UserError``."""
     settings = load_settings()
     prices = load_prices(settings)
-    files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
-    server, editors = (read_threads(name, file, thread) for name, file in files.items())
+    files = (settings.checkpoints, settings.sessions)
+    databases = [settings.open_database(file) for file in files]
+    server, editors = asyncio.run(_read_all(settings, databases, thread))
     if thread and not server + editors:
-        where = " or ".join(map(str, files.values()))
+        where = " or ".join(dict.fromkeys(database.name for database in databases))
         raise InvalidInputError(f"there is no thread {thread!r} in {where}")
     total: dict[str, Tokens] = {}
     for one in server + editors:
@@ -60,33 +59,53 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
         return
     if total:
         yield f"{'':38}" + "".join(f"{head:>12}" for head in _HEADS)
-    yield f"threads of the dev server: {len(server) or 'none'}  ({settings.checkpoints})"
+    yield f"threads of the dev server: {len(server) or 'none'}  ({databases[0].name})"
     yield from (line for one in server for line in _describe(one, prices, thread is not None))
-    yield f"sessions of editors: {len(editors) or 'none'}  ({settings.sessions})"
+    yield f"sessions of editors: {len(editors) or 'none'}  ({databases[1].name})"
     yield from (line for one in editors for line in _describe(one, prices, thread is not None))
     if total:
         cost = _explain_cost(server + editors, prices)
         yield from ("all together", *_list_models(total), f"cost: {cost}")
 
 
-def read_threads(name: str, file: Path, id: str | None = None) -> list[Thread]:
-    """The threads in the SQLite file that the setting ``name`` names; all, or that with ``id``."""
-    if not file.exists():
+async def _read_all(
+    settings: Settings, databases: Sequence[Database], id: str | None
+) -> tuple[list[Thread], list[Thread]]:
+    """The threads of the server, and those of editors."""
+    try:
+        await databases[0].check()
+        if not settings.has_postgres:
+            server, editors = [await read_threads(database, id) for database in databases]
+            return server, editors
+        threads, sessions = await read_threads(databases[0], id), set[str]()
+        if await databases[0].list_columns("sessions"):
+            sessions = {id for (id,) in await databases[0].execute("SELECT id FROM sessions")}
+        return (
+            [thread for thread in threads if thread.id not in sessions],
+            [thread for thread in threads if thread.id in sessions],
+        )
+    finally:
+        for database in databases:
+            await database.close()
+
+
+async def read_threads(database: Database, id: str | None = None) -> list[Thread]:
+    """All threads, or that with ``id``; raises ``ConfigurationError``."""
+    if isinstance(database, SqliteDatabase) and not database.file.exists():
         return []
     threads: dict[str, Thread] = {}
     try:
-        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
-            if not database.execute(_TABLE).fetchone():
-                return []
-            for thread, kind, data, times in database.execute(_QUERY, (id,)):
-                values = JsonPlusSerializer().loads_typed((kind, data))["channel_values"]
-                usage = cast("Usage", values.get("usage", {}))
-                before = threads[thread].taken if thread in threads else {}
-                taken = add_tokens(before, usage.get("thread", {}), times)
-                turn = usage.get("turn") or {}
-                threads[thread] = Thread(thread, taken, turn, usage.get("last"))
-    except sqlite3.Error as error:
-        raise ConfigurationError(f"{name}={str(file)!r} cannot be read: {error}") from error
+        if not await database.list_columns("checkpoints"):
+            return []
+        for thread, checkpoint, times in await database.execute(_QUERY, id):
+            values = await read_newest(database, thread, checkpoint)
+            usage = cast("Usage", values.get("usage", {}))
+            before = threads[thread].taken if thread in threads else {}
+            taken = add_tokens(before, usage.get("thread", {}), times)
+            turn = usage.get("turn") or {}
+            threads[thread] = Thread(thread, taken, turn, usage.get("last"))
+    except (sqlite3.Error, StorageError) as error:
+        raise ConfigurationError(f"{database.name} cannot be read: {error}") from error
     return list(threads.values())
 
 

@@ -1,7 +1,6 @@
 """``EditorAgent``: the methods of the Agent Client Protocol."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -16,11 +15,11 @@ from modeshift.editor.session import Session
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
 from modeshift.editor.turn import PromptBlock
-from modeshift.graph.configuration.loading import AgentCache, open_journal
+from modeshift.graph.configuration.loading import AgentCache
 from modeshift.graph.configuration.settings import load_settings
-from modeshift.graph.configuration.user_files import WholeWrites, make_private
+from modeshift.graph.configuration.user_files import open_threads
+from modeshift.graph.journal import Journal
 from modeshift.graph.models.loading import load_model
-from modeshift.graph.threads import Mailbox
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 
 NOT_FOUND = -32002
@@ -37,15 +36,14 @@ async def open_agent(editor: Editor) -> AsyncIterator["EditorAgent"]:
     settings = await asyncio.to_thread(load_settings)
     async with AsyncExitStack() as stack:
         try:
-            make_private(settings.sessions)
-            saver = await stack.enter_async_context(
-                WholeWrites.from_conn_string(str(settings.sessions))
-            )
-            store = await stack.enter_async_context(Sessions.open(settings.sessions))
-        except (OSError, sqlite3.Error) as error:
+            opened = open_threads(settings, settings.sessions)
+            database, saver, threads = await stack.enter_async_context(opened)
+            sessions = Sessions.open(settings.sessions, database)
+            store = await stack.enter_async_context(sessions)
+        except OSError as error:
             raise ConfigurationError(f"SESSIONS={str(settings.sessions)!r}: {error}") from error
-        journal = open_journal(settings, settings.sessions)
-        agents = AgentCache(settings, saver, Mailbox(settings.sessions), journal)
+        journal = Journal(database, settings.sessions)
+        agents = AgentCache(settings, saver, threads, journal)
         agent = EditorAgent(editor, agents, store)
         try:
             yield agent

@@ -25,8 +25,8 @@ from modeshift.editor.store import Record, Sessions
 from modeshift.graph.configuration.loading import AgentCache, CachedAgent
 from modeshift.graph.configuration.prices import CURRENCY, load_prices
 from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.mailbox import REVISION, Mailbox
 from modeshift.graph.models.usage import Tokens, Usage, add_usage
-from modeshift.graph.threads import REVISION, Mailbox
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.tools.servers import Server
@@ -150,7 +150,7 @@ class SessionConfig:
 
     @property
     def _mailbox(self) -> Mailbox:
-        return self.loaded.deps.started_calls.mailbox
+        return Mailbox(self._agents.store)
 
     @property
     def model_is_pending(self) -> bool:
@@ -198,7 +198,7 @@ class SessionConfig:
         self._mode = mode if mode in deps.catalog else deps.catalog.default
         self._approvals = state.values.get("approvals") or deps.approvals.value
         self._usage.read(state.values)
-        await self._read_news(state.values.get(REVISION, 0))
+        await self._read_news(state.values.get(REVISION, {}))
         is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
         await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
 

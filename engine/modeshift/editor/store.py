@@ -1,18 +1,17 @@
-"""The sessions of all editors, in the SQLite file that also holds their threads."""
+"""The sessions of all editors, in the database that also holds their threads."""
 
 import fcntl
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 from uuid import UUID
 
-import aiosqlite
-
 from modeshift.modes.errors import InvalidInputError
+from modeshift.storage.database import Database
 
 T = TypeVar("T")
 IN_USE = 1 << 62
@@ -34,57 +33,52 @@ class Record:
 
 _NAMES = [field.name for field in fields(Record)]
 _COLUMNS = ", ".join(_NAMES)  # an older table has more
-_TABLE = f"""CREATE TABLE IF NOT EXISTS sessions (
-    {" TEXT, ".join(_NAMES)} TEXT, PRIMARY KEY (id))"""
-_PLACEHOLDERS = ", ".join(f":{name}" for name in _NAMES)
+_STEPS = [f"CREATE TABLE IF NOT EXISTS sessions ({' TEXT, '.join(_NAMES)} TEXT, PRIMARY KEY (id))"]
+_STORE = f"""
+    INSERT INTO sessions ({_COLUMNS}) VALUES ({", ".join("?" * len(_NAMES))}) ON CONFLICT (id)
+    DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _NAMES)}
+"""  # noqa: S608  # our names
 
 
 class Sessions:
     """The table of sessions, and the locks of those that this process works on."""
 
-    def __init__(self, database: aiosqlite.Connection, locks: BinaryIO) -> None:
+    def __init__(self, database: Database, locks: BinaryIO) -> None:
         self._database = database
         self._locks = locks
         self._claims = Counter[str]()
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, file: Path) -> AsyncIterator["Sessions"]:
-        """Those in the file, which is made if it does not exist."""
+    async def open(cls, file: Path, database: Database) -> AsyncIterator["Sessions"]:
+        """Those in the database; the locks are beside ``file``, for processes of this machine."""
+        file.parent.mkdir(parents=True, exist_ok=True)
         with Path(f"{file}.lock").open("a+b") as locks:  # noqa: ASYNC230  # once, at the start
             fcntl.lockf(locks, fcntl.LOCK_SH, 1, IN_USE)
-            # Each statement is a transaction: a cancelled one leaves none open.
-            async with aiosqlite.connect(file, isolation_level=None) as database:
-                await database.execute(_TABLE)
-                yield cls(database, locks)
+            await database.migrate("sessions", _STEPS)
+            yield cls(database, locks)
 
     async def store(self, record: Record) -> Record:
         """Insert or replace a record; returns it with the time."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         record = replace(record, updated=now)
-        await self._database.execute(
-            f"INSERT OR REPLACE INTO sessions ({_COLUMNS}) VALUES ({_PLACEHOLDERS})",  # noqa: S608  # our names
-            asdict(record),
-        )
+        await self._database.execute(_STORE, *astuple(record))
         return record
 
     async def delete(self, id: str) -> None:
         """Forget a session; its thread is deleted before."""
-        await self._database.execute("DELETE FROM sessions WHERE id = ?", (id,))
+        await self._database.execute("DELETE FROM sessions WHERE id = ?", id)
 
     async def find(self, id: str) -> Record | None:
         """The session with this id."""
         query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  # our names
-        found = await self._database.execute_fetchall(query, (id,))
-        return next((Record(*row) for row in found), None)
+        return next((Record(*row) for row in await self._database.execute(query, id)), None)
 
     async def list_all(self, cwd: str | None) -> list[Record]:
         """The sessions of a folder, or of all, latest first."""
-        query = f"SELECT {_COLUMNS} FROM sessions WHERE :cwd IS NULL OR cwd = :cwd"  # noqa: S608  # as above
-        found = await self._database.execute_fetchall(
-            f"{query} ORDER BY updated DESC, id", {"cwd": cwd}
-        )
-        return [Record(*row) for row in found]
+        query = f"SELECT {_COLUMNS} FROM sessions ORDER BY updated DESC, id"  # noqa: S608  # as above
+        records = [Record(*row) for row in await self._database.execute(query)]
+        return [record for record in records if cwd in (None, record.cwd)]
 
     @contextmanager
     def claim(self, id: str) -> Iterator[None]:

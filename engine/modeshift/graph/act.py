@@ -9,6 +9,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 from langgraph.types import Command, StreamWriter
 
 from modeshift.graph.approvals.contents import (
@@ -188,14 +190,14 @@ class DueCall:
         config: RunnableConfig,
         judged: Judged,
         context: CallContext,
-        write: StreamWriter,
+        runtime: Runtime[None],
     ) -> None:
         self._deps = deps
         self.task = task
         self._config = config
         self._judged = judged
         self._context = context
-        self._write = write
+        self._runtime = runtime
         self._thread = get_thread(config)
         self._has_started = False
         self.refusal: str | None = None
@@ -244,7 +246,7 @@ class DueCall:
             yield problem
         finally:
             self._has_started = False
-            self._deps.started_calls.mailbox.end(self._thread, self._judged.id)
+            self._deps.started_calls.going.pop((self._thread, self._judged.id), None)
             if self._key is not None:
                 self._journal.leave(self._key)
 
@@ -254,12 +256,10 @@ class DueCall:
 
     async def _begin(self) -> str | None:
         """Record it as begun; why it must not, if it has before or the host has changed."""
-        judged, name, taken = (
-            self._judged,
-            self._judged.call["name"],
-            self.task.get("host_revision", 0),
-        )
-        if not await self._deps.started_calls.mailbox.begin(self._thread, judged.id, name, taken):
+        judged, name = self._judged, self._judged.call["name"]
+        # Recorded first: whoever sets something and does not find it is found here.
+        self._deps.started_calls.going[self._thread, judged.id] = name
+        if await read_host_changes(self._runtime.store, self.task, self._config):
             return CHANGED
         if not judged.effect.changes_the_world or judged.verdict.is_read_only:
             self._key = None
@@ -293,7 +293,8 @@ class DueCall:
         seat = self._context.seat
         commands = deps.started_calls.background.of(self._thread, seat.environment)
         ran, was_alone = list[Ran](), not (commands and commands.name_running())
-        run = run_tool(seat, judged, commands, self._config, self._write, ran)
+        write = self._runtime.stream_writer
+        run = run_tool(seat, judged, commands, self._config, write, ran)
         if self._key is None:
             message, updates = await run
         else:
@@ -335,7 +336,7 @@ class DueCall:
 
 
 async def judge_due_call(
-    deps: AgentDeps, task: ActTask, config: RunnableConfig, write: StreamWriter
+    deps: AgentDeps, task: ActTask, config: RunnableConfig, runtime: Runtime[None]
 ) -> DueCall | None:
     """The call that is due, judged now; None if the run continues with other code or modes."""
     if ActTask.__required_keys__ - task.keys() or task["mode"] not in deps.catalog:
@@ -345,7 +346,7 @@ async def judge_due_call(
     if approved is not None:
         call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
     context = CallContext.of(deps, task)
-    due = DueCall(deps, task, config, await judge(deps, context, call), context, write)
+    due = DueCall(deps, task, config, await judge(deps, context, call), context, runtime)
     # Before its approval: a call that was cut off may have changed what that was given for.
     due.refusal = await due.look_up()
     if due.refusal is None and (refusal := await _refuse(deps, planned, due._judged, due._thread)):
@@ -380,7 +381,13 @@ def _mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:
 
 
 async def move_on(
-    deps: AgentDeps, task: ActTask, update: Update, config: RunnableConfig, *, is_done: bool
+    deps: AgentDeps,
+    task: ActTask,
+    update: Update,
+    config: RunnableConfig,
+    store: BaseStore | None,
+    *,
+    is_done: bool,
 ) -> Command[Any]:
     """Advance the state machine and the plan, once per batch.
 
@@ -389,7 +396,7 @@ async def move_on(
     """
     if not task["is_last"]:
         return Command(update=update)
-    host_changes = await read_host_changes(deps, task, config)
+    host_changes = await read_host_changes(store, task, config)
     if host_changes and not sets_only_approvals(host_changes):
         # What is left of the plan was judged before: ``intake`` answers it.
         return Command(update={**update, "plan": []}, goto="intake")

@@ -53,7 +53,7 @@ class AgentGraph:
             state: Mapping[str, Any], config: RunnableConfig, runtime: Runtime[None]
         ) -> Result:
             deps = await live.prepare(state)
-            step = Step(deps, name, state, config, runtime.stream_writer)
+            step = Step(deps, name, state, config, runtime)
             return await step.run(node, *given)
 
         run.__name__ = name

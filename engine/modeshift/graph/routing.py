@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
+from langgraph.store.base import BaseStore
 from langgraph.types import Send
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import enter_mode
+from modeshift.graph.mailbox import REVISION, Mailbox
 from modeshift.graph.state import ActTask, ModeChange, RoutingState, State, Update
-from modeshift.graph.threads import REVISION
 from modeshift.modes.errors import NodeError
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
@@ -21,8 +22,11 @@ def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
     """The one edge behind every node."""
 
     # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
-    async def route(state: RoutingState, config: RunnableConfig) -> str | list[Send]:
-        if await read_host_changes(deps, state, config):
+    async def route(
+        state: RoutingState, config: RunnableConfig, store: BaseStore | None
+    ) -> str | list[Send]:
+        # LangGraph gives none where ``update_state`` asks what is next: the next step looks.
+        if store is not None and await read_host_changes(store, state, config):
             return "intake"
         return next_step(deps, state)
 
@@ -30,11 +34,10 @@ def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
 
 
 async def read_host_changes(
-    deps: AgentDeps, state: RoutingState | State, config: RunnableConfig
+    store: BaseStore | None, state: RoutingState | State, config: RunnableConfig
 ) -> dict[str, Any]:
     """What the host has set that the thread does not have yet; ``intake`` takes it in."""
-    mailbox = deps.started_calls.mailbox
-    return await mailbox.find_news(get_thread(config), state.get("host_revision", 0))
+    return await Mailbox(store).find_news(get_thread(config), state.get("host_revision", {}))
 
 
 def sets_only_approvals(host_changes: dict[str, Any]) -> bool:

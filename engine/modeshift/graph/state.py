@@ -12,6 +12,7 @@ from langgraph.graph.message import _messages_delta_reducer  # by this name: lan
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from modeshift.graph.mailbox import Revision
 from modeshift.graph.messages.channels import Messages, append, build_growing_list
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.models.usage import Fill, Usage, add_usage
@@ -170,8 +171,8 @@ class Parent(TypedDict):
     last: Fill | None
     changes: int
     """How many changes of mode there were, that to the sub-task's among them."""
-    host_revision: NotRequired[int]
-    """Of the host's newest setting then."""
+    host_revision: NotRequired[Revision]
+    """What was taken in then."""
 
 
 class EndedSubtask(TypedDict):
@@ -238,8 +239,8 @@ class State(TypedDict, total=False):
     """Files changed since the thread came to this mode; the next mode is told."""
     facts: Facts
     """What conditions of edges are about; nobody writes it from outside."""
-    host_revision: int
-    """Of the host's newest setting that the thread has taken in; see ``Mailbox``."""
+    host_revision: Revision
+    """What the thread has taken in of what the host has set; see ``Mailbox``."""
 
     # Calls and approvals.
     approvals: str
@@ -280,7 +281,7 @@ class Update(TypedDict, total=False):
     refused: list[str]
     written: list[str]
     facts: Facts
-    host_revision: int
+    host_revision: Revision
     approvals: str
     plan: list[list[Planned]]
     asked: Asked | None
@@ -297,7 +298,7 @@ class RoutingState(TypedDict):
 
     mode: str
     limit: NotRequired[str | None]
-    host_revision: NotRequired[int]
+    host_revision: NotRequired[Revision]
     phase: str
     approvals: str
     remembered: list[Remembered]

@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command, StreamWriter
+from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 from modeshift.graph.act import DueCall, judge_due_call, move_on, run_own_command
 from modeshift.graph.approvals.decisions import ask_yes_or_no
@@ -60,12 +61,12 @@ class Step:
         node: str,
         state: Mapping[str, Any],
         config: RunnableConfig,
-        write: StreamWriter,
+        runtime: Runtime[None],
     ) -> None:
         self._deps = deps
         self._node = node
         self._config = config
-        self._write = write
+        self._runtime = runtime
         self._given = cast("State", state)
         self._update = Update()
         """What the engine writes whatever the node decides."""
@@ -95,7 +96,7 @@ class Step:
         if self._node == "act":
             return
         if self._node in ("intake", "review"):
-            changes = await read_host_changes(self._deps, self._given, self._config)
+            changes = await read_host_changes(self._runtime.store, self._given, self._config)
             if self._node == "intake":
                 facts = await begin_thread(self._deps, self._given)
                 if facts is not None:
@@ -332,7 +333,7 @@ class Step:
         """Go on with the conversation that began the sub-task."""
         self._expect(Phase.RETURNING)
         event, mode, update = await end_subtask(
-            self._deps, self._given, self._config, self._changed
+            self._deps, self._given, self._config, self._changed, self._runtime.store
         )
         return self._move(event, update, mode)
 
@@ -350,7 +351,7 @@ class Step:
         if self._node != "act":
             raise self._refuse("has no call that is due; act has")
         task = cast("ActTask", self._given)
-        self._call = await judge_due_call(self._deps, task, self._config, self._write)
+        self._call = await judge_due_call(self._deps, task, self._config, self._runtime)
         return self._call
 
     def start_again(self) -> Command[Any]:
@@ -368,7 +369,9 @@ class Step:
         self._check_own(own)
         more = cast("Update", {**update, **own})
         return self._finish(
-            await move_on(self._deps, call.task, more, self._config, is_done=is_done)
+            await move_on(
+                self._deps, call.task, more, self._config, self._runtime.store, is_done=is_done
+            )
         )
 
     # What holds all of this together.

@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
 from modeshift.graph.deps import AgentDeps
@@ -58,7 +59,7 @@ def begin_subtask(state: State, switch: Switch, before: Configuration) -> Update
         facts=state.get("facts", {}),
         last=state.get("usage", {}).get("last"),
         changes=len(state.get("mode_changes", [])) + 1,
-        host_revision=state.get("host_revision", 0),
+        host_revision=state.get("host_revision", {}),
     )
     id, approvals = get_call_id(switch["call"]), switch["approvals"] or state["approvals"]
     return {
@@ -113,7 +114,11 @@ MAX_SHOWN = 300
 
 
 async def end_subtask(
-    deps: AgentDeps, state: State, config: RunnableConfig, changed: Update
+    deps: AgentDeps,
+    state: State,
+    config: RunnableConfig,
+    changed: Update,
+    store: BaseStore | None,
 ) -> tuple[str, str, Update]:
     """The event, the mode that the conversation goes on in which began it, and the update.
 
@@ -123,8 +128,8 @@ async def end_subtask(
     subtask, parents = state.get("subtask"), state.get("parents")
     if subtask is None or not parents:
         raise InvalidInputError("phase 'returning' without a sub-task in the state")
-    since: State = {**state, "host_revision": parents[-1].get("host_revision", 0)}
-    given = await read_host_changes(deps, since, config)
+    since: State = {**state, "host_revision": parents[-1].get("host_revision", {})}
+    given = await read_host_changes(store, since, config)
     return _return_to_parent(deps, state, subtask, parents, given, changed)
 
 

@@ -4,7 +4,6 @@
 client skips them: never use it on behalf of a request.
 """
 
-import asyncio
 from hmac import compare_digest
 from typing import Any
 from uuid import UUID, uuid5
@@ -15,8 +14,9 @@ from langgraph_sdk import Auth
 from modeshift.graph.configuration.loading import get_served
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.entry.checks import build_input_check, build_update_check
-from modeshift.server.checkpointer import CLONE, owners_of
+from modeshift.server.checkpointer import CLONE, database, owners_of
 from modeshift.server.kept_fields import check_config
+from modeshift.storage.threads import NAMESPACE
 
 ANYBODY = "anybody"
 GRAPH = "agent"  # its name in langgraph.json
@@ -91,7 +91,7 @@ async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
 async def _refuse_others_thread(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
     if not TOKENS or thread_id is None:
         return
-    owners = await asyncio.to_thread(owners_of, _settings.checkpoints, str(thread_id))
+    owners = await owners_of(database, str(thread_id))
     if owners and owners - {None} != {ctx.user.identity}:
         raise Auth.exceptions.HTTPException(
             status_code=409, detail=f"thread {thread_id} is another user's, or made without a token"
@@ -102,8 +102,8 @@ def _refuse_rollback(action: str | None) -> None:
     if action == "rollback":
         raise Auth.exceptions.HTTPException(
             status_code=422,
-            detail="'rollback' is not possible with the SQLite checkpointer, and the thread would "
-            "hang; use 'interrupt'",
+            detail="'rollback' is not possible with this checkpointer, and the thread would hang; "
+            "use 'interrupt'",
         )
 
 
@@ -149,6 +149,8 @@ async def own_assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 @auth.on.store
 async def own_store(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Any:
-    """Each user has a namespace of his own, below his name."""
+    """Each user has a namespace of his own, below his name; raises a 403 for the mailbox's."""
     if TOKENS:
         value["namespace"] = (ctx.user.identity, *(value.get("namespace") or ()))
+    if NAMESPACE in (value.get("namespace") or ())[:1]:
+        raise Auth.exceptions.HTTPException(403, f"the namespace {NAMESPACE!r} is the server's own")

@@ -1,87 +1,78 @@
-"""The dev server's checkpointer: threads and waiting approvals that outlive the process."""
+"""The dev server's checkpointer and store: threads and approvals that outlive the process."""
 
 import asyncio
 import json
-import sqlite3
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 
-from modeshift.graph.configuration.settings import Settings, load_settings
-from modeshift.graph.configuration.user_files import WholeWrites, make_private
+from modeshift.graph.configuration.settings import load_settings
+from modeshift.graph.configuration.user_files import make_private
 from modeshift.modes.phases import Phase
 from modeshift.server.logs import shorten_log
+from modeshift.storage.database import Database
+from modeshift.storage.threads import open_saver, open_store, prepare, read_newest
 
 CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}
-"""Kept with each run's checkpoints: clones share the file of those, and not the list of threads."""
+"""Kept with each run's checkpoints: clones share their database, and not the list of threads."""
+_settings = load_settings()
+database = _settings.open_database()
+"""Where this server's threads are."""
+_restoring = Lock()
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
+async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
     """Named in ``langgraph.json``; without it the server keeps threads in memory."""
     shorten_log()
-    settings = await asyncio.to_thread(_prepare)
-    async with WholeWrites.from_conn_string(str(settings.checkpoints)) as saver:
-        await saver.setup()  # now, and not at the first run: owners_of looks before that
-        await asyncio.to_thread(restore_lists, settings.checkpoints)
+    await _prepare()
+    # Each event loop has a checkpointer, and no run has begun when the first one is made.
+    if _restoring.acquire(blocking=False):
+        await restore_lists(database)
+    async with open_saver(database) as saver:
         yield saver
 
 
-# The server keeps the thread's metadata with a run's checkpoints, and with those of update_state
-# the name of the user.
-_OWNERS = """
-    SELECT DISTINCT coalesce(json_extract(noted, '$.owner'), json_extract(noted, '$.user_id'))
-    FROM (SELECT CAST(metadata AS TEXT) AS noted FROM checkpoints WHERE thread_id = ?)
-"""
+@asynccontextmanager
+async def store() -> AsyncIterator[BaseStore]:
+    """Named in ``langgraph.json``; the server hands it to the nodes."""
+    await _prepare()
+    async with open_store(database) as opened:
+        yield opened
 
 
-def owners_of(checkpoints: Path, thread_id: str) -> set[str | None]:
+async def _prepare() -> None:
+    if not _settings.has_postgres:
+        await asyncio.to_thread(make_private, _settings.checkpoints)
+    await prepare(database)
+
+
+async def owners_of(database: Database, thread_id: str) -> set[str | None]:
     """The users whose checkpoints the thread has, with None for a checkpoint of no known user.
 
     Empty for a new thread. The server's own list of threads may be lost; this is not.
     """
-    with closing(sqlite3.connect(f"{checkpoints.as_uri()}?mode=ro", uri=True)) as database:
-        return {owner for (owner,) in database.execute(_OWNERS, (thread_id,))}
+    # The server keeps the thread's metadata with a run's checkpoints, and with those of
+    # update_state the name of the user.
+    owner, user = (database.get_json("metadata", key) for key in ("owner", "user_id"))
+    query = f"SELECT DISTINCT coalesce({owner}, {user}) FROM checkpoints WHERE thread_id = ?"  # noqa: S608  # our names
+    return {name for (name,) in await database.execute(query, thread_id)}
 
 
-_NEWEST = """
-    SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''
-    ORDER BY checkpoint_id DESC LIMIT 1
-"""
+async def read_values(thread_id: str) -> dict[str, Any]:
+    """What the thread's newest checkpoint itself has."""
+    return await read_newest(database, thread_id)
 
 
-def read_values(checkpoints: Path, thread_id: str) -> dict[str, Any]:
-    """What the newest checkpoint itself has: not the messages, for which all would be read."""
-    with closing(sqlite3.connect(f"{checkpoints.as_uri()}?mode=ro", uri=True)) as database:
-        return _read_values(database, thread_id)
-
-
-def _read_values(database: sqlite3.Connection, thread_id: str) -> dict[str, Any]:
-    found = database.execute(_NEWEST, (thread_id,)).fetchone()
-    values = JsonPlusSerializer().loads_typed(found)["channel_values"] if found else {}
-    return dict(values)
-
-
-_RUNS = """
-    SELECT json_extract(CAST(metadata AS TEXT), '$.run_id') FROM checkpoints WHERE thread_id = ?
-"""
-_BEGUN = """
-    SELECT thread_id, CAST(metadata AS TEXT) AS noted FROM checkpoints
-    WHERE checkpoint_ns = '' AND json_extract(noted, '$.clone') = ? AND (thread_id, checkpoint_id)
-    IN (SELECT thread_id, min(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY 1)
-"""
-
-
-@cache  # each event loop has a checkpointer, and no run has begun when the first one is made
-def restore_lists(checkpoints: Path) -> None:
+async def restore_lists(database: Database) -> None:
     """Have the server's lists of runs and threads agree with the checkpoints.
 
     It writes both every ten seconds, and after a crash it would run again whatever had not ended
@@ -95,30 +86,35 @@ def restore_lists(checkpoints: Path) -> None:
     stateless = {run["thread_id"] for run in runs if run["kwargs"].get("temporary")}
     for kept in (runs, threads):
         kept[:] = [each for each in kept if each["thread_id"] not in stateless]
-    with closing(sqlite3.connect(f"{checkpoints.as_uri()}?mode=ro", uri=True)) as database:
-        for run in [run for run in runs if run["status"] == "pending"]:
-            begun = {id for (id,) in database.execute(_RUNS, (str(run["thread_id"]),))}
-            if str(run["run_id"]) in begun:
-                run["status"] = "interrupted"
-        waiting = {run["thread_id"] for run in runs if run["status"] == "pending"}
-        threads += _list_lost(database, {str(thread["thread_id"]) for thread in threads})
-        for thread in threads:
-            if thread["status"] != "error" and thread["thread_id"] not in waiting:
-                phase = _read_values(database, str(thread["thread_id"])).get("phase", Phase.IDLE)
-                thread["status"] = "idle" if phase == Phase.IDLE else "interrupted"
+    run_id = database.get_json("metadata", "run_id")
+    query = f"SELECT DISTINCT {run_id} FROM checkpoints WHERE thread_id = ?"  # noqa: S608  # our names
+    for run in [run for run in runs if run["status"] == "pending"]:
+        begun = {id for (id,) in await database.execute(query, str(run["thread_id"]))}
+        if str(run["run_id"]) in begun:
+            run["status"] = "interrupted"
+    waiting = {run["thread_id"] for run in runs if run["status"] == "pending"}
+    threads += await _list_lost(database, {str(thread["thread_id"]) for thread in threads})
+    for thread in threads:
+        if thread["status"] != "error" and thread["thread_id"] not in waiting:
+            values = await read_newest(database, str(thread["thread_id"]))
+            is_idle = values.get("phase", Phase.IDLE) == Phase.IDLE
+            thread["status"] = "idle" if is_idle else "interrupted"
 
 
-def _list_lost(database: sqlite3.Connection, known: set[str]) -> Iterator[dict[str, Any]]:
+async def _list_lost(database: Database, known: set[str]) -> list[dict[str, Any]]:
     times = dict.fromkeys(("created_at", "updated_at", "state_updated_at"), datetime.now(UTC))
-    for id, noted in database.execute(_BEGUN, (CLONE["clone"],)):
+    query = f"""
+        SELECT thread_id, CAST(metadata AS TEXT) FROM checkpoints
+        WHERE checkpoint_ns = '' AND {database.get_json("metadata", "clone")} = ?
+        AND (thread_id, checkpoint_id) IN (
+            SELECT thread_id, min(checkpoint_id) FROM checkpoints
+            WHERE checkpoint_ns = '' GROUP BY thread_id)
+    """  # noqa: S608  # our names
+    lost = []
+    for id, noted in await database.execute(query, CLONE["clone"]):
         if id not in known:
             given = json.loads(noted)
             metadata = {key: given[key] for key in ("owner", "title", "graph_id") if key in given}
             new = {"thread_id": UUID(id), "metadata": metadata, "status": "idle", "config": {}}
-            yield {**new, **times, "values": None}
-
-
-def _prepare() -> Settings:
-    settings = load_settings()
-    make_private(settings.checkpoints)
-    return settings
+            lost.append({**new, **times, "values": None})
+    return lost

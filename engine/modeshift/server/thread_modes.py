@@ -4,29 +4,26 @@ Beside the server's own routes, and on top of them: who may do what to which thr
 say. The YAML in the docstrings is for ``/docs``.
 """
 
-import asyncio
 from dataclasses import asdict
 from typing import Any, cast
 
 import httpx
 from langchain_core.messages.utils import convert_to_messages
+from langgraph_api.store import get_store
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from modeshift.graph.approvals.judging import judge_question
 from modeshift.graph.configuration.loading import get_served
-from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.checks import SETTINGS, build_settings_check
+from modeshift.graph.entry.checks import build_settings_check
+from modeshift.graph.mailbox import REVISION, SETTINGS, Mailbox
 from modeshift.graph.state import State
-from modeshift.graph.threads import REVISION, Mailbox
 from modeshift.modes.edges import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import read_values
-
-_settings = load_settings()
 
 
 async def list_modes(_: Request) -> Response:
@@ -114,7 +111,8 @@ async def set_mode(request: Request) -> Response:
     changed = await call_server(request, "PATCH", path, {"metadata": {}})
     if not changed.is_success:
         return pass_on(changed)
-    begun = await mailbox.put(thread, given)
+    await mailbox.put(thread, given)
+    begun = deps.started_calls.list_going(thread)
     values, news = await _read(mailbox, thread)
     is_pending = not await _take_in(request, deps, values, news)
     shown = _show(deps, values, news, is_pending=is_pending)
@@ -168,13 +166,13 @@ async def create_thread(request: Request) -> Response:
 
 async def _get_parts() -> tuple[AgentDeps, Mailbox]:
     deps = (await get_served()).deps
-    return deps, deps.started_calls.mailbox
+    return deps, Mailbox(await get_store())
 
 
 async def _read(mailbox: Mailbox, thread: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the state has, and what it has not taken in yet."""
-    values = await asyncio.to_thread(read_values, _settings.checkpoints, thread)
-    return values, await mailbox.find_news(thread, values.get(REVISION, 0))
+    values = await read_values(thread)
+    return values, await mailbox.find_news(thread, values.get(REVISION, {}))
 
 
 async def _read_body(request: Request) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
 
 from modeshift.modes.errors import ConfigurationError, StorageError
 
@@ -28,6 +27,8 @@ class Database(ABC):
 
     clock: str = "NULL"
     """In SQL, the seconds of the one clock of all its machines; NULL for a file of one machine."""
+    columns: str
+    """The statement that gives the names of a table's columns."""
 
     def __init__(self, name: str) -> None:
         """``name`` is what errors call it, without a password."""
@@ -48,6 +49,17 @@ class Database(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close what this event loop has opened; opened again at the next use."""
+
+    @abstractmethod
+    def get_json(self, column: str, key: str) -> str:
+        """The expression for a key of the JSON in a column of LangGraph's, as text."""
+
+    async def check(self) -> None:  # noqa: B027  # for a file its first use is soon enough
+        """Raises ``StorageError`` where a server cannot be reached: at once, with the reason."""
+
+    async def list_columns(self, table: str) -> list[str]:
+        """The names; none where there is no such table."""
+        return [name for (name,) in await self.execute(self.columns, table)]
 
     async def migrate(self, name: str, steps: Sequence[str]) -> None:
         """Execute those of the ``steps`` that this database has not seen yet, in their order.
@@ -87,7 +99,7 @@ def open_database(
         from modeshift.storage.sqlite import SqliteDatabase  # noqa: PLC0415  # imports this
 
         return SqliteDatabase(file, timeout, synchronous)
-    if (scheme := urlsplit(url).scheme) not in ("postgresql", "postgres"):
+    if (scheme := url.partition(":")[0]) not in ("postgresql", "postgres"):
         raise ConfigurationError(
             f"DATABASE_URL begins with {scheme!r}; give postgresql://user:password@host/database, "
             "or leave it out for SQLite"

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection, Error
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from typing_extensions import override
 
-from modeshift.modes.errors import StorageError
+from modeshift.modes.errors import ConfigurationError, StorageError
 from modeshift.storage.database import Database, Executor, Row
 
 MAX_CONNECTIONS = 8
@@ -34,10 +34,21 @@ class PostgresDatabase(Database):
     """A connection that has died is replaced before it is used."""
 
     clock = "extract(epoch FROM clock_timestamp())::double precision"
+    columns = (
+        "SELECT column_name::text FROM information_schema.columns "
+        "WHERE table_schema = current_schema() AND table_name = ?"
+    )
 
     def __init__(self, url: str, timeout: float = 30) -> None:
-        parts = urlsplit(url)
-        super().__init__(f"Postgres at {parts.hostname or 'this machine'}{parts.path}")
+        try:
+            parts = conninfo_to_dict(url)
+        except Error:
+            raise ConfigurationError(  # without its text, which has the password
+                "DATABASE_URL is no address of a database; give "
+                "postgresql://user:password@host/name, with %40 for an @ in the password"
+            ) from None
+        host = parts.get("host") or "this machine"
+        super().__init__(f"Postgres at {host}, database {parts.get('dbname')}")
         self._url = url
         self._timeout = timeout
         self._pools = WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool]()
@@ -45,19 +56,26 @@ class PostgresDatabase(Database):
     @override
     async def execute(self, statement: str, *values: Any) -> list[Row]:
         with self._named_errors():
-            async with (await self._open()).connection() as connection:
+            async with (await self.open_pool()).connection() as connection:
                 return await _Transaction(connection).execute(statement, *values)
 
     @override
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Executor]:
         with self._named_errors():
-            async with (await self._open()).connection() as connection, connection.transaction():
+            async with (
+                (await self.open_pool()).connection() as connection,
+                connection.transaction(),
+            ):
                 yield _Transaction(connection)
 
     @override
     async def lock_migrations(self, transaction: Executor) -> None:
         await transaction.execute("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
+
+    @override
+    def get_json(self, column: str, key: str) -> str:
+        return f"{column} ->> '{key}'"
 
     @override
     async def close(self) -> None:
@@ -72,7 +90,13 @@ class PostgresDatabase(Database):
         except (Error, PoolTimeout, PoolClosed) as error:
             raise StorageError(f"{self.name} cannot be used now: {error}") from error
 
-    async def _open(self) -> _Pool:
+    @override
+    async def check(self) -> None:
+        with self._named_errors():
+            await (await AsyncConnection.connect(self._url, connect_timeout=5)).close()
+
+    async def open_pool(self) -> _Pool:
+        """The connections of this event loop."""
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             pool = self._pools[loop] = AsyncConnectionPool(

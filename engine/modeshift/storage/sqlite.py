@@ -73,6 +73,8 @@ class _Connection:
 class SqliteDatabase(Database):
     """In WAL mode. ``normal`` outlives a killed process, ``full`` a power cut too."""
 
+    columns = "SELECT name FROM pragma_table_info(?)"
+
     def __init__(
         self, file: Path, timeout: float = 30, synchronous: Literal["normal", "full"] = "normal"
     ) -> None:
@@ -105,6 +107,10 @@ class SqliteDatabase(Database):
     @override
     async def lock_migrations(self, transaction: Executor) -> None:
         """Each transaction is the only writer anyway."""
+
+    @override
+    def get_json(self, column: str, key: str) -> str:
+        return f"json_extract(CAST({column} AS TEXT), '$.{key}')"
 
     @override
     async def close(self) -> None:

@@ -14,11 +14,11 @@ from langgraph.types import Interrupt, StateSnapshot
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError
 
-from modeshift.graph.configuration.loading import AgentCache, CachedAgent, open_journal
+from modeshift.graph.configuration.loading import AgentCache, CachedAgent
 from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.configuration.user_files import WholeWrites, make_private
+from modeshift.graph.configuration.user_files import open_threads
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.threads import Mailbox
+from modeshift.graph.journal import Journal
 from modeshift.modes.errors import InvalidInputError, ProviderError
 
 STREAMS = ["messages", "updates", "custom"]
@@ -44,10 +44,9 @@ class Connection:
     ) -> AsyncIterator[Self]:
         """To the server at ``address``, or without one to an agent on the same threads."""
         if address is None:
-            await asyncio.to_thread(make_private, settings.checkpoints)
-            async with WholeWrites.from_conn_string(str(settings.checkpoints)) as saver:
-                mailbox = Mailbox(settings.checkpoints)
-                yield cls(AgentCache(settings, saver, mailbox, open_journal(settings)), thread)
+            async with open_threads(settings, settings.checkpoints) as (database, saver, store):
+                journal = Journal(database, settings.checkpoints)
+                yield cls(AgentCache(settings, saver, store, journal), thread)
             return
         token = next(iter(settings.tokens), None)
         headers = {"Authorization": f"Bearer {token}"} if token else None

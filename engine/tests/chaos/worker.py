@@ -25,11 +25,11 @@ from typing_extensions import override
 
 from graph.agent import build
 from modeshift import Agent
-from modeshift.graph.configuration.user_files import WholeWrites
 from modeshift.graph.journal import Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import open_database
+from modeshift.storage.threads import open_saver
 from modeshift.tools.tool import Tool
 from modeshift.tools.workspace import atomic_file
 from tests.harness.conversation import make_agent
@@ -64,7 +64,7 @@ class Place:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[BaseCheckpointSaver[Any], Journal]]:
         database = open_database(self.url, self.file, timeout=5)
-        opened: Any = WholeWrites.from_conn_string(str(self.file))
+        opened: Any = open_saver(open_database("", self.file))
         if self.url:
             opened = AsyncPostgresSaver.from_conn_string(self.url)
         async with opened as saver:

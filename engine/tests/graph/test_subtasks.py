@@ -7,9 +7,10 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from modeshift.graph.threads import Mailbox, StartedCalls
+from modeshift.graph.mailbox import Mailbox
 from modeshift.modes.errors import InvalidInputError, ProviderError
 from modeshift.modes.policy import Approvals
 from tests.harness.conversation import (
@@ -217,22 +218,20 @@ async def test_what_the_host_sets_in_a_child_is_set_for_the_thread(workspace: Pa
     assert not (workspace / "a.py").exists()
 
 
-async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(
-    workspace: Path, tmp_path: Path
-) -> None:
+async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(workspace: Path) -> None:
     """Such as "ask" for a child in ask mode, and not only until the parent goes on in code."""
-    mailbox = Mailbox(tmp_path / "mail.sqlite")
+    store = InMemoryStore()
     steps: list[Step] = [[task("ask")], [("read_file", {"path": ".env"})], "end", [WRITE]]
     talk = await run_script(
         workspace,
         *steps,
         approvals=Approvals.AUTO,
-        started_calls=StartedCalls(mailbox),
+        store=store,
         mode="code",
     )
     await talk.decide({**APPROVE, "approvals": "manual"})
     thread = str(talk.config["configurable"]["thread_id"])
-    await mailbox.put(thread, {"mode": "ask", "approvals": "manual"})
+    await Mailbox(store).put(thread, {"mode": "ask", "approvals": "manual"})
     await talk.decide(REJECT)
     values = await talk.values()
     assert (values["mode"], values["approvals"], values["parents"]) == ("ask", "manual", [])

@@ -9,6 +9,7 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import BaseStore
 
 import tools
 from graph.agent import build as build_agent
@@ -54,6 +55,7 @@ def make_agent(
     catalog: Catalog | None = None,
     commands: Commands | None = None,
     *,
+    store: BaseStore | None = None,
     build: Callable[..., Agent] = build_agent,
     **more: Any,
 ) -> Agent:
@@ -64,7 +66,9 @@ def make_agent(
     models = model if isinstance(model, Models) else Models(model or OfflineModel())
     more.setdefault("prompts", prompts_of(MODES) if has_engines_modes() else None)
     deps = AgentDeps(catalog, toolbox, models, approvals, **more)
-    return build(deps, saver or InMemorySaver())
+    agent = build(deps, saver or InMemorySaver())
+    agent.store = store
+    return agent
 
 
 def open_thread(deps: AgentDeps) -> Conversation:

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 
 from modeshift.graph.briefing import describe_environment
 from modeshift.graph.configuration.settings import Settings, get_default_workspace, load_settings
@@ -21,12 +22,11 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import Agent
 from modeshift.graph.journal import Journal
 from modeshift.graph.models.loading import Models
-from modeshift.graph.threads import Mailbox, StartedCalls
+from modeshift.graph.threads import StartedCalls
 from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.project import find_root, load_project
-from modeshift.storage.database import open_database
 from modeshift.tools.processes.process import Limits
 from modeshift.tools.processes.sandboxes import (
     Commands,
@@ -57,14 +57,6 @@ def build_commands(settings: Settings) -> Commands:
     sandbox = choose_sandbox(settings)
     limits = Limits(settings.command_memory, settings.command_processes)
     return Commands(None if isinstance(sandbox, NoSandbox) else sandbox, limits)
-
-
-def open_journal(settings: Settings, sessions: Path | None = None) -> Journal:
-    """In the database of the threads, or in the SQLite file of an editor's ``sessions``."""
-    file = sessions or settings.checkpoints
-    url = settings.database_url.get_secret_value() if sessions is None else ""
-    seconds, synchronous = settings.database_timeout, settings.sqlite_synchronous
-    return Journal(open_database(url, file, timeout=seconds, synchronous=synchronous), file)
 
 
 class AgentLoader:
@@ -190,19 +182,20 @@ class AgentCache:
         self,
         settings: Settings,
         saver: BaseCheckpointSaver[Any] | None = None,
-        mailbox: Mailbox | None = None,
+        store: BaseStore | None = None,
         journal: Journal | None = None,
     ) -> None:
-        """``mailbox`` is where the host sets a thread's mode while a run goes on.
+        """``store`` is where the host sets a thread's mode while a run goes on.
 
         ``journal`` is in the database of the saver.
         """
         self.settings = settings
         self._saver = saver
+        self.store = store
         self._cached: dict[tuple[Path, str, str], CachedAgent] = {}
         self._lock = Lock()  # or the first requests would make one each
         # Shared by all: a conversation may go from one model to another.
-        self._started_calls = StartedCalls(mailbox, journal)
+        self._started_calls = StartedCalls(journal)
         self._pool = open_pool()
 
     def get(self, workspace: Path, model: str, servers: tuple[Server, ...] = ()) -> CachedAgent:
@@ -226,6 +219,7 @@ class AgentCache:
             for notice in deps.notices:
                 log.warning(notice)
             agent = load_project().build(deps, self._saver, self.settings.max_steps)
+            agent.store = self.store
             self._cached[key] = CachedAgent(agent, loader)
             return self._cached[key]
 
@@ -248,8 +242,8 @@ _first = Lock()
 def _served() -> AgentCache:
     # modeshift/server/answers.py names the question where the user need not.
     settings = load_settings().model_copy(update={"bound_answers": True})
-    mailbox, journal = Mailbox(settings.checkpoints), open_journal(settings)
-    return AgentCache(settings, mailbox=mailbox, journal=journal)
+    # The server has checkpointer and store.
+    return AgentCache(settings, journal=Journal(settings.open_database(), settings.checkpoints))
 
 
 async def agent() -> Agent:

@@ -28,6 +28,7 @@ from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.policy import Approvals
 from modeshift.modes.rules.urls import parse_authority
 from modeshift.project import find_root
+from modeshift.storage.database import Database, open_database
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MIN_TOKEN = 16
@@ -217,6 +218,23 @@ class Settings(BaseSettings):
         is_same = model.partition(":")[0] == self.model.partition(":")[0]
         parameters = self.model_parameters if is_same else {}
         return self.model_copy(update={"model": model, "model_parameters": parameters})
+
+    @property
+    def has_postgres(self) -> bool:
+        """Whether threads and sessions are in Postgres, and not in files."""
+        return bool(self.database_url.get_secret_value())
+
+    def open_database(self, file: Path | None = None) -> Database:
+        """Where threads are: Postgres, or ``file``, by default that of the server's.
+
+        Raises ``ConfigurationError``.
+        """
+        return open_database(
+            self.database_url.get_secret_value(),
+            file or self.checkpoints,
+            timeout=self.database_timeout,
+            synchronous=self.sqlite_synchronous,
+        )
 
     @property
     def tokens(self) -> dict[str, str]:

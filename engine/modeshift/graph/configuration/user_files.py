@@ -4,90 +4,25 @@ import asyncio
 import glob
 import json
 import os
-import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict, ValidationError
-from typing_extensions import override
 
 from modeshift.graph.configuration.settings import DATA, Settings, get_env_file, get_modes_folder
-from modeshift.graph.journal import TABLES as JOURNAL
 from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError, ModeFileError, describe_misfit
 from modeshift.modes.plain_text import to_one_line
+from modeshift.storage.database import Database
+from modeshift.storage.threads import open_saver, open_store, prepare
 from modeshift.tools.servers import ToolDescription
-
-Write = TypeVar("Write", bound=Callable[..., Any])
-_TABLES = ("checkpoints", "writes", "host_settings")
-"""What there is of a thread: the last is the mailbox's, and goes with the thread."""
-
-
-def finish(write: Write) -> Write:
-    """The method, which ends its transaction though its caller is cancelled, or it fails."""
-
-    async def commit_or_roll_back(saver: Any, *args: Any, **named: Any) -> Any:
-        try:
-            return await write(saver, *args, **named)
-        except sqlite3.Error:
-            async with saver.lock:
-                await saver.conn.rollback()
-            raise
-
-    @wraps(write)
-    async def whole(saver: Any, *args: Any, **named: Any) -> Any:
-        task = asyncio.create_task(commit_or_roll_back(saver, *args, **named))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait({task})
-            raise
-
-    return cast("Write", whole)
-
-
-class WholeWrites(AsyncSqliteSaver):
-    """A checkpointer that never leaves a transaction open, whether a turn is cancelled or fails.
-
-    A transaction left open would lock the file for every session.
-    """
-
-    aput = finish(AsyncSqliteSaver.aput)
-    aput_writes = finish(AsyncSqliteSaver.aput_writes)
-
-    @override
-    @finish
-    async def adelete_thread(self, thread_id: str) -> None:
-        tables = (*_TABLES, *JOURNAL)
-        await self._change("DELETE FROM {table} WHERE thread_id = ?", thread_id, tables=tables)
-
-    @override
-    @finish
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """The library's own does not exist for SQLite."""
-        await self._change(
-            "INSERT INTO {table} (thread_id, {names}) SELECT ?, {names} FROM {table} "
-            "WHERE thread_id = ?",
-            target_thread_id,
-            source_thread_id,
-        )
-
-    async def _change(self, statement: str, *threads: str, tables: Sequence[str] = _TABLES) -> None:
-        """Execute it for each table that there is."""
-        await self.setup()
-        async with self.lock:
-            for table in tables:
-                columns = await self.conn.execute_fetchall(f"PRAGMA table_info({table})")
-                names = ", ".join(name for _, name, *_ in columns if name != "thread_id")
-                if names:
-                    await self.conn.execute(statement.format(table=table, names=names), threads)
-            await self.conn.commit()
 
 
 def list_own_files(settings: Settings) -> tuple[Path, ...]:
@@ -109,7 +44,7 @@ def list_databases(settings: Settings) -> tuple[Path, ...]:
 
 
 def list_database_files(file: Path) -> tuple[Path, ...]:
-    """An SQLite file and those beside it: locks, the mailbox's signal, a terminal's history."""
+    """An SQLite file and those beside it: locks, a terminal's history, version 0.1's signal."""
     owners = file.parent.glob(f"{glob.escape(file.name)}.owner-*")
     real = file.resolve()  # SQLite puts its own beside this one
     return (
@@ -125,6 +60,25 @@ def list_database_files(file: Path) -> tuple[Path, ...]:
 def get_history_file(file: Path) -> Path:
     """Where the messages are kept that were typed in a terminal."""
     return Path(f"{file}.history")
+
+
+@asynccontextmanager
+async def open_threads(
+    settings: Settings, file: Path
+) -> AsyncIterator[tuple[Database, BaseCheckpointSaver[Any], BaseStore]]:
+    """The database of the threads, Postgres or ``file``, its checkpointer and store.
+
+    Raises ``UserError``.
+    """
+    database = settings.open_database(file)
+    if not settings.has_postgres:
+        await asyncio.to_thread(make_private, file)
+    try:
+        await prepare(database)
+        async with open_saver(database) as saver, open_store(database) as store:
+            yield database, saver, store
+    finally:
+        await database.close()
 
 
 MAX_BYTES = 2_000_000

@@ -7,6 +7,7 @@ from typing import Any, cast, get_type_hints
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 
+from modeshift.graph.mailbox import SETTINGS
 from modeshift.graph.messages.normal_form import accept_messages, check_history, check_kept
 from modeshift.graph.models.usage import Usage
 from modeshift.graph.state import ModeChange, State, build_input_type, get_depth, list_own_keys
@@ -76,14 +77,12 @@ _EMPTY: dict[str, Any] = {
     "facts": {},
     "compact": False,
     "compact_from": 0,
-    "host_revision": 0,
+    "host_revision": {},
     "limit": "",  # of which there is no mode, so it is the strictest one
     "end_subtask": False,
     "subtask": None,
 }
 """What replaces a value that does not fit, where that is no empty list."""
-SETTINGS = ("mode", "limit", "approvals")
-"""What the host may set in a thread at any time."""
 _SET_ANEW = ("mode", "first_mode")
 _NEEDED: dict[str, str] = {
     Phase.THINKING: "messages",

@@ -18,7 +18,8 @@ from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.checks import SETTINGS, check_turn, read_writes
+from modeshift.graph.entry.checks import check_turn, read_writes
+from modeshift.graph.mailbox import SETTINGS, Mailbox
 from modeshift.graph.messages.channels import CheckedInput
 from modeshift.graph.routing import is_cut_off
 from modeshift.graph.state import Input, State, list_switches
@@ -204,7 +205,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     async def _keep_settings(self, thread: str, input: dict[str, Any]) -> None:
         """What a run begins with is set for the thread, later than what no run has taken in yet."""
         given = {key: input[key] for key in SETTINGS if input.get(key) is not None}
-        await self.started_calls.mailbox.put_input(thread, given)
+        await Mailbox(self.store).put_input(thread, given)
 
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:
@@ -227,7 +228,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         writes = dict(read_writes([update[0] for step in supersteps for update in step]))
         check_turn(state.values, writes)
         changed = {key: value for key, value in writes.items() if state.values.get(key) != value}
-        here, put = config["configurable"], self.started_calls.mailbox.put_input
+        here, put = config["configurable"], Mailbox(self.store).put_input
         is_alone = changed.keys() == {"approvals"} and not here.get("checkpoint_id")
         # As what is set beside the runs: the question stays open.
         if state.interrupts and is_alone and await put(here["thread_id"], changed):

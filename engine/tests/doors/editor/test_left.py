@@ -9,7 +9,9 @@ import pytest_asyncio
 from acp import RequestError
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.graph.threads import Mailbox
+from modeshift.graph.mailbox import Mailbox
+from modeshift.storage.database import open_database
+from modeshift.storage.threads import open_store
 from tests.doors.editor.editor import Editor, Talk, choosing, editing, never
 from tests.harness.conversation import Conversation, edit, make_agent
 
@@ -121,7 +123,8 @@ async def test_a_mode_outlives_the_process_and_withdraws_the_question(
 ) -> None:
     """As if the process had ended between storing the choice and applying it."""
     before = left["another mode"]
-    await Mailbox(data / "sessions.sqlite").put(before.id, {"mode": "ask"})
+    async with open_store(open_database("", data / "sessions.sqlite")) as store:
+        await Mailbox(store).put(before.id, {"mode": "ask"})
     talk = await editor.load(before)
     assert talk.shown == ("ask", "manual")
     assert talk.ends == [("Write file a.txt", "failed")]

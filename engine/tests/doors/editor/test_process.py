@@ -13,8 +13,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from modeshift.editor.store import Sessions
 from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.user_files import WholeWrites
 from modeshift.modes.errors import ToolFailedError
+from modeshift.storage.threads import WholeWrites
 from tests.doors.editor.editor import Talk, choosing, editing
 from tests.harness import prefork
 from tests.harness.conversation import Conversation, make_agent, until
@@ -115,7 +115,7 @@ async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> 
     (place.root / "link").symlink_to("data")
     settings = place.settings(workspace=place.root, sessions=file)
     toolbox = AgentLoader(settings).deps().toolbox
-    async with Sessions.open(file):
+    async with Sessions.open(file, settings.open_database(file)):
         (place.root / "hard").hardlink_to(f"{file}.lock")
         for path in ("data/s.sqlite", "data/s.sqlite.lock", "link/s.sqlite.lock", "hard"):
             for name, args in (("search_files", {"regex": "x"}), ("write_file", {"content": "x"})):

@@ -12,8 +12,7 @@ from modeshift.editor import transport
 from modeshift.editor.agent import EditorAgent
 from modeshift.editor.store import Sessions
 from modeshift.graph.configuration.loading import AgentCache
-from modeshift.graph.configuration.user_files import WholeWrites
-from modeshift.graph.threads import Mailbox
+from modeshift.graph.configuration.user_files import open_threads
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
 from tests.harness.place import UserFolders, modes_file
 
@@ -106,11 +105,11 @@ async def test_a_session_that_is_closed_at_once_asks_nothing(place: UserFolders)
     """In this process: over a pipe the question may come before the closing arrives."""
     settings = place.settings(sessions=place.root / "s.sqlite")
     async with (
-        WholeWrites.from_conn_string(str(settings.sessions)) as saver,
-        Sessions.open(settings.sessions) as sessions,
+        open_threads(settings, settings.sessions) as (database, saver, store),
+        Sessions.open(settings.sessions, database) as sessions,
     ):
         editor, tasks_before = Editor(never), asyncio.all_tasks()
-        agents = AgentCache(settings, saver, Mailbox(settings.sessions))
+        agents = AgentCache(settings, saver, store)
         there = transport.Editor(cast("Any", editor), schema.ClientCapabilities(), AsyncMock())
         agent: Any = EditorAgent(there, agents, sessions)
         editor.agent = agent

@@ -10,6 +10,7 @@ from acp.schema import Cost
 
 from modeshift.commands.usage import read_threads
 from modeshift.editor.turn import STOPPED_HERE
+from modeshift.storage.database import open_database
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing
 from tests.doors.editor.model import CLAUDE, GO_ON, GPT, MARK, STORY
 from tests.harness.conversation import until
@@ -149,7 +150,7 @@ async def test_how_full_the_window_is_and_what_it_cost(
     assert offline.of("usage_update") == []
     counts = {
         one.id: sum(model["answers"] for model in one.taken.values())
-        for one in read_threads("SESSIONS", data / "sessions.sqlite")
+        for one in await read_threads(open_database("", data / "sessions.sqlite"))
     }
     assert (counts[talk.id], counts[offline.id]) == (3, 1)
 

@@ -12,6 +12,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 
 from modeshift.commands.usage import read_threads
+from modeshift.storage.database import open_database
 from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.readme import read_part
 from tests.harness.server import Server, Thread
@@ -39,7 +40,7 @@ async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> No
     usage: Any = (await thread.values())["usage"]
     assert usage["thread"]["offline"]["answers"] == usage["turn"]["offline"]["answers"] == 3
     assert usage["last"]["used"] > 0
-    found = read_threads("CHECKPOINTS", server.folder / "checkpoints.sqlite", thread.id)
+    found = await read_threads(open_database("", server.folder / "checkpoints.sqlite"), thread.id)
     assert [one.taken for one in found] == [usage["thread"]], "while the server runs"
 
 

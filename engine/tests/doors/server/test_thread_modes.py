@@ -237,3 +237,19 @@ async def test_it_holds_from_the_next_step_of_a_run(
     assert not (server.workspace / "after.txt").exists()
     assert "the host has changed the mode" in str(values["messages"])
     assert not (await http.get(f"/threads/{thread.id}/mode")).json()["is_pending"]
+
+
+async def test_no_client_reads_or_writes_what_the_host_sets_but_here(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await patch(http, thread, mode="code")
+    item = {"key": "mode", "value": {"value": "debug", "id": "1"}}
+    for namespace, status in ((["modeshift", thread.id], 403), (["modeshift"], 403), (["a"], 204)):
+        written = await http.put("/store/items", json={"namespace": namespace, **item})
+        assert written.status_code == status, written.text
+    where = {"namespace": f"modeshift.{thread.id}", "key": "mode"}
+    assert (await http.get("/store/items", params=where)).status_code == 403
+    body = {"namespace": ["modeshift", thread.id], "key": "mode"}
+    assert (await http.request("DELETE", "/store/items", json=body)).status_code == 403
+    assert (await http.get(f"/threads/{thread.id}/mode")).json()["mode"] == "code"

@@ -1,0 +1,76 @@
+"""``Mailbox``: what the host sets in a thread, also while a run goes on, in LangGraph's store.
+
+Each setting is an item of its own, so the last one wins key by key, whichever process sets it. It
+has an id of its own, too: a thread has taken it in when its state has that id. So no clock and no
+counter is needed, and a fork of an older checkpoint takes in what was set since.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+
+from modeshift.storage.threads import get_namespace
+
+SETTINGS = ("mode", "limit", "approvals")
+"""What the host may set in a thread at any time."""
+REVISION = "host_revision"
+"""The state's key for what it has taken in."""
+Revision = int | dict[str, str]
+"""The ids by setting; in threads of version 0.1 a number, and ids are numbers up to it."""
+
+
+class Mailbox:
+    """The settings of all threads."""
+
+    def __init__(self, store: BaseStore | None) -> None:
+        """Without a store nothing can be set."""
+        self._store = store
+
+    async def put(self, thread: str, values: Mapping[str, Any]) -> None:
+        """Keep the settings."""
+        if self._store is None:
+            raise RuntimeError("this agent has no store in which a thread's settings are kept")
+        await self._store.abatch(
+            PutOp(get_namespace(thread), name, {"value": value, "id": uuid4().hex})
+            for name, value in values.items()
+        )
+
+    async def put_input(self, thread: str, values: Mapping[str, Any]) -> bool:
+        """Keep the rights in a run's input, and replace a mode that there is: it came later.
+
+        False without a store: the state alone has them.
+        """
+        kept = {key: value for key, value in values.items() if key != "mode"}
+        if "mode" in values and "mode" in await self._read(thread):
+            kept["mode"] = values["mode"]
+        if kept and self._store is not None:
+            await self.put(thread, kept)
+        return self._store is not None
+
+    async def find_news(self, thread: str, taken: Revision) -> dict[str, Any]:
+        """What the thread has not taken in, and what it has then; empty if nothing was set."""
+        items = await self._read(thread)
+        ids = {name: item.value["id"] for name, item in items.items()}
+        news = {
+            name: item.value["value"]
+            for name, item in items.items()
+            if not _is_taken(taken, name, ids[name])
+        }
+        return {**news, REVISION: ids} if news else {}
+
+    async def _read(self, thread: str) -> dict[str, Item]:
+        if self._store is None:
+            return {}
+        reads = [GetOp(get_namespace(thread), name, refresh_ttl=False) for name in SETTINGS]
+        items = await self._store.abatch(reads)
+        return {
+            name: item for name, item in zip(SETTINGS, items, strict=True) if isinstance(item, Item)
+        }
+
+
+def _is_taken(taken: Revision, name: str, id: str) -> bool:
+    if isinstance(taken, dict):
+        return taken.get(name) == id
+    return id.isdecimal() and int(id) <= taken

@@ -1,0 +1,253 @@
+"""LangGraph's checkpointer and store, with our own rules on top."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import aiosqlite
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.base import BaseStore, GetOp, Item, Op, Result
+from langgraph.store.sqlite.aio import AsyncSqliteStore
+from typing_extensions import override
+
+from modeshift.modes.errors import StorageError
+from modeshift.storage.database import Database
+from modeshift.storage.sqlite import SqliteDatabase
+
+Write = TypeVar("Write", bound=Callable[..., Any])
+SECONDS = 30
+"""How long a write waits for another program's."""
+NAMESPACE = "modeshift"
+"""Of the store, below which each thread has a namespace of its own for what the host sets."""
+COLUMNS = {
+    "checkpoints": "thread_id",
+    "writes": "thread_id",
+    "checkpoint_blobs": "thread_id",
+    "checkpoint_writes": "thread_id",
+    "store": "prefix",
+}
+"""What is copied of a thread in either database: by table the column that names it."""
+_DELETED = COLUMNS | dict.fromkeys(("inputs", "decisions", "effects"), "thread_id")
+"""What is deleted with it: the journal's, too."""
+_BESIDE = ("checkpoint_migrations", "store_migrations", "migrations", "sessions")
+"""The other tables."""
+_USERS = """
+    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+    AND backend_type = 'client backend' AND pid != pg_backend_pid()
+"""
+_TAKE_OVER = f"""
+    INSERT OR IGNORE INTO store (prefix, key, value)
+        SELECT '{NAMESPACE}.' || thread_id, name,
+            json_object('value', json(value), 'id', CAST(revision AS TEXT)) FROM host_settings
+"""  # noqa: S608  # our own name
+"""From where an older version kept what the host set."""
+
+
+def get_namespace(thread: str) -> tuple[str, str]:
+    """Where the store has what the host sets in the thread; no label has a dot, or is empty."""
+    return NAMESPACE, thread.replace("%", "%25").replace(".", "%2E") or "%"
+
+
+def finish(write: Write) -> Write:
+    """The method, which ends its transaction though its caller is cancelled, or it fails."""
+
+    async def commit_or_roll_back(owner: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return await write(owner, *args, **named)
+        except sqlite3.Error:
+            async with owner.lock:
+                await owner.conn.rollback()
+            raise
+
+    @wraps(write)
+    async def whole(owner: Any, *args: Any, **named: Any) -> Any:
+        task = asyncio.create_task(commit_or_roll_back(owner, *args, **named))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task})
+            raise
+
+    return cast("Write", whole)
+
+
+class KeptThreads(BaseCheckpointSaver[Any]):
+    """A checkpointer that deletes and copies all that there is of a thread, in one transaction."""
+
+    database: Database
+
+    @override
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._change(_DELETED, "DELETE FROM {table} WHERE {column} = ?", thread_id)
+
+    @override
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await self._change(
+            COLUMNS,
+            "INSERT INTO {table} ({column}, {names}) SELECT ?, {names} FROM {table} "
+            "WHERE {column} = ?",
+            target_thread_id,
+            source_thread_id,
+        )
+
+    async def _change(self, tables: Mapping[str, str], statement: str, *threads: str) -> None:
+        """Execute it for each table that there is."""
+        async with self.database.transaction() as transaction:
+            for table, column in tables.items():
+                rows = await transaction.execute(self.database.columns, table)
+                names = ", ".join(name for (name,) in rows if name != column)
+                if names:
+                    written = statement.format(table=table, column=column, names=names)
+                    ids = (
+                        str(id) if column == "thread_id" else ".".join(get_namespace(str(id)))
+                        for id in threads
+                    )
+                    await transaction.execute(written, *ids)
+
+
+class WholeWrites(KeptThreads, AsyncSqliteSaver):
+    """A checkpointer that never leaves a transaction open, whether a turn is cancelled or fails.
+
+    A transaction left open would lock the file for every session.
+    """
+
+    aput = finish(AsyncSqliteSaver.aput)
+    aput_writes = finish(AsyncSqliteSaver.aput_writes)
+
+
+class SqliteStore(AsyncSqliteStore):
+    """A store that reads what it is asked for by name with one statement, and writes whole."""
+
+    _finish_batch = finish(AsyncSqliteStore.abatch)
+
+    @override
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        ops = list(ops)
+        reads = [op for op in ops if isinstance(op, GetOp)]
+        # Apart: a transaction that reads before it writes fails if another program has written.
+        others = [op for op in ops if not isinstance(op, GetOp)]
+        results = iter(await self._finish_batch(others) if others else ())
+        items = await self._read(reads) if reads else {}
+        return [
+            items.get((op.namespace, op.key)) if isinstance(op, GetOp) else next(results)
+            for op in ops
+        ]
+
+    async def _read(self, reads: Sequence[GetOp]) -> dict[tuple[tuple[str, ...], str], Item]:
+        await self.setup()
+        names = {(".".join(op.namespace), op.key): (op.namespace, op.key) for op in reads}
+        rows = await self.conn.execute_fetchall(
+            "SELECT prefix, key, value, created_at, updated_at FROM store "  # noqa: S608  # no text
+            f"WHERE (prefix, key) IN (VALUES {', '.join(['(?, ?)'] * len(names))})",
+            [part for name in names for part in name],
+        )
+        items = {}
+        for prefix, key, value, *times in rows:
+            namespace, _ = name = names[prefix, key]
+            created, updated = (datetime.fromisoformat(time) for time in times)
+            items[name] = Item(
+                value=json.loads(value),
+                key=key,
+                namespace=namespace,
+                created_at=created,
+                updated_at=updated,
+            )
+        return items
+
+
+@asynccontextmanager
+async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    """The checkpointer; ``prepare`` has been called before."""
+    if isinstance(database, SqliteDatabase):
+        async with aiosqlite.connect(database.file) as connection:
+            saver = WholeWrites(connection)
+            saver.database = database
+            yield saver
+    else:
+        from modeshift.storage.postgres_threads import build_saver  # noqa: PLC0415  # an extra's
+
+        yield await build_saver(database)
+
+
+@asynccontextmanager
+async def open_store(database: Database) -> AsyncIterator[BaseStore]:
+    """The store, in the database of the checkpoints; ``prepare`` has been called before."""
+    if isinstance(database, SqliteDatabase):
+        async with aiosqlite.connect(
+            database.file, timeout=SECONDS, isolation_level=None
+        ) as opened:
+            # A power cut may lose the last moments, of the checkpoints too; a crash loses nothing.
+            await opened.execute("PRAGMA synchronous = NORMAL")
+            yield SqliteStore(opened)
+    else:
+        from modeshift.storage.postgres_threads import build_store  # noqa: PLC0415  # an extra's
+
+        yield await build_store(database)
+
+
+async def prepare(database: Database) -> None:
+    """Make the tables, or change those of an older version; raises ``StorageError``."""
+    if not isinstance(database, SqliteDatabase):
+        from modeshift.storage.postgres_threads import migrate  # noqa: PLC0415  # an extra's
+
+        await migrate(database)
+        return
+    async with open_saver(database) as saver, open_store(database) as store:
+        await cast("WholeWrites", saver).setup()
+        await _set_up(cast("SqliteStore", store))
+        if await database.list_columns("host_settings"):
+            async with database.transaction() as transaction:
+                await transaction.execute(_TAKE_OVER)
+                await transaction.execute("DROP TABLE IF EXISTS host_settings")
+
+
+async def _set_up(store: AsyncSqliteStore) -> None:
+    """The library's own fails where another process does the same at the same time."""
+    for is_last in (*[False] * 100, True):
+        try:
+            await store.setup()
+        except sqlite3.Error:
+            if is_last:
+                raise
+            await asyncio.sleep(0.05)
+        else:
+            return
+
+
+async def read_newest(database: Database, thread: str, checkpoint: str = "") -> dict[str, Any]:
+    """What a thread's checkpoint itself has: not the messages, for which all would be read."""
+    configurable = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}
+    async with open_saver(database) as saver:
+        saved = await saver.aget_tuple({"configurable": configurable})
+    return {} if saved is None else dict(saved.checkpoint["channel_values"])
+
+
+async def check_database(database: Database) -> None:
+    """Raises ``StorageError`` where it cannot be used."""
+    try:
+        await prepare(database)
+    finally:
+        await database.close()
+
+
+async def drop_tables(database: Database) -> list[str]:
+    """Remove all that is ours in Postgres; raises ``StorageError`` while it is used."""
+    done = []
+    try:
+        await database.check()
+        async with database.transaction() as transaction:
+            if (await transaction.execute(_USERS))[0] != (0,):
+                raise StorageError(f"{database.name} is in use; stop the servers and editors first")
+            for table in (*_DELETED, *_BESIDE):
+                if await transaction.execute(database.columns, table):
+                    await transaction.execute(f"DROP TABLE {table}")
+                    done.append(f"{database.name}: removed the table {table}")
+    finally:
+        await database.close()
+    return done or [f"{database.name} has no table of ours; nothing to remove"]

@@ -1,0 +1,120 @@
+"""The dev server on Postgres, and what is read and removed beside it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness import prefork
+from tests.harness.conversation import APPROVE
+from tests.harness.postgres import Postgres, find_postgres, run_postgres
+from tests.harness.server import Server, Thread
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    programs = find_postgres()
+    if programs is None:
+        pytest.skip("Postgres is not installed (apt install postgresql)")
+    with run_postgres(programs) as server:
+        yield server
+
+
+@pytest.fixture
+def url(postgres: Postgres) -> str:
+    return postgres.make_database()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path)
+    yield server
+    if server.process is not None:
+        server.kill()
+
+
+async def patch(server: Server, thread: Thread, **given: str) -> None:
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        answer = await http.patch(f"/threads/{thread.id}/mode", json=given)
+        assert answer.status_code == 200, answer.text
+
+
+async def test_a_conversation_outlives_the_server_and_is_removed(server: Server, url: str) -> None:
+    server.start(DATABASE_URL=url)
+    assert "threads    Postgres at 127.0.0.1, database t" in server.log.read_text()
+    async with server.client as client:
+        thread = await Thread.new(client)
+        await thread.say("write a.txt: x", mode="code", approvals="manual")
+        copy = (await client.threads.copy(thread.id))["thread_id"]
+        await patch(server, thread, approvals="auto")
+    server.kill()
+    (server.folder / ".langgraph_api").rename(server.folder / "lists that are lost")
+    server.start(DATABASE_URL=url)
+    async with server.client as client:
+        thread.client = client
+        listed = await client.threads.search(ids=[thread.id])
+        assert [each["status"] for each in listed] == ["interrupted"]
+        assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+        await thread.decide(APPROVE)
+        values = await thread.values()
+        assert values["approvals"] == "auto", "set before the restart, taken in after it"
+        assert (server.workspace / "a.txt").read_text() == "x"
+        assert not list(server.folder.glob("checkpoints.sqlite*"))
+        usage = json.loads(_run(server, url, "usage", "--json"))
+        counts = {each["id"]: each["taken"]["offline"]["answers"] for each in usage["server"]}
+        assert counts == {thread.id: 2, copy: 1}
+        assert usage["editors"] == []
+        await client.threads.delete(thread.id)
+    assert thread.id not in _run(server, url, "usage")
+    assert "is in use; stop the servers" in _run(server, url, "clean-data", fails=True)
+    server.kill()
+    removed = ""
+    while "nothing to remove" not in removed:  # Postgres needs a moment to see that it is gone
+        command = prefork.run("modeshift", "clean-data", env=server.environment(DATABASE_URL=url))
+        removed += command.stdout
+    assert "removed the table checkpoint_blobs" in removed
+
+
+def _run(server: Server, url: str, *command: str, fails: bool = False) -> str:
+    done = prefork.run("modeshift", *command, env=server.environment(DATABASE_URL=url))
+    assert bool(done.returncode) == fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+async def test_a_database_that_goes_away_and_comes_back(
+    server: Server, url: str, postgres: Postgres
+) -> None:
+    server.start(DATABASE_URL=url, DATABASE_TIMEOUT="2")
+    async with server.client as client:
+        thread = await Thread.new(client)
+        await thread.say("write a.txt: x", mode="code", approvals="manual")
+        postgres.stop()
+        try:
+            await thread.run(input={"messages": []})
+            assert thread.error is not None
+        finally:
+            postgres.start()
+        await thread.decide(APPROVE)
+    assert (server.workspace / "a.txt").read_text() == "x"
+
+
+WRONG = {
+    "postgresql://me:secretword@127.0.0.1:1/x": "cannot be used now: connection failed",
+    "mysql://me:secretword@127.0.0.1/x": "DATABASE_URL begins with 'mysql'; give postgresql://",
+    "postgresql://me:secretword@[x/": "DATABASE_URL is no address of a database; give postgresql",
+    "postgresql://me:secretword@127.0.0.1/x?foo=1": "DATABASE_URL is no address of a database",
+    "postgresql://me:secretword@127.0.0.1:port/x": "cannot be used now",
+}
+
+
+@pytest.mark.parametrize("url", WRONG)
+def test_a_wrong_address_is_one_clear_sentence_without_the_password(
+    server: Server, url: str
+) -> None:
+    for command in ("dev", "usage", "clean-data"):
+        told = _run(server, url, command, fails=True)
+        assert WRONG[url] in told
+        assert "secretword" not in told
+        assert "Traceback" not in told

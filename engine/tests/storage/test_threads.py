@@ -1,0 +1,191 @@
+"""LangGraph's checkpointer and store, with our own rules, on both databases."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.store.base import BaseStore
+
+from modeshift.commands.usage import read_threads
+from modeshift.graph.mailbox import REVISION, Mailbox
+from modeshift.modes.errors import StorageError
+from modeshift.modes.policy import Approvals
+from modeshift.server.checkpointer import owners_of
+from modeshift.storage.database import Database, open_database
+from modeshift.storage.threads import (
+    check_database,
+    drop_tables,
+    open_saver,
+    open_store,
+    prepare,
+    read_newest,
+)
+from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.harness.postgres import Postgres
+
+
+@pytest.fixture
+async def there(url: str, database: Database, tmp_path: Path) -> AsyncIterator[Database]:
+    """Of another process. The tables are there."""
+    await prepare(database)
+    opened = open_database(url, tmp_path / "threads.sqlite")
+    yield opened
+    await opened.close()
+
+
+async def test_of_several_the_last_one_wins_key_by_key_in_every_process(
+    database: Database, there: Database
+) -> None:
+    async with (
+        open_saver(database) as saver,
+        open_store(database) as store,
+        open_store(there) as other,
+    ):
+        first, second = Mailbox(store), Mailbox(other)
+        assert await first.find_news("thread", {}) == {}
+        await first.put("thread", {"mode": "code", "limit": "ask"})
+        early = (await second.find_news("thread", {}))[REVISION]
+        await second.put("thread", {"mode": "debug"})
+        await first.put("another", {"mode": "ask"})
+        news = await first.find_news("thread", {})
+        assert (news["mode"], news["limit"]) == ("debug", "ask")
+        assert (await first.find_news("thread", early)).keys() == {"mode", REVISION}
+        assert await second.find_news("thread", news[REVISION]) == {}
+        await saver.acopy_thread("thread", "copy")
+        assert await first.find_news("copy", {}) == news
+        await saver.adelete_thread("thread")
+        assert await first.find_news("thread", {}) == {}
+        await second.put("thread", {"mode": "debug"})
+        assert (await first.find_news("thread", news[REVISION]))["mode"] == "debug"
+        assert await second.find_news("copy", news[REVISION]) == {}
+
+
+async def test_many_write_and_read_at_a_time(database: Database, there: Database) -> None:
+    """Through two processes, clients' own items among them: none is refused as locked."""
+    async with open_store(database) as here, open_store(there) as other:
+
+        async def use(store: BaseStore, thread: str) -> None:
+            for number in range(20):
+                await Mailbox(store).put(thread, {"mode": str(number)})
+                await store.aput(("client",), thread, {"number": number})
+                kept = await store.aget(("client",), thread)
+                assert kept is not None
+                assert kept.value == {"number": number}
+                assert (await Mailbox(store).find_news(thread, {}))["mode"] == str(number)
+
+        await asyncio.gather(*map(use, (here, other) * 3, ("a.", "b", "c", "d", "e", "")))
+        assert len(await other.asearch(("client",))) == 6
+
+
+async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
+    database: Database, there: Database, workspace: Path
+) -> None:
+    """In one process and then in another."""
+    async with open_saver(database) as saver, open_store(database) as store:
+        talk = Conversation(make_agent(workspace, saver=saver, store=store))
+        thread = str(talk.config["configurable"]["thread_id"])
+        talk.config["configurable"]["user_id"] = "alice"
+        talk.config["metadata"] = {"owner": "alice"}
+        await talk.say("write a.txt: x", mode="code")
+        assert len(await talk.waiting()) == 1
+    async with open_saver(there) as saver, open_store(there) as store:
+        await saver.acopy_thread(thread, "copy")
+        again = Conversation(make_agent(workspace, saver=saver, store=store))
+        again.config = {"configurable": {"thread_id": "copy"}}
+        await Mailbox(store).put("copy", {"approvals": "auto"})
+        await again.decide(APPROVE)
+        assert (workspace / "a.txt").read_text() == "x"
+        values = await again.values()
+        assert values["approvals"] == Approvals.AUTO
+        newest = await read_newest(there, "copy")
+        assert (newest["phase"], newest["usage"]) == ("idle", values["usage"])
+        assert await owners_of(there, thread) == {"alice"}
+        assert await owners_of(there, "none") == set()
+        threads = await read_threads(there)
+        counts = {each.id: sum(m["answers"] for m in each.taken.values()) for each in threads}
+        assert counts == {thread: 1, "copy": 2}
+        await saver.adelete_thread(thread)
+    assert [each.id for each in await read_threads(database)] == ["copy"]
+    assert [each.id for each in await read_threads(database, thread)] == []
+
+
+async def test_a_write_that_is_cancelled_leaves_nothing_open(
+    database: Database, there: Database
+) -> None:
+    config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+    async with open_saver(database) as saver, open_saver(there) as other:
+        for ticks in range(12):
+            write = asyncio.create_task(saver.aput(config, empty_checkpoint(), {}, {}))
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            write.cancel()
+            with suppress(asyncio.CancelledError):
+                await write
+            await other.aput(config, empty_checkpoint(), {}, {})
+        assert len([saved async for saved in saver.alist(config)]) >= 12
+
+
+async def test_processes_that_start_together_make_the_tables_once(url: str, tmp_path: Path) -> None:
+    databases = [open_database(url, tmp_path / "threads.sqlite") for _ in range(4)]
+    await asyncio.gather(*map(check_database, databases))
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_store(databases[0]))
+        await Mailbox(store).put("thread", {"mode": "ask"})
+        stack.push_async_callback(databases[0].close)
+
+
+async def test_settings_and_what_was_taken_in_come_over_from_an_older_version(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "threads.sqlite"
+    with closing(sqlite3.connect(file)) as older, older:
+        older.execute("CREATE TABLE host_settings (thread_id, name, value, revision INTEGER)")
+        rows = [("old", "mode", '"code"', 3), ("old", "limit", "null", 9)]
+        older.executemany("INSERT INTO host_settings VALUES (?, ?, ?, ?)", rows)
+    database = open_database("", file)
+    for _ in range(2):
+        await prepare(database)
+        async with open_store(database) as store:
+            news = await Mailbox(store).find_news("old", 3)
+            assert news == {"limit": None, REVISION: {"mode": "3", "limit": "9"}}
+            assert await Mailbox(store).find_news("old", news[REVISION]) == {}
+    await database.close()
+
+
+async def test_tables_are_removed_when_nobody_uses_them(postgres: Postgres) -> None:
+    url = postgres.make_database()
+    database, other = (open_database(url, Path("unused")) for _ in range(2))
+    await prepare(other)
+    with pytest.raises(StorageError, match="is in use; stop the servers and editors first"):
+        await drop_tables(database)
+    assert await other.list_columns("checkpoints")
+    await other.close()
+    told: list[str] = []
+    while "nothing to remove" not in str(told):
+        with suppress(StorageError):  # Postgres needs a moment to see that somebody has left
+            told += await drop_tables(database)
+    assert f"{database.name}: removed the table store" in told
+
+
+async def test_a_server_that_goes_away_and_comes_back(postgres: Postgres, workspace: Path) -> None:
+    url = postgres.make_database()
+    database = open_database(url, Path("unused"), timeout=3)
+    await prepare(database)
+    async with open_saver(database) as saver, open_store(database) as store:
+        talk = Conversation(make_agent(workspace, saver=saver, store=store))
+        await talk.say("write a.txt: x", mode="code")
+        postgres.stop()
+        with pytest.raises(Exception, match=r"server closed|connection|refused|terminated"):
+            await talk.decide(APPROVE)
+        assert list(workspace.iterdir()) == []
+        with pytest.raises(StorageError, match="cannot be used now"):
+            await check_database(open_database(url, Path("unused")))
+        postgres.start()
+        await talk.decide(APPROVE)
+        assert (workspace / "a.txt").read_text() == "x"
+    await database.close()
