@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from modeshift.graph.configuration.prices import CURRENCY, Prices, load_prices
 from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.models.usage import Fill, Tokens, Usage, add_tokens
-from modeshift.modes.errors import ConfigurationError, InvalidInputError, StorageError
+from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.storage.database import Database
 from modeshift.storage.sqlite import SqliteDatabase
@@ -90,7 +90,7 @@ async def _read_all(
 
 
 async def read_threads(database: Database, id: str | None = None) -> list[Thread]:
-    """All threads, or that with ``id``; raises ``ConfigurationError``."""
+    """All threads, or that with ``id``; raises ``UserError``."""
     if isinstance(database, SqliteDatabase) and not database.file.exists():
         return []
     threads: dict[str, Thread] = {}
@@ -104,7 +104,7 @@ async def read_threads(database: Database, id: str | None = None) -> list[Thread
             taken = add_tokens(before, usage.get("thread", {}), times)
             turn = usage.get("turn") or {}
             threads[thread] = Thread(thread, taken, turn, usage.get("last"))
-    except (sqlite3.Error, StorageError) as error:
+    except sqlite3.Error as error:
         raise ConfigurationError(f"{database.name} cannot be read: {error}") from error
     return list(threads.values())
 

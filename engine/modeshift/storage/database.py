@@ -99,7 +99,8 @@ def open_database(
         from modeshift.storage.sqlite import SqliteDatabase  # noqa: PLC0415  # imports this
 
         return SqliteDatabase(file, timeout, synchronous)
-    if (scheme := url.partition(":")[0]) not in ("postgresql", "postgres"):
+    scheme = url.partition("://")[0] if "://" in url else ""
+    if scheme not in ("postgresql", "postgres"):
         raise ConfigurationError(
             f"DATABASE_URL begins with {scheme!r}; give postgresql://user:password@host/database, "
             "or leave it out for SQLite"

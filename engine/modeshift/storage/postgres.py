@@ -48,7 +48,7 @@ class PostgresDatabase(Database):
                 "postgresql://user:password@host/name, with %40 for an @ in the password"
             ) from None
         host = parts.get("host") or "this machine"
-        super().__init__(f"Postgres at {host}, database {parts.get('dbname')}")
+        super().__init__(f"Postgres at {host}/{parts.get('dbname', '')}")
         self._url = url
         self._timeout = timeout
         self._pools = WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool]()

@@ -19,7 +19,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.types import Command
 from typing_extensions import override
 
@@ -29,7 +28,7 @@ from modeshift.graph.journal import Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import open_database
-from modeshift.storage.threads import open_saver
+from modeshift.storage.threads import open_saver, prepare
 from modeshift.tools.tool import Tool
 from modeshift.tools.workspace import atomic_file
 from tests.harness.conversation import make_agent
@@ -64,10 +63,8 @@ class Place:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[BaseCheckpointSaver[Any], Journal]]:
         database = open_database(self.url, self.file, timeout=5)
-        opened: Any = open_saver(open_database("", self.file))
-        if self.url:
-            opened = AsyncPostgresSaver.from_conn_string(self.url)
-        async with opened as saver:
+        await prepare(database)
+        async with open_saver(database) as saver:
             yield saver, Journal(database, self.file, self.lease)
             await database.close()
 

@@ -1,5 +1,6 @@
 """``make modes``, ``trust``, ``usage``, ``diagram``, ``clean-data``: what they print or refuse."""
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -313,14 +314,16 @@ async def make_threads(file: Path, workspace: Path, *models: ScriptedModel) -> l
     return talks
 
 
-async def test_usage_of_both_stores(place: UserFolders, run: Run) -> None:
+def test_usage_of_both_stores(place: UserFolders, run: Run) -> None:
     assert run("usage").stdout.splitlines() == [
         f"threads of the dev server: none  ({place.root / 'checkpoints.sqlite'})",
         f"sessions of editors: none  ({place.root / 'sessions.sqlite'})",
     ]
     models = (took("x:a", 1000, 600), took("x:b", 20))
-    one, _ = await make_threads(place.root / "checkpoints.sqlite", place.workspace, *models)
-    (own,) = await make_threads(place.root / "sessions.sqlite", place.workspace, took("x:a", 3))
+    one, _ = asyncio.run(make_threads(place.root / "checkpoints.sqlite", place.workspace, *models))
+    (own,) = asyncio.run(
+        make_threads(place.root / "sessions.sqlite", place.workspace, took("x:a", 3))
+    )
     lines = [" ".join(line.split()) for line in run("usage").stdout.splitlines()]
     assert lines[1].startswith("threads of the dev server: 2 (")
     at = lines.index(one.config["configurable"]["thread_id"])
@@ -342,10 +345,12 @@ async def test_usage_of_both_stores(place: UserFolders, run: Run) -> None:
     assert (thread["turn"]["x:a"]["answers"], thread["last"]["used"]) == (1, 4)
 
 
-async def test_usage_says_what_is_not_known(place: UserFolders, run: Run) -> None:
+def test_usage_says_what_is_not_known(place: UserFolders, run: Run) -> None:
     row = "{input: 1, output: 1, cache_read: 1, cache_write: 1}"
     (place.home / "prices.yaml").write_text(f"scripted: {row}\n")
-    await make_threads(place.root / "sessions.sqlite", place.workspace, ScriptedModel(answers=[]))
+    asyncio.run(
+        make_threads(place.root / "sessions.sqlite", place.workspace, ScriptedModel(answers=[]))
+    )
     shown = run("usage").stdout
     assert shown.count("and 3 without a count: what they took is not known") == 2
     assert "in the window" not in shown
@@ -359,4 +364,4 @@ def test_usage_refuses_what_is_wrong(place: UserFolders, run: Run) -> None:
     assert f"modeshift: {prices}: x:a 'free': " in run("usage").stderr
     prices.unlink()
     (place.root / "sessions.sqlite").write_text("no database, whatever its name says " * 100)
-    assert f"SESSIONS='{place.root / 'sessions.sqlite'}' cannot be read" in run("usage").stderr
+    assert f"{place.root / 'sessions.sqlite'} cannot be used now: file is" in run("usage").stderr

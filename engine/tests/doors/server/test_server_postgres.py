@@ -43,7 +43,7 @@ async def patch(server: Server, thread: Thread, **given: str) -> None:
 
 async def test_a_conversation_outlives_the_server_and_is_removed(server: Server, url: str) -> None:
     server.start(DATABASE_URL=url)
-    assert "threads    Postgres at 127.0.0.1, database t" in server.log.read_text()
+    assert "threads    Postgres at 127.0.0.1/t" in server.log.read_text()
     async with server.client as client:
         thread = await Thread.new(client)
         await thread.say("write a.txt: x", mode="code", approvals="manual")
