@@ -320,7 +320,8 @@ def test_usage_of_both_stores(place: UserFolders, run: Run) -> None:
         f"sessions of editors: none  ({place.root / 'sessions.sqlite'})",
     ]
     models = (took("x:a", 1000, 600), took("x:b", 20))
-    one, _ = asyncio.run(make_threads(place.root / "checkpoints.sqlite", place.workspace, *models))
+    file = place.root / "checkpoints.sqlite"
+    one, _ = asyncio.run(make_threads(file, place.workspace, *models))
     (own,) = asyncio.run(
         make_threads(place.root / "sessions.sqlite", place.workspace, took("x:a", 3))
     )
