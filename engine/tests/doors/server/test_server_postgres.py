@@ -63,7 +63,7 @@ async def test_a_conversation_outlives_the_server_and_is_removed(server: Server,
         values = await thread.values()
         assert values["approvals"] == "auto", "set before the restart, taken in after it"
         assert (server.workspace / "a.txt").read_text() == "x"
-        assert not list(server.folder.glob("checkpoints.sqlite*"))
+        assert not (server.folder / "checkpoints.sqlite").exists()
         usage = json.loads(_run(server, url, "usage", "--json"))
         counts = {each["id"]: each["taken"]["offline"]["answers"] for each in usage["server"]}
         assert counts == {thread.id: 2, copy: 1}
