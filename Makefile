@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check mutants bench stats lock format clean
+.PHONY: help dev chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check mutants bench chaos stats lock format clean
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -103,6 +103,10 @@ bench: $(READY) # time a step against LangGraph's own parts and create_agent, ma
 	@$(IN_ENGINE) -m benchmarks.tools
 	@$(IN_ENGINE) -m benchmarks.cache
 	@$(IN_ENGINE) -m benchmarks.page
+
+chaos: $(READY) # kill processes 200 times on SQLite and on Postgres, resume 200 questions twice; count what went wrong: all 0
+	@export MODES_FOLDER="$$PWD/engine/tests/harness/template/modes"; \
+	  $(IN_ENGINE) -m tests.chaos --database sqlite && $(IN_ENGINE) -m tests.chaos --database postgres --stops 20
 
 stats: $(READY) # print how large the project is, and how its modules import and call each other; IN=folder
 	@$(IN_ENGINE) -m benchmarks.stats

@@ -1,0 +1,116 @@
+"""A database that cannot be used: a clear error, nothing unapproved, nothing twice."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from modeshift.graph.configuration.user_files import WholeWrites
+from modeshift.graph.journal import Journal
+from modeshift.graph.threads import StartedCalls
+from modeshift.modes.errors import StorageError
+from modeshift.storage.sqlite import SqliteDatabase
+from tests.harness.conversation import APPROVE, Conversation, make_agent
+
+BREAK = {
+    "a full disk": "PRAGMA max_page_count = 1",
+    "a file that is read-only": "PRAGMA query_only = ON",
+}
+MEND = {
+    "a full disk": "PRAGMA max_page_count = 100000",
+    "a file that is read-only": "PRAGMA query_only = OFF",
+}
+SAYS = {
+    "a full disk": "disk is full",
+    "a file that is read-only": "readonly database",
+    "a lock that is held": "database is locked",
+}
+
+
+class Thread:
+    """A conversation whose journal is in the file of its checkpoints."""
+
+    def __init__(self, talk: Conversation, database: SqliteDatabase) -> None:
+        self.talk = talk
+        self._database = database
+        self._other = sqlite3.connect(database.file, isolation_level=None)
+
+    async def break_it(self, what: str) -> None:
+        if what in BREAK:
+            await self._database.execute(BREAK[what])
+        else:
+            self._other.execute("BEGIN IMMEDIATE")
+
+    async def mend(self, what: str) -> None:
+        if what in MEND:
+            await self._database.execute(MEND[what])
+        else:
+            self._other.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._other.close()
+
+
+@pytest.fixture
+async def thread(workspace: Path, tmp_path: Path) -> AsyncIterator[Thread]:
+    file = tmp_path / "threads.sqlite"
+    async with WholeWrites.from_conn_string(str(file)) as saver:
+        database = SqliteDatabase(file, timeout=0.2)
+        started = StartedCalls(journal=Journal(database, file))
+        talk = Conversation(make_agent(workspace, saver=saver, started_calls=started))
+        with closing(Thread(talk, database)) as thread:
+            yield thread
+        await database.close()
+
+
+@pytest.mark.parametrize("what", SAYS)
+async def test_an_answer_that_cannot_be_stored_runs_nothing(
+    thread: Thread, workspace: Path, what: str
+) -> None:
+    talk = thread.talk
+    await talk.say("run echo one >> log", mode="code")
+    await thread.break_it(what)
+    with pytest.raises(StorageError, match=SAYS[what]):
+        for number in range(100):  # until the page that there is is full
+            await talk.agent.started_calls.journal.decide("other", str(number), ["x" * 999], "")
+    with pytest.raises(StorageError, match=rf"threads\.sqlite cannot be used now: .*{SAYS[what]}"):
+        await talk.decide(APPROVE)
+    assert not list(workspace.iterdir())
+    await thread.mend(what)
+    await talk.send(None)
+    await talk.approve_all()  # who was told of an error is asked again
+    assert (workspace / "log").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("what", SAYS)
+async def test_a_result_that_cannot_be_stored_is_unknown(
+    thread: Thread, workspace: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    talk, journal = thread.talk, thread.talk.agent.started_calls.journal
+    await talk.say("run echo one >> log", mode="code")
+    keep = journal.keep
+
+    async def keep_and_break(key: str, run: object) -> object:
+        result = await keep(key, run)  # type: ignore[arg-type]  # it is one
+        await thread.break_it(what)
+        return result
+
+    monkeypatch.setattr(journal, "keep", keep_and_break)
+    large = "x" * 100_000
+    if what == "a full disk":
+        finish = journal.finish
+
+        async def finish_large(key: str, result: object, after: object) -> None:
+            result.content += large  # type: ignore[attr-defined]  # more than fits into a page
+            await finish(key, result, after)  # type: ignore[arg-type]  # as above
+
+        monkeypatch.setattr(journal, "finish", finish_large)
+    with pytest.raises(StorageError, match=SAYS[what]):
+        await talk.decide(APPROVE)
+    await thread.mend(what)
+    await talk.send(None)
+    assert (workspace / "log").read_text() == "one\n"
+    (result,) = (await talk.results()).values()
+    assert "may have taken effect" in result.text
