@@ -4,11 +4,13 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.messages import ToolMessage
 
 from modeshift.graph.configuration.user_files import WholeWrites
-from modeshift.graph.journal import Journal
+from modeshift.graph.journal import Digests, Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import StorageError
 from modeshift.storage.sqlite import SqliteDatabase
@@ -69,12 +71,13 @@ async def thread(workspace: Path, tmp_path: Path) -> AsyncIterator[Thread]:
 async def test_an_answer_that_cannot_be_stored_runs_nothing(
     thread: Thread, workspace: Path, what: str
 ) -> None:
-    talk = thread.talk
+    talk, journal = thread.talk, thread.talk.agent.started_calls.journal
     await talk.say("run echo one >> log", mode="code")
     await thread.break_it(what)
-    with pytest.raises(StorageError, match=SAYS[what]):
-        for number in range(100):  # until the page that there is is full
-            await talk.agent.started_calls.journal.decide("other", str(number), ["x" * 999], "")
+    for size in (999, 1):
+        with pytest.raises(StorageError, match=SAYS[what]):
+            for number in range(1000):  # until the page that there is is full
+                await journal.decide("other", f"{size} {number}", ["x" * size], "")
     with pytest.raises(StorageError, match=rf"threads\.sqlite cannot be used now: .*{SAYS[what]}"):
         await talk.decide(APPROVE)
     assert not list(workspace.iterdir())
@@ -92,19 +95,17 @@ async def test_a_result_that_cannot_be_stored_is_unknown(
     await talk.say("run echo one >> log", mode="code")
     keep = journal.keep
 
-    async def keep_and_break(key: str, run: object) -> object:
-        result = await keep(key, run)  # type: ignore[arg-type]  # it is one
+    async def keep_and_break(key: str, run: Any) -> Any:
+        result = await keep(key, run)
         await thread.break_it(what)
         return result
 
     monkeypatch.setattr(journal, "keep", keep_and_break)
-    large = "x" * 100_000
     if what == "a full disk":
         finish = journal.finish
 
-        async def finish_large(key: str, result: object, after: object) -> None:
-            result.content += large  # type: ignore[attr-defined]  # more than fits into a page
-            await finish(key, result, after)  # type: ignore[arg-type]  # as above
+        async def finish_large(key: str, result: ToolMessage, after: Digests) -> None:
+            await finish(key, ToolMessage("x" * 100_000, tool_call_id=result.tool_call_id), after)
 
         monkeypatch.setattr(journal, "finish", finish_large)
     with pytest.raises(StorageError, match=SAYS[what]):
