@@ -97,10 +97,11 @@ format: $(READY) # mend layout and imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) # time a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's, the page
+bench: $(READY) # time the journal, a step against LangGraph's own parts and create_agent, many modes against few, the tools against rg and sh, the input's price against create_agent's, the page
 	@$(IN_ENGINE) -m benchmarks.steps
 	@$(IN_ENGINE) -m benchmarks.many_modes
 	@$(IN_ENGINE) -m benchmarks.tools
+	@$(IN_ENGINE) -m benchmarks.journal
 	@$(IN_ENGINE) -m benchmarks.cache
 	@$(IN_ENGINE) -m benchmarks.page
 
