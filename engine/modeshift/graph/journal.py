@@ -111,6 +111,8 @@ class Journal:
         self._lease = lease
         self._running = dict[str, float]()
         """By key, until when each may go on."""
+        self._held = dict[str, float]()
+        """By thread that a run of this process goes on with, when that was last looked up."""
         self._is_ready = False
 
     # Runs, inputs and decisions
@@ -127,6 +129,17 @@ class Journal:
         )
         if await self._execute(select, thread) != [(owner,)]:
             await self._execute(upsert, thread, owner)
+        self._held[thread] = _read_clock()
+
+    async def keep_hold(self, thread: str) -> None:
+        """As ``check_holder``, if a second has passed: this process may have been stopped."""
+        if thread in self._held and _read_clock() - self._held[thread] > 1:
+            await self.check_holder(thread)
+            self._held[thread] = _read_clock()
+
+    def let_go(self, thread: str) -> None:
+        """The run has ended."""
+        self._held.pop(thread, None)
 
     async def check_holder(self, thread: str) -> None:
         """Raises ``InvalidInputError`` if another process goes on with the thread."""

@@ -89,7 +89,9 @@ class Step:
     async def run(self, node: Node, *given: str) -> Result:
         """What the node returns, if it is what its move gave; for the engine alone."""
         await self._prepare()
-        return self._check(await node(self, *given))
+        result = self._check(await node(self, *given))
+        await self._deps.started_calls.journal.keep_hold(get_thread(self._config))
+        return result
 
     async def _prepare(self) -> None:
         """Take in what the host has set, and reconcile the mode; ``act`` does so call by call."""

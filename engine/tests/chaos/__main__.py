@@ -220,7 +220,8 @@ class Chaos:
             if not (is_success or is_unknown):
                 sys.stderr.write(f"{thread} ({find_kind(thread)}): {text!r}\n")
         if bad := +found:
-            sys.stderr.write(f"{thread} ({find_kind(thread)}): {dict(bad)}\n")
+            seen = [one.type for one in messages], state.values.get("phase"), state.next
+            sys.stderr.write(f"{thread} ({find_kind(thread)}): {dict(bad)} {seen}\n")
         self.counts += found
 
 

@@ -213,7 +213,8 @@ async def run(place: Place, threads: Sequence[str], report: Callable[[str], None
                 try:
                     await work(agent, thread)
                     break
-                except InvalidInputError:  # another process goes on with it
+                except InvalidInputError as error:  # another process goes on with it
+                    sys.stderr.write(f"{thread}: {error}\n")
                     break
                 except (StorageError, OSError) as error:  # another program holds the database
                     sys.stderr.write(f"{thread}: {error}\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import ToolMessage
 
+from modeshift.graph.configuration.user_files import WholeWrites, list_database_files
 from modeshift.graph.journal import UNREADABLE, Digests, Journal
 from modeshift.graph.messages.repair import DONE, UNKNOWN
 from modeshift.modes.errors import InvalidInputError, StorageError
@@ -218,3 +219,18 @@ async def test_a_process_that_was_stopped_past_its_lease_begins_nothing(
     with pytest.raises(StorageError, match="was stopped"):
         await journal.keep("key", run())
     await database.close()
+
+
+async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(tmp_path: Path) -> None:
+    file = tmp_path / "threads.sqlite"
+    journal = Journal(open_database("", file), file)
+    async with WholeWrites.from_conn_string(str(file)) as saver:
+        assert await start(journal)
+        assert await journal.take_input("thread", "run")
+        assert {path.name for path in list_database_files(file)} >= {
+            path.name for path in tmp_path.glob("*.owner-*")
+        }
+        assert list(tmp_path.glob("*.owner-*"))
+        await saver.adelete_thread("thread")
+    assert await start(journal)
+    assert await journal.take_input("thread", "run")

@@ -156,6 +156,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
                 last = {name: value for name, value in here.items() if name != "checkpoint_id"}
                 goes_on = bool((await self.aget_state({"configurable": last})).next)
         finally:
+            self.started_calls.journal.let_go(thread)
             if not goes_on:
                 await background.end(thread)
 

@@ -92,7 +92,8 @@ for line in sys.stdin:
     elif method == "notifications/cancelled":
         CANCELLED.append(message["params"]["requestId"])
     elif method == "tools/call" and "wait" not in (given := message["params"].get("arguments", {})):
-        default = {"content": [{"type": "text", "text": call(given)}]}
+        text = json.dumps(message["params"].get("_meta")) if BEHAVIOUR == "meta" else call(given)
+        default = {"content": [{"type": "text", "text": text}]}
         if "hex" in given:  # a result's text, byte by byte
             sys.stdout.buffer.write(ANSWER % (id, bytes.fromhex(given["hex"])))
             sys.stdout.flush()

@@ -24,6 +24,7 @@ from modeshift.mcp.managed import MAX_FAILURES, ManagedServer, ServerPool
 from modeshift.mcp.transports import SECONDS_TO_LISTEN
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.rules.matching import name_server_tool, word_matches
+from modeshift.tools.network import using_key
 from modeshift.tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
 from modeshift.tools.server_tools import bind_tools
 from modeshift.tools.servers import Server, ToolDescription
@@ -57,6 +58,14 @@ async def test_what_a_server_prints_beside_messages_is_skipped(workspace: Path) 
     async with managed(workspace, raw("garbage")) as (server,):
         assert [tool.spec.name for tool in (await start([server])).tools] == ["mcp__raw__do"]
         assert "done" in await call(server)
+
+
+async def test_a_server_can_tell_a_call_that_comes_again(workspace: Path) -> None:
+    async with managed(workspace, raw("meta")) as (server,):
+        await start([server])
+        assert "idempotency-key" not in await call(server)
+        with using_key("this call"):
+            assert json.loads(await call(server))["idempotency-key"] == "this call"
 
 
 @pytest.mark.parametrize("is_sandboxed", [False, True])
