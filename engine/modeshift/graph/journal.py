@@ -23,7 +23,7 @@ from modeshift.graph.messages.repair import DONE, UNKNOWN, build_not_run_result
 from modeshift.graph.owners import Owner
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
-from modeshift.storage.database import Database, Executor, Row
+from modeshift.storage.database import Database, Row
 from modeshift.storage.sqlite import MemoryDatabase
 
 T = TypeVar("T")
@@ -65,7 +65,6 @@ _serializer = JsonPlusSerializer()
 class Effect:
     """A call that has begun."""
 
-    key: str
     owner: str
     state: State
     is_late: bool
@@ -82,7 +81,7 @@ class Effect:
 
         ``has_ended``: whether its process can do nothing any more.
         """
-        if not now or UNREADABLE in now.values():
+        if not self.after or UNREADABLE in now.values():  # an own tool's may do more than edit
             return "unknown"
         if now == self.after:
             return "done"
@@ -296,11 +295,10 @@ class Journal:
         """The call has ended, or was cancelled: this process does no more of it."""
         self._running.pop(key, None)
 
-    async def delete_thread(self, thread: str, within: Executor | None = None) -> None:
+    async def delete_thread(self, thread: str) -> None:
         """Forget all of a thread."""
         for table in TABLES:
-            statement = f"DELETE FROM {table} WHERE thread_id = ?"  # noqa: S608  # our names
-            await (within.execute if within else self._execute)(statement, thread)
+            await self._execute(f"DELETE FROM {table} WHERE thread_id = ?", thread)  # noqa: S608  # ours
 
     async def _read(self, key: str) -> Effect | None:
         clock = self._database.clock
@@ -314,13 +312,11 @@ class Journal:
         owner, state, is_late, before, after, told, stored = rows[0]
         kind, _, data = (stored or "").partition(":")
         result = _serializer.loads_typed((kind, bytes.fromhex(data))) if stored else None
-        files, done = (
-            (json.loads(before), json.loads(after)),
-            _done.validate_python(json.loads(told)),
-        )
+        files = json.loads(before), json.loads(after)
+        done = _done.validate_python(json.loads(told))
         if state == "unknown":
             done = end_unseen(done.mode)
-        return Effect(key, owner, state, bool(is_late), *files, done, result)
+        return Effect(owner, state, bool(is_late), *files, done, result)
 
     async def _prepare(self) -> str:
         if not self._owner.id:

@@ -99,12 +99,14 @@ class Chaos:
         done = set(self.done.read_text().split())
         return [thread for thread in threads if thread not in done]
 
-    def work(self, threads: Sequence[str]) -> Callable[[], Awaitable[None]]:
+    def work(
+        self, threads: Sequence[str], is_relieved: Callable[[], bool] = lambda: False
+    ) -> Callable[[], Awaitable[None]]:
         def report(thread: str) -> None:
             with self.done.open("a") as file:
                 file.write(f"{thread}\n")
 
-        return lambda: run(self.place, threads, report)
+        return lambda: run(self.place, threads, report, is_relieved)
 
     def kill(self, kills: int) -> None:
         """Kill so often, at random moments and on purpose; then let what is left end."""
@@ -147,10 +149,12 @@ class Chaos:
         for turn in range(times):
             batch = [f"s-{turn * 5 + n}" for n in range(5)]
             self.prepare(batch)
-            first = fork(self.work(batch))
+            relieved = self.place.folder / f"relieved-{turn}"
+            first = fork(self.work(batch, relieved.exists))
             time.sleep(self.random.uniform(0.05, 0.4))
             os.kill(first, signal.SIGSTOP)
             time.sleep(self.place.lease * 1.2)
+            relieved.touch()
             second = fork(self.work(self.left(batch)))
             time.sleep(self.random.uniform(0, 0.5))
             os.kill(first, signal.SIGCONT)

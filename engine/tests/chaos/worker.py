@@ -145,10 +145,12 @@ async def begin(agent: Agent, thread: str) -> RunnableConfig:
     return config
 
 
-async def work(agent: Agent, thread: str) -> None:
-    """Begin the thread's run, and approve until it has ended."""
+async def work(agent: Agent, thread: str, is_relieved: Callable[[], bool]) -> None:
+    """Begin the thread's run, and approve until it has ended, or another process has it."""
     config = await begin(agent, thread)
-    while (state := await agent.aget_state(config)).next or state.interrupts:
+    while not is_relieved() and (
+        (state := await agent.aget_state(config)).next or state.interrupts
+    ):
         if state.interrupts:
             (question,) = state.interrupts
             await decide(agent, config, question.value)
@@ -205,13 +207,21 @@ def kill_at(point: str, number: int) -> None:
     setattr(owner, name, of_file if owner is atomic_file else of_journal)
 
 
-async def run(place: Place, threads: Sequence[str], report: Callable[[str], None]) -> None:
+async def run(
+    place: Place,
+    threads: Sequence[str],
+    report: Callable[[str], None],
+    is_relieved: Callable[[], bool] = lambda: False,
+) -> None:
+    """``is_relieved``: whether a queue has given what is left to another process."""
     async with place.open() as (saver, journal):
         agent = make(place, saver, journal)
         for thread in threads:
             for _ in range(20):
+                if is_relieved():
+                    return
                 try:
-                    await work(agent, thread)
+                    await work(agent, thread, is_relieved)
                     break
                 except InvalidInputError as error:  # another process goes on with it
                     sys.stderr.write(f"{thread}: {error}\n")

@@ -37,7 +37,7 @@ class Thread:
     def __init__(self, talk: Conversation, database: SqliteDatabase) -> None:
         self.talk = talk
         self._database = database
-        self._other = sqlite3.connect(database.file, isolation_level=None)
+        self._other = sqlite3.connect(database.name, isolation_level=None)
 
     async def break_it(self, what: str) -> None:
         if what in BREAK:

@@ -109,13 +109,15 @@ async def test_of_a_dead_owners_edit_the_file_tells(
         assert not await start(finder)
 
 
-async def test_a_dead_owners_command_is_unknown_for_good(make: Make) -> None:
+@pytest.mark.parametrize("before", [{}, BEFORE])
+async def test_a_dead_owners_command_is_unknown_for_good(make: Make, before: Digests) -> None:
+    """And an edit of which nobody can tell what it was to do."""
     first = make()
-    assert await start(first, {}, {})
+    assert await start(first, before, {})
     del first
     gc.collect()
     for journal in (make(), make()):
-        effect = await journal.find("key", digesting({}))
+        effect = await journal.find("key", digesting(before))
         assert effect is not None
         assert effect.state == "unknown"
         assert not await start(journal, {}, {})

@@ -4,7 +4,15 @@ LangGraph saves first and looks afterwards whether the value fits; one that does
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -162,14 +170,17 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
 
     async def _has_taken(self, thread: str, config: Any) -> bool:
         """Whether the thread has the run's input: a server that was killed begins the run again."""
-        run = str(config.get("metadata", {}).get("run_id", "")) if config else ""
+        config = config or {}
+        run = config.get("configurable", {}).get("run_id") or config.get("metadata", {}).get(
+            "run_id"
+        )
         saver = self.checkpointer
         if not run or not isinstance(saver, BaseCheckpointSaver):
             return False
-        if await self.started_calls.journal.take_input(thread, run):
+        if await self.started_calls.journal.take_input(thread, str(run)):
             return False
-        config = RunnableConfig(configurable={"thread_id": thread})
-        return bool([_ async for _ in saver.alist(config, filter={"run_id": run}, limit=1)])
+        whole = RunnableConfig(configurable={"thread_id": thread})
+        return bool([_ async for _ in saver.alist(whole, filter={"run_id": str(run)}, limit=1)])
 
     async def _has_no_task(self, config: Any) -> bool:
         """Whether a turn stands where LangGraph has nothing to go on with: ``intake`` does."""
