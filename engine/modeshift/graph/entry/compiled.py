@@ -6,7 +6,6 @@ LangGraph saves first and looks afterwards whether the value fits; one that does
 import asyncio
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Collection,
     Iterator,
