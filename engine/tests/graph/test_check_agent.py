@@ -1,6 +1,6 @@
 """``modeshift.testing.check_agent`` passes the clone's graph, and says what another leaves open."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from typing_extensions import override
 from graph import nodes
 from graph.agent import build
 from modeshift import Agent, AgentDeps, AgentGraph, Step, Update
+from modeshift.graph.journal import Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.policy import Approvals
 from modeshift.testing import check_agent
@@ -57,19 +58,17 @@ def approves_by_itself(deps: AgentDeps, saver: Saver = None) -> Agent:
     return build(replace(deps, approvals=Approvals.AUTO), saver)
 
 
-class Forgetful(StartedCalls):
-    def begin(self, thread: str, planned: Mapping[str, Any]) -> bool:
-        return True
+class Forgetful(Journal):
+    async def find(self, *given: Any) -> None:
+        return None
 
-    def has_begun(self, thread: str, planned: Mapping[str, Any]) -> bool:
-        return False
-
-    def may_have_begun(self, planned: Mapping[str, Any]) -> bool:
-        return False
+    async def start(self, key: str, *given: Any) -> bool:
+        await self.delete_thread(given[0])
+        return await super().start(key, *given)
 
 
 def forgets_what_has_begun(deps: AgentDeps, saver: Saver = None) -> Agent:
-    return build(replace(deps, started_calls=Forgetful()), saver)
+    return build(replace(deps, started_calls=StartedCalls(journal=Forgetful())), saver)
 
 
 def swallows_the_question(deps: AgentDeps, saver: Saver = None) -> Agent:
