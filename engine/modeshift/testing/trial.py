@@ -9,7 +9,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from typing_extensions import override
 
-from modeshift.graph.approvals.ways import is_free
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import Agent
 from modeshift.graph.models.loading import Models
@@ -84,16 +83,6 @@ class Trial(Conversation):
             kinds = [decision if name in calls else "approve" for name in names]
             await self.send(Command(resume={"decisions": [{"type": kind} for kind in kinds]}))
         return was_asked
-
-    def list_free(self, source: str) -> set[str]:
-        """The modes to which edges lead from there without a question, one after the other."""
-        free, waiting = set[str](), [source]
-        while waiting:
-            mode = waiting.pop()
-            more = {to for to in self.deps.catalog if is_free(self.deps, mode, to, (), None)} - free
-            free |= more
-            waiting += more
-        return free
 
     async def check_tools(self) -> None:
         """Raise ``AssertionError`` unless the model was last offered the tools of the mode."""

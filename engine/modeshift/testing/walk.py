@@ -96,12 +96,28 @@ class _Walk:
             may_run = path in self.approved or await self.is_allowed(probe, tools)
             expect(may_run, f"{probe} runs although nobody has approved it")
         mode = await trial.mode()
-        free = {to for each in (self.mode, *self.targets) for to in trial.list_free(each)}
-        is_chosen = mode in {self.mode, *self.targets, *free}
-        expect(is_chosen, f"is in {mode} mode, which nobody has chosen")
+        chosen = {self.mode, *self.targets}
+        holds = mode in chosen or any([await self.leads_unasked(each, mode) for each in chosen])
+        expect(holds, f"is in {mode} mode, which nobody has chosen")
         self.mode = mode
         self.targets.clear()
         await trial.check_tools()
+
+    async def leads_unasked(self, source: str, target: str) -> bool:
+        """Whether the model may go there from ``source`` without a question, over others too."""
+        reached, open_modes = {source}, [source]
+        while open_modes:
+            here = open_modes.pop()
+            for slug in {*self.modes} - reached:
+                args = {"mode_slug": slug, "reason": "a walk"}
+                calls = [
+                    await judge_call(self.trial.agent, here, name, args)
+                    for name in self.trial.switches
+                ]
+                if any(verdict.is_by_edge for verdict in calls):
+                    reached.add(slug)
+                    open_modes.append(slug)
+        return target in reached
 
     async def is_allowed(self, probe: str, tools: frozenset[str]) -> bool:
         """Whether a mode with these tools runs it unasked."""

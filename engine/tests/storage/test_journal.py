@@ -13,6 +13,7 @@ from modeshift.graph.configuration.user_files import WholeWrites, list_database_
 from modeshift.graph.journal import UNREADABLE, Digests, Journal
 from modeshift.graph.messages.repair import DONE, UNKNOWN
 from modeshift.modes.errors import InvalidInputError, StorageError
+from modeshift.modes.facts import Done, end_unseen
 from modeshift.storage.database import Database, open_database
 from tests.harness.conversation import SECONDS
 from tests.harness.postgres import Postgres
@@ -20,6 +21,8 @@ from tests.harness.postgres import Postgres
 RESULT = ToolMessage("one line", tool_call_id="a", artifact={"line": 1})
 CALL = {"name": "edit_file", "args": {}, "id": "a", "type": "tool_call"}
 BEFORE, AFTER = {"f": "0"}, {"f": "1"}
+FORESEEN = Done(tool="edit_file", mode="code", is_success=True, written=("f",))
+RAN = Done(tool="execute_command", mode="code", is_success=False, line="a\ud800", exit_code=1)
 Make = Callable[..., Journal]
 
 
@@ -46,7 +49,7 @@ def digesting(now: Digests) -> Callable[[Digests], "asyncio.Future[Digests]"]:
 
 
 async def start(journal: Journal, before: Digests = BEFORE, after: Digests = AFTER) -> bool:
-    return await journal.start("key", "thread", "edit_file", before, after)
+    return await journal.start("key", "thread", "edit_file", before, after, FORESEEN)
 
 
 async def test_a_result_is_given_to_whoever_comes(make: Make) -> None:
@@ -54,7 +57,7 @@ async def test_a_result_is_given_to_whoever_comes(make: Make) -> None:
     assert await journal.find("key", digesting({})) is None
     assert await start(journal)
     assert not await start(journal)
-    await journal.finish("key", RESULT, AFTER)
+    await journal.finish("key", RESULT, AFTER, RAN)
     journal.leave("key")
     for each in (journal, make()):
         assert not await start(each)
@@ -62,6 +65,7 @@ async def test_a_result_is_given_to_whoever_comes(make: Make) -> None:
         assert effect is not None
         assert (effect.state, effect.after) == ("done", AFTER)
         assert effect.build_result(CALL) == RESULT  # type: ignore[arg-type]
+        assert effect.done == RAN
 
 
 async def test_a_living_owner_is_waited_for(make: Make) -> None:
@@ -72,7 +76,7 @@ async def test_a_living_owner_is_waited_for(make: Make) -> None:
             async with asyncio.timeout(0.5):
                 await other.find("key", digesting(AFTER))
     finding = asyncio.create_task(second.find("key", digesting({})))
-    await first.finish("key", RESULT, AFTER)
+    await first.finish("key", RESULT, AFTER, RAN)
     async with asyncio.timeout(SECONDS):
         effect = await finding
     assert effect is not None
@@ -102,6 +106,7 @@ async def test_of_a_dead_owners_edit_the_file_tells(
         gc.collect()
     effect = await finder.find("key", digesting(now))
     assert (effect.state if effect else None) == state
+    assert effect is None or effect.done == (FORESEEN if state == "done" else end_unseen("code"))
     if effect is None:
         assert await start(finder)
     else:
