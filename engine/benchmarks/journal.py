@@ -11,6 +11,7 @@ from pathlib import Path
 from langchain_core.messages import ToolMessage
 
 from modeshift.graph.journal import Digests, Journal
+from modeshift.modes.facts import Done
 from modeshift.storage.database import Database, open_database
 from tests.harness.postgres import find_postgres, run_postgres
 
@@ -21,6 +22,7 @@ async def time_calls(database: Database, folder: Path) -> tuple[float, float]:
     """What a call waits for (has it begun, it begins, it has ended): median, fastest tenth."""
     journal = Journal(database, folder / "threads")
     result, times = ToolMessage("x" * 2000, tool_call_id="a"), []
+    done = Done(tool="edit_file", mode="code", is_success=True, written=("f",))
 
     async def digest(_: Digests) -> Digests:
         return {}
@@ -29,8 +31,9 @@ async def time_calls(database: Database, folder: Path) -> tuple[float, float]:
     for number in range(CALLS):
         began = time.perf_counter()
         await journal.find(str(number), digest)
-        await journal.start(str(number), "thread", "edit_file", {"f": "0" * 64}, {"f": "1" * 64})
-        await journal.finish(str(number), result, {"f": "1" * 64})
+        files = {"f": "0" * 64}, {"f": "1" * 64}
+        await journal.start(str(number), "thread", "edit_file", *files, done)
+        await journal.finish(str(number), result, files[1], done)
         journal.leave(str(number))
         times.append((time.perf_counter() - began) * 1000)
     await database.close()

@@ -79,6 +79,7 @@ class SqliteDatabase(Database):
         self, file: Path, timeout: float = 30, synchronous: Literal["normal", "full"] = "normal"
     ) -> None:
         super().__init__(str(file))
+        self.file = file
         self._make: Callable[[], _Connection] = partial(_Connection, file, timeout, synchronous)
         self._alone = self._make()
         """For single statements: they wait for each other here, and not for a lock."""

@@ -33,7 +33,7 @@ COLUMNS = {
     "store": "prefix",
 }
 """What is copied of a thread in either database: by table the column that names it."""
-_DELETED = COLUMNS | dict.fromkeys(("inputs", "decisions", "effects"), "thread_id")
+_DELETED = COLUMNS | dict.fromkeys(("holders", "inputs", "decisions", "effects"), "thread_id")
 """What is deleted with it: the journal's, too."""
 _BESIDE = ("checkpoint_migrations", "store_migrations", "migrations", "sessions")
 """The other tables."""

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import ToolMessage
 
-from modeshift.graph.configuration.user_files import WholeWrites
-from modeshift.graph.journal import Digests, Journal
+from modeshift.graph.journal import Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import StorageError
 from modeshift.storage.sqlite import SqliteDatabase
+from modeshift.storage.threads import open_saver, prepare
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 
 BREAK = {
@@ -58,8 +58,9 @@ class Thread:
 @pytest.fixture
 async def thread(workspace: Path, tmp_path: Path) -> AsyncIterator[Thread]:
     file = tmp_path / "threads.sqlite"
-    async with WholeWrites.from_conn_string(str(file)) as saver:
-        database = SqliteDatabase(file, timeout=0.2)
+    database = SqliteDatabase(file, timeout=0.2)
+    await prepare(database)
+    async with open_saver(database) as saver:
         started = StartedCalls(journal=Journal(database, file))
         talk = Conversation(make_agent(workspace, saver=saver, started_calls=started))
         with closing(Thread(talk, database)) as thread:
@@ -104,8 +105,8 @@ async def test_a_result_that_cannot_be_stored_is_unknown(
     if what == "a full disk":
         finish = journal.finish
 
-        async def finish_large(key: str, result: ToolMessage, after: Digests) -> None:
-            await finish(key, ToolMessage("x" * 100_000, tool_call_id=result.tool_call_id), after)
+        async def finish_large(key: str, result: ToolMessage, *given: Any) -> None:
+            await finish(key, ToolMessage("x" * 100_000, tool_call_id=result.tool_call_id), *given)
 
         monkeypatch.setattr(journal, "finish", finish_large)
     with pytest.raises(StorageError, match=SAYS[what]):

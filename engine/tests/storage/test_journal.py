@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import ToolMessage
 
-from modeshift.graph.configuration.user_files import WholeWrites, list_database_files
-from modeshift.graph.journal import UNREADABLE, Digests, Journal
+from modeshift.graph.configuration.user_files import list_database_files
+from modeshift.graph.journal import TABLES, UNREADABLE, Digests, Journal
 from modeshift.graph.messages.repair import DONE, UNKNOWN
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.storage.database import Database, open_database
+from modeshift.storage.threads import open_saver, prepare
 from tests.harness.conversation import SECONDS
 from tests.harness.postgres import Postgres
 
@@ -228,10 +229,13 @@ async def test_a_process_that_was_stopped_past_its_lease_begins_nothing(
     await database.close()
 
 
-async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(tmp_path: Path) -> None:
+async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(url: str, tmp_path: Path) -> None:
     file = tmp_path / "threads.sqlite"
-    journal = Journal(open_database("", file), file)
-    async with WholeWrites.from_conn_string(str(file)) as saver:
+    database = open_database(url, file)
+    await prepare(database)
+    journal = Journal(database, file)
+    async with open_saver(database) as saver:
+        await journal.hold("thread")
         assert await start(journal)
         assert await journal.take_input("thread", "run")
         assert {path.name for path in list_database_files(file)} >= {
@@ -239,5 +243,8 @@ async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(tmp_path: Path)
         }
         assert list(tmp_path.glob("*.owner-*"))
         await saver.adelete_thread("thread")
+    for table in TABLES:
+        assert not await database.execute(f"SELECT * FROM {table}")  # noqa: S608  # ours
     assert await start(journal)
     assert await journal.take_input("thread", "run")
+    await database.close()
