@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.messages import HumanMessage
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Send
@@ -15,8 +16,16 @@ from typing_extensions import override
 
 from modeshift.graph.messages.repair import DONE, remove_marks
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
-from tests.harness.conversation import APPROVE, Conversation, cut_off, reload, restart
+from tests.harness.conversation import (
+    APPROVE,
+    Conversation,
+    cut_off,
+    reload,
+    restart,
+    run_script,
+)
 
 
 async def cut_off_last(talk: Conversation, workspace: Path, text: str) -> None:
@@ -158,6 +167,40 @@ async def test_an_edit_that_was_cut_off_is_not_told_as_not_run(
     is_known = same_process and then != "leads outside"
     assert (result.text == DONE) if is_known else ("may have taken effect" in result.text)
     assert not await talk.waiting()
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_result_that_is_given_again_counts_for_the_facts(
+    workspace: Path, *, goes_on: bool
+) -> None:
+    (workspace / "Makefile").write_text("test:\n\techo one >> log\n")
+    tests, call = ProjectTests(command="make test"), ("execute_command", {"command": "make test"})
+    talk = await run_script(workspace, [call], mode="code", tests=tests)
+    await talk.decide(APPROVE)
+    facts = (await talk.values())["facts"]
+    assert facts["workspace"] == ["tests_passed"]
+    history = [state async for state in talk.agent.aget_state_history(talk.config)]
+    (due,) = [state for state in history if state.next == ("act",)]
+    assert not due.values["facts"].get("workspace")
+    given = None if goes_on else {"messages": [HumanMessage("And?")]}
+    await talk.agent.ainvoke(given, due.config)
+    assert (workspace / "log").read_text() == "one\n"
+    assert (await talk.values())["facts"] == facts
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("same_process", [True, False])
+async def test_facts_after_an_edit_that_was_cut_off(
+    workspace: Path, *, same_process: bool, goes_on: bool
+) -> None:
+    write = "write_file", {"path": "plan.md", "content": "x"}
+    talk = await run_script(workspace, [write], mode="architect")
+    await cut_off_when_a_tool_ends(talk, talk.decide(APPROVE))
+    if not same_process:
+        restart(talk, workspace)
+    await (talk.send(None) if goes_on else talk.say("And?"))
+    facts = ["files_changed", "plan_written"] if same_process else ["files_changed"]
+    assert (await talk.values())["facts"]["mode"] == facts
 
 
 async def test_a_new_message_after_the_crash(talk: Conversation, workspace: Path) -> None:
