@@ -39,7 +39,7 @@ from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ModelError, NodeError, ToolFailedError, describe_error
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Phase
 from modeshift.tools.network import using_key
 from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
 from modeshift.tools.processes.process import Ended

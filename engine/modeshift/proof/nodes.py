@@ -1,17 +1,20 @@
 """Runs the engine's own steps on places: what a node does is not written a second time."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, GetOp, Item, Op, Result
 from typing_extensions import override
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.state import Update
 from modeshift.graph.step import Step
-from modeshift.graph.threads import Mailbox, StartedCalls
+from modeshift.graph.threads import StartedCalls
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges import ANY, SwitchEdge
 from modeshift.modes.mode import Mode
@@ -59,12 +62,25 @@ class Given(NamedTuple):
     wants_summary: bool = False
 
 
-class _Host(Mailbox):
-    news: dict[str, Any] = {}  # noqa: RUF012  # set anew for each step
+class _Host(BaseStore):
+    """A store with what the host has set."""
+
+    news: Mapping[str, Any] = {}  # set anew for each step
 
     @override
-    async def find_news(self, thread: str, taken: int) -> dict[str, Any]:
-        return self.news
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return [self._get(op.key) if isinstance(op, GetOp) else None for op in ops]
+
+    @override
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        raise NotImplementedError("a step of the proof reads it in a coroutine")
+
+    def _get(self, name: str) -> Item | None:
+        if name not in self.news:
+            return None
+        value = {"value": self.news[name], "id": "set"}
+        now = datetime.now(UTC)
+        return Item(value=value, key=name, namespace=(), created_at=now, updated_at=now)
 
 
 class Nodes:
@@ -86,8 +102,7 @@ class Nodes:
         ]
         self._slugs = [*deps.catalog]
         catalog = deps.catalog if is_direct else Catalog(modes, deps.catalog.default)
-        calls = StartedCalls(self._host)
-        self._deps = replace(deps, catalog=catalog, started_calls=calls, tests=None)
+        self._deps = replace(deps, catalog=catalog, started_calls=StartedCalls(), tests=None)
         self._known: dict[tuple[str, Place, Given], Place] = {}
 
     def run(self, node: str, place: Place, given: Given = Given()) -> Place:  # noqa: B008  # frozen
@@ -116,9 +131,7 @@ class Nodes:
             state["switch"]["digest"] = ""
         state |= {"end_subtask": given.is_stopped, "compact": given.wants_summary}
         self._host.news = {name: state[name] for name in given.news}
-        if given.news:
-            self._host.news["host_revision"] = 1
-        step = Step(self._deps, node, state, _CONFIG, print)
+        step = Step(self._deps, node, state, _CONFIG, Runtime(store=self._host))
         return read_place(merge(state, _drive(step.run(_NODES[node]))), self._facts)
 
 

@@ -15,6 +15,7 @@ from langgraph.types import Command, Send
 from typing_extensions import override
 
 from modeshift.graph.messages.repair import DONE, remove_marks
+from modeshift.graph.state import Input
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
@@ -182,7 +183,7 @@ async def test_a_result_that_is_given_again_counts_for_the_facts(
     history = [state async for state in talk.agent.aget_state_history(talk.config)]
     (due,) = [state for state in history if state.next == ("act",)]
     assert not due.values["facts"].get("workspace")
-    given = None if goes_on else {"messages": [HumanMessage("And?")]}
+    given: Input | None = None if goes_on else {"messages": [HumanMessage("And?")]}
     await talk.agent.ainvoke(given, due.config)
     assert (workspace / "log").read_text() == "one\n"
     assert (await talk.values())["facts"] == facts
