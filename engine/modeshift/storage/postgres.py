@@ -104,6 +104,7 @@ class PostgresDatabase(Database):
                 min_size=1,
                 max_size=MAX_CONNECTIONS,
                 timeout=self._timeout,
+                reconnect_timeout=1,  # then whoever comes tries anew; else it waits ever longer
                 kwargs={
                     "autocommit": True,
                     "options": f"-c lock_timeout={int(self._timeout * 1000)}",
