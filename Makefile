@@ -1,13 +1,14 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check mutants bench chaos stats lock format clean
+.PHONY: help dev serve chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check mutants bench chaos stats lock format clean
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/.ready
+SERVE_READY := .venv-serve/.ready
 # The engine's tests and benchmarks use the clone's tools.
 IN_ENGINE := cd engine && PYTHONPATH=.. ../$(BIN)/python
 # What make test runs of the engine's: recorded conversations, gates, verdicts, a server.
@@ -39,6 +40,9 @@ help: ## list what is needed most; the rest: .venv/bin/python -m modeshift --hel
 dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1 VERBOSE=1
 	@exec $(BIN)/python -m modeshift dev $(call option,port,PORT) $(if $(filter 1,$(BROWSER)),--browser) \
 	  $(call flag,reload,RELOAD) $(call flag,verbose,VERBOSE)
+
+serve: $(SERVE_READY) ## serve it in several processes, on the Postgres of DATABASE_URL; PORT=2024 WORKERS=2
+	@exec .venv-serve/bin/python -m modeshift serve $(call option,port,PORT) $(call option,workers,WORKERS)
 
 chat: $(READY) ## talk to the agent in this terminal, on the server if one runs; THREAD=id MODE=slug WORKSPACE=path
 	@exec $(BIN)/python -m modeshift chat $(call option,thread,THREAD) $(call option,mode,MODE)
@@ -120,9 +124,13 @@ lock: $(READY) # renew requirements.lock from pyproject.toml
 	  pyproject.toml --no-emit-package modeshift --output-file requirements.lock
 
 clean: ## remove what can be made again
-	rm -rf .venv .langgraph_api .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-serve .langgraph_api .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock $(wildcard engine/pyproject.toml)
 	@sh .ci/venv
+	@touch $@
+
+$(SERVE_READY): $(READY) requirements.lock pyproject.toml $(wildcard engine/pyproject.toml)
+	@sh .ci/serve
 	@touch $@

@@ -47,6 +47,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "explore all that the modes can do, and prove what must hold, or show how it breaks",
         {"json": "as JSON"},
     ),
+    "serve": (
+        "serve the agent in several processes, with Aegra on Postgres",
+        {"port=N": "the port to listen on, 2024 unless given", "workers=N": "how many; 1"},
+    ),
     "trust": (
         "show the modes, rules and MCP servers that a workspace brings, and trust them",
         {

@@ -139,7 +139,7 @@ class BindAnswers:
                 await refuse(scope, receive, send, bound, status=409)
                 return
             body = json.dumps({**bound, "multitask_strategy": "reject"}).encode()
-        await self._pass_on(_set_length(scope, body), _make_receive(body, receive), send)
+        await self._pass_on(set_length(scope, body), make_receive(body, receive), send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)
@@ -224,13 +224,13 @@ def _add_question_ids(resume: Any, names: dict[str, str]) -> Any:
     }
 
 
-def _set_length(scope: Scope, body: bytes) -> Scope:
+def set_length(scope: Scope, body: bytes) -> Scope:
     dropped = (b"content-length", b"transfer-encoding")
     headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
     return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
 
 
-def _make_receive(body: bytes, then: Receive) -> Receive:
+def make_receive(body: bytes, then: Receive) -> Receive:
     """An ASGI ``receive`` that returns the body, and after it what ``then`` returns."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 

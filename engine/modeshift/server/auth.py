@@ -14,7 +14,7 @@ from langgraph_sdk import Auth
 from modeshift.graph.configuration.loading import get_served
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.entry.checks import build_input_check, build_update_check
-from modeshift.server.checkpointer import CLONE, database, owners_of
+from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of
 from modeshift.server.kept_fields import check_config
 from modeshift.storage.threads import NAMESPACE
 
@@ -72,7 +72,7 @@ async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
 async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """A run belongs to its thread's owner; raises a 409 or 422."""
     _refuse_rollback(value.get("multitask_strategy"))
-    await _check_run(value["kwargs"])
+    await check_run(value["kwargs"])
     if value.get("if_not_exists") == "create":
         await _refuse_others_thread(ctx, value.get("thread_id"))
     if not value["kwargs"].get("temporary"):
@@ -89,7 +89,7 @@ async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 
 async def _refuse_others_thread(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
-    if not TOKENS or thread_id is None:
+    if not TOKENS or thread_id is None or not is_opened():
         return
     owners = await owners_of(database, str(thread_id))
     if owners and owners - {None} != {ctx.user.identity}:
@@ -107,7 +107,7 @@ def _refuse_rollback(action: str | None) -> None:
         )
 
 
-async def _check_run(given: dict[str, Any]) -> None:
+async def check_run(given: dict[str, Any]) -> None:
     """As the graph does it, but before there is a run."""
     check_config(given.get("config"))
     deps = (await get_served()).deps

@@ -49,6 +49,11 @@ async def store() -> AsyncIterator[BaseStore]:
         yield opened
 
 
+def is_opened() -> bool:
+    """Whether this server keeps its threads here; Aegra and LangGraph's platform have their own."""
+    return _restoring.locked()
+
+
 async def _prepare() -> None:
     if not _settings.has_postgres:
         await asyncio.to_thread(make_private, _settings.checkpoints)

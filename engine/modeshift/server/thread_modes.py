@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import httpx
 from langchain_core.messages.utils import convert_to_messages
-from langgraph_api.store import get_store
+from langgraph.store.base import BaseStore
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -23,7 +23,7 @@ from modeshift.graph.state import State
 from modeshift.modes.edges import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
-from modeshift.server.checkpointer import read_values
+from modeshift.server.checkpointer import is_opened, read_values
 
 
 async def list_modes(_: Request) -> Response:
@@ -76,8 +76,8 @@ async def read_mode(request: Request) -> Response:
     thread = await call_server(request, "GET", _get_thread(request))
     if not thread.is_success:
         return pass_on(thread)
-    deps, mailbox = await _get_parts()
-    values, news = await _read(mailbox, request.path_params["id"])
+    deps, mailbox = await _get_parts(request)
+    values, news = await _read(request, mailbox)
     return JSONResponse(_show(deps, values, news, is_pending=bool(news)))
 
 
@@ -102,7 +102,7 @@ async def set_mode(request: Request) -> Response:
       "404": {description: No such thread}
       "422": {description: Names what there is}
     """
-    deps, mailbox = await _get_parts()
+    deps, mailbox = await _get_parts(request)
     path, thread = _get_thread(request), request.path_params["id"]
     given = _check(deps, await _read_body(request))
     if not given:
@@ -113,7 +113,7 @@ async def set_mode(request: Request) -> Response:
         return pass_on(changed)
     await mailbox.put(thread, given)
     begun = deps.started_calls.list_going(thread)
-    values, news = await _read(mailbox, thread)
+    values, news = await _read(request, mailbox)
     is_pending = not await _take_in(request, deps, values, news)
     shown = _show(deps, values, news, is_pending=is_pending)
     return JSONResponse({**shown, "begun": begun})
@@ -153,7 +153,7 @@ async def create_thread(request: Request) -> Response:
     tags: [Modes]
     responses: {"200": {description: "The thread, as POST /threads answers it, and what was set"}}
     """
-    deps, mailbox = await _get_parts()
+    deps, mailbox = await _get_parts(request)
     body = await _read_body(request)
     given = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
     created = await call_server(request, "POST", "/threads", body)
@@ -164,15 +164,29 @@ async def create_thread(request: Request) -> Response:
     return JSONResponse({**created.json(), **given})
 
 
-async def _get_parts() -> tuple[AgentDeps, Mailbox]:
+async def _get_parts(request: Request) -> tuple[AgentDeps, Mailbox]:
     deps = (await get_served()).deps
-    return deps, Mailbox(await get_store())
+    return deps, Mailbox(await _get_store(request))
 
 
-async def _read(mailbox: Mailbox, thread: str) -> tuple[dict[str, Any], dict[str, Any]]:
+async def _get_store(request: Request) -> BaseStore:
+    """The one that the server hands to the nodes: Aegra's, or LangGraph's."""
+    store: BaseStore | None = getattr(request.app.state, "store", None)
+    if store is None:
+        from langgraph_api.store import get_store  # noqa: PLC0415  # which Aegra has not
+
+        store = await get_store()
+    return store
+
+
+async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the state has, and what it has not taken in yet."""
-    values = await read_values(thread)
-    return values, await mailbox.find_news(thread, values.get(REVISION, {}))
+    if is_opened():
+        values = await read_values(request.path_params["id"])
+    else:
+        state = await call_server(request, "GET", f"{_get_thread(request)}/state")
+        values = dict(state.json()["values"] or {})
+    return values, await mailbox.find_news(request.path_params["id"], values.get(REVISION, {}))
 
 
 async def _read_body(request: Request) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""The dev server's checks, in the form in which Aegra asks: a mapping of headers, a flat body.
+
+Aegra itself keeps users' threads, runs, crons, assistants and stored items apart.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph_sdk import Auth
+
+from modeshift.graph.configuration.loading import get_served
+from modeshift.graph.entry.checks import build_update_check
+from modeshift.server import auth as dev
+from modeshift.server.kept_fields import check_config
+
+auth = Auth()
+
+
+@auth.authenticate
+async def authenticate(headers: Mapping[str, str]) -> Auth.types.MinimalUserDict:
+    """The user whose token is given; raises a 401."""
+    return await dev.authenticate(headers.get("authorization"))
+
+
+@auth.on.threads.create_run
+async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:
+    """Raises a 422 for what the graph would not take, before there is a run."""
+    check_config(value.get("config"), value.get("context"))
+    await dev.check_run(value)
+
+
+@auth.on.crons
+async def check_cron(ctx: Auth.types.AuthContext, value: Any) -> None:
+    """As ``check_run``."""
+    await check_run(ctx, value)
+
+
+@auth.on.assistants
+async def check_assistant(ctx: Auth.types.AuthContext, value: Any) -> None:
+    """Raises a 422 for a config that does not fit."""
+    check_config(value.get("config"), value.get("context"))
+
+
+@auth.on.threads.update
+async def check_update(ctx: Auth.types.AuthContext, value: Any) -> None:
+    """Raises a 422 for what ``update_state`` must not write."""
+    if (written := value.get("values")) is not None:
+        deps = (await get_served()).deps
+        specs, phases = deps.toolbox.specs, deps.chart.phases
+        build_update_check(deps.catalog, specs, deps.state, phases)(written)

@@ -1,0 +1,134 @@
+"""``Claims``: which run has a thread, in a row of Postgres that only one process can write.
+
+Aegra itself lets any number of runs go on in a thread: two clicks on "approve", in two processes,
+ran a call twice. A claim is renewed while its run goes on. When a process dies, its claims expire;
+one that cannot renew its claims, or has lost them, ends their runs.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from modeshift.graph.configuration.settings import load_settings
+from modeshift.modes.errors import InvalidInputError, StorageError
+from modeshift.storage.database import Database, open_database
+
+SECONDS = 15
+"""How long a claim holds that nobody renews, by the clock of Postgres."""
+_NOW = "extract(epoch FROM clock_timestamp())"
+_STEPS = (
+    "CREATE TABLE thread_claims (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL, "
+    "expires DOUBLE PRECISION NOT NULL, is_cancelled BOOLEAN NOT NULL DEFAULT FALSE)",
+)
+_TAKE = f"""
+    INSERT INTO thread_claims (thread_id, holder, expires) VALUES (?, ?, {_NOW} + {SECONDS})
+    ON CONFLICT (thread_id) DO UPDATE
+    SET holder = excluded.holder, expires = excluded.expires, is_cancelled = FALSE
+    WHERE thread_claims.expires < {_NOW} RETURNING holder
+"""  # noqa: S608
+_PASS_ON = "UPDATE thread_claims SET holder = ? WHERE thread_id = ? AND holder = ? RETURNING holder"
+_DROP = "DELETE FROM thread_claims WHERE thread_id = ? AND holder = ?"
+_CANCEL = "UPDATE thread_claims SET is_cancelled = TRUE WHERE thread_id = ? AND holder = ?"
+_FIND = f"SELECT holder FROM thread_claims WHERE thread_id = ? AND expires >= {_NOW}"  # noqa: S608
+_RENEW = f"""
+    UPDATE thread_claims SET expires = {_NOW} + {SECONDS} WHERE holder = ANY(?)
+    RETURNING holder, is_cancelled
+"""  # noqa: S608
+_SETTLE = (
+    "UPDATE runs SET status = 'interrupted' WHERE thread_id = ? AND status IN ('pending', 'running')",
+    "UPDATE thread SET status = 'interrupted' WHERE thread_id = ? AND status IN ('busy', 'error')",
+)
+BUSY = "thread {} has a run: wait until it has ended, or cancel it"
+
+
+class Claims:
+    """Those of all processes. A holder is a request, and then the run that it has begun."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._runs = dict[str, asyncio.Task[Any]]()
+        """Those that go on in this process."""
+        self._dropping = set[asyncio.Task[None]]()
+        self._renewal: asyncio.Task[None] | None = None
+        self._renewed = 0.0
+
+    async def prepare(self) -> None:
+        """Make the table where there is none."""
+        await self._database.migrate("aegra", _STEPS)
+
+    async def take(self, thread: str, holder: str) -> bool:
+        """Claim the thread; False if another holder has it."""
+        return bool(await self._database.execute(_TAKE, thread, holder))
+
+    async def drop(self, thread: str, holder: str) -> None:
+        """Give the thread free; without effect if another holder has it by now."""
+        await self._database.execute(_DROP, thread, holder)
+
+    async def cancel(self, thread: str, run: str) -> None:
+        """Have the process that has the run end it within about a second."""
+        await self._database.execute(_CANCEL, thread, run)
+
+    async def is_taken(self, thread: str) -> bool:
+        """Whether somebody has the thread."""
+        return bool(await self._database.execute(_FIND, thread))
+
+    async def settle(self, thread: str) -> None:
+        """Correct Aegra's lists after a crash or a refused answer; else it takes no answer.
+
+        For who has claimed the thread.
+        """
+        for statement in _SETTLE:
+            await self._database.execute(statement, thread)
+
+    async def begin_run(self, thread: str, run: str, request: str | None) -> None:
+        """Claim the thread for the present task, a run's, until it ends.
+
+        ``request`` is the holder that may have taken it for the run. Raises ``InvalidInputError``
+        where another has it.
+        """
+        is_passed_on = request and await self._database.execute(_PASS_ON, run, thread, request)
+        if not is_passed_on and not await self.take(thread, run):
+            raise InvalidInputError(BUSY.format(thread))
+        task = asyncio.current_task()
+        assert task is not None
+        self._runs[run] = task
+        task.add_done_callback(lambda _: self._end_run(thread, run))
+        if self._renewal is None or self._renewal.done():
+            self._renewed = time.monotonic()
+            self._renewal = asyncio.create_task(self._renew())
+
+    def _end_run(self, thread: str, run: str) -> None:
+        del self._runs[run]
+        dropping = asyncio.create_task(self.drop(thread, run))
+        self._dropping.add(dropping)
+        dropping.add_done_callback(self._dropping.discard)
+
+    async def _renew(self) -> None:
+        while self._runs:
+            runs = [*self._runs]
+            try:
+                async with asyncio.timeout(SECONDS / 3):
+                    rows = await self._database.execute(_RENEW, runs)
+            except (StorageError, TimeoutError):
+                if time.monotonic() - self._renewed > SECONDS / 2:
+                    self._cancel(runs)
+            else:
+                self._renewed = time.monotonic()
+                kept = {run for run, is_cancelled in rows if not is_cancelled}
+                self._cancel([run for run in runs if run not in kept])
+            await asyncio.sleep(1)
+
+    def _cancel(self, runs: Sequence[str]) -> None:
+        for run in runs:
+            if run in self._runs:
+                self._runs[run].cancel()
+
+
+@cache
+def get_claims() -> Claims:
+    """Those of this process."""
+    settings = load_settings()
+    url = settings.database_url.get_secret_value()
+    return Claims(open_database(url, settings.checkpoints))

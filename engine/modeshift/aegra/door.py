@@ -1,0 +1,125 @@
+"""``Door``: what Aegra lets in and must not, between the gate and Aegra.
+
+A second run in a thread, a change of its state or its deletion during a run: each is a 409. What
+else differs from the dev server's requests is translated here.
+"""
+
+import asyncio
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from aegra_api.core.active_runs import active_runs
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from modeshift.aegra.claims import BUSY, Claims
+from modeshift.server.answers import make_receive, set_length
+from modeshift.server.gate import refuse
+from modeshift.server.thread_modes import call_server
+
+CLAIM = "__modeshift_claim"
+"""In a run's ``configurable``: the request that has claimed the thread for it."""
+_STARTS = re.compile(r"POST /threads/([^/]+)/runs(?:/stream|/wait)?")
+_CHANGES = re.compile(r"(?:POST(?=.*/state)|DELETE) /threads/([^/]+)(?:/state)?")
+_CANCELS = re.compile(r"POST /threads/([^/]+)/runs/([^/]+)/cancel")
+_JOINS = re.compile(r"GET /threads/([^/]+)/runs/([^/]+)/(?:join|stream)")
+BAD = 400
+SECONDS = 2
+"""How long a request waits for a thread whose run has ended: its claim ends just after it."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """ASGI middleware."""
+
+    app: ASGIApp
+    claims: Claims
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on when its thread is free."""
+        what = f"{scope.get('method')} {scope['path']}" if scope["type"] == "http" else ""
+        if match := _STARTS.fullmatch(what) or _CHANGES.fullmatch(what):
+            await self._claim(match[1], scope, receive, send)
+            return
+        if match := _JOINS.fullmatch(what):
+            await self._await_end(match[1], match[2], Request(scope))
+        status = await self._pass_on(scope, receive, send)
+        if (match := _CANCELS.fullmatch(what)) and status < BAD:
+            await self.claims.cancel(match[1], match[2])
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Gives the status of the answer."""
+        statuses = []
+
+        async def watch(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
+        await self.app(scope, receive, watch)
+        return statuses[0] if statuses else BAD
+
+    async def _claim(self, thread: str, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        shown = await call_server(request, "GET", f"/threads/{thread}")
+        if not shown.is_success:  # there is none, or it is another's: Aegra says so
+            await self.app(scope, receive, send)
+            return
+        holder, goes_on = uuid4().hex, False
+        if not await self._take(thread, holder, request):
+            await refuse(scope, receive, send, BUSY.format(thread), status=409)
+            return
+        try:
+            if shown.json()["status"] in ("busy", "error"):
+                await self.claims.settle(thread)
+            if is_run := scope["path"].rpartition("/runs")[1] != "":
+                body = translate_run(await request.body(), holder)
+                scope, receive = set_length(scope, body), make_receive(body, receive)
+            goes_on = await self._pass_on(scope, receive, send) < BAD and is_run
+        except ClientDisconnect:
+            return
+        finally:
+            if not goes_on:
+                await self.claims.drop(thread, holder)
+
+    async def _take(self, thread: str, holder: str, request: Request) -> bool:
+        end = time.monotonic() + SECONDS
+        while not await self.claims.take(thread, holder):
+            shown = await call_server(request, "GET", f"/threads/{thread}")
+            if shown.json().get("status") == "busy" or time.monotonic() > end:
+                return False
+            await asyncio.sleep(0.05)
+        return True
+
+    async def _await_end(self, thread: str, run: str, request: Request) -> None:
+        """What a run streams in another process is not to be had here, only how it ends."""
+        path = f"/threads/{thread}/runs/{run}"
+        while run not in active_runs:
+            shown = await call_server(request, "GET", path)
+            if not shown.is_success or shown.json()["status"] not in ("pending", "running"):
+                return
+            if not await self.claims.is_taken(thread):  # its process has died
+                await call_server(request, "POST", f"{path}/cancel", {})
+            await asyncio.sleep(0.5)
+
+
+def translate_run(body: bytes, holder: str) -> bytes:
+    """A run's body as Aegra wants it; one that is no run is for Aegra to refuse."""
+    try:
+        run: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    config = run.get("config") or {} if isinstance(run, dict) else None
+    here = config.get("configurable") or {} if isinstance(config, dict) else None
+    if not isinstance(here, dict):
+        return body
+    run["config"] = {**config, "configurable": {**here, CLAIM: holder}}
+    run["durability"] = "sync"  # an approval is stored before the call begins
+    run.setdefault("on_disconnect", "continue")
+    if all(run.get(name) is None for name in ("input", "command", "checkpoint_id")):
+        run["checkpoint"] = run.get("checkpoint") or {}  # or it takes no run without input
+    return json.dumps(run).encode()
