@@ -8,8 +8,6 @@ from typing import Any
 
 from langgraph_sdk import Auth
 
-from modeshift.graph.configuration.loading import get_served
-from modeshift.graph.entry.checks import build_update_check
 from modeshift.server import auth as dev
 from modeshift.server.kept_fields import check_config
 
@@ -39,12 +37,3 @@ async def check_cron(ctx: Auth.types.AuthContext, value: Any) -> None:
 async def check_assistant(ctx: Auth.types.AuthContext, value: Any) -> None:
     """Raises a 422 for a config that does not fit."""
     check_config(value.get("config"), value.get("context"))
-
-
-@auth.on.threads.update
-async def check_update(ctx: Auth.types.AuthContext, value: Any) -> None:
-    """Raises a 422 for what ``update_state`` must not write."""
-    if (written := value.get("values")) is not None:
-        deps = (await get_served()).deps
-        specs, phases = deps.toolbox.specs, deps.chart.phases
-        build_update_check(deps.catalog, specs, deps.state, phases)(written)

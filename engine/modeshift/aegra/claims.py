@@ -21,6 +21,7 @@ _NOW = "extract(epoch FROM clock_timestamp())"
 _STEPS = (
     "CREATE TABLE thread_claims (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL, "
     "expires DOUBLE PRECISION NOT NULL, is_cancelled BOOLEAN NOT NULL DEFAULT FALSE)",
+    "CREATE TABLE thread_reads (client TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL)",
 )
 _TAKE = f"""
     INSERT INTO thread_claims (thread_id, holder, expires) VALUES (?, ?, {_NOW} + {SECONDS})
@@ -127,8 +128,13 @@ class Claims:
 
 
 @cache
+def get_database() -> Database:
+    """The one that Aegra uses, too."""
+    settings = load_settings()
+    return open_database(settings.database_url.get_secret_value(), settings.checkpoints)
+
+
+@cache
 def get_claims() -> Claims:
     """Those of this process."""
-    settings = load_settings()
-    url = settings.database_url.get_secret_value()
-    return Claims(open_database(url, settings.checkpoints))
+    return Claims(get_database())

@@ -33,6 +33,7 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
             **{name: os.environ.get(name, value) for name, value in DEFAULTS.items()},
             "LOG_LEVEL": os.environ.get("LOG_LEVEL", "WARNING"),
             "DATABASE_URL": url,
+            "ENV_MODE": "PRODUCTION",  # a line of JSON for what it logs
             "AEGRA_CONFIG": str(Path(aegra.__file__).with_name("aegra.json")),
             "AEGRA_CHECKPOINT_DURABILITY": "sync",
             "REDIS_BROKER_ENABLED": "false",

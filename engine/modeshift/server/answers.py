@@ -15,7 +15,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -95,6 +95,8 @@ _READS = re.compile(
     r"/threads/([^/]+)(?:/(?:history|question|state|stream|runs/(?:[^/]+/)?(?:join|stream|wait)))?"
 )
 """What shows a client the open question; a search shows those of all threads."""
+Client = tuple[str, str, str]
+"""The thread, and what tells clients apart."""
 MAX_READS = 10_000
 SECONDS = 1
 """Nobody reads a question and decides in less."""
@@ -113,7 +115,7 @@ class BindAnswers:
     names_questions: bool = True
     """Whether to add the open question's id to a decision that has none."""
     _started: float = field(default_factory=time.time, init=False)
-    _reads: dict[tuple[str, ...], float] = field(default_factory=dict, init=False)
+    _reads: dict[Client, float] = field(default_factory=dict, init=False)
     """When each client last got something of each thread."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -133,8 +135,9 @@ class BindAnswers:
             return
         if run is not None:
             state = await call_server(Request(scope), "GET", f"/threads/{found[1]}/state")
-            reads = (self._reads.get(_name_client(id, scope), 0) for id in (found[1], "search"))
-            bound = self._bind(run, state.content, max(self._started, *reads))
+            clients = [_name_client(id, scope) for id in (found[1], "search")]
+            read = max(self._started, await self.find_read(clients))
+            bound = self._bind(run, state.content, read)
             if isinstance(bound, str):
                 await refuse(scope, receive, send, bound, status=409)
                 return
@@ -144,9 +147,17 @@ class BindAnswers:
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)
         if scope["type"] == "http" and (read := _READS.fullmatch(scope["path"])):
-            self._reads[_name_client(read[1], scope)] = time.time()
-            if len(self._reads) > MAX_READS:
-                del self._reads[next(iter(self._reads))]
+            await self.note_read(_name_client(read[1], scope))
+
+    async def note_read(self, client: Client) -> None:
+        """The client has got something of its thread."""
+        self._reads[client] = time.time()
+        if len(self._reads) > MAX_READS:
+            del self._reads[next(iter(self._reads))]
+
+    async def find_read(self, clients: Sequence[Client]) -> float:
+        """When one of them last did; 0 for never."""
+        return max(self._reads.get(client, 0) for client in clients)
 
     def _bind(self, run: dict[str, Any], state: bytes, read: float) -> dict[str, Any] | str:
         """The run with the open question's id in its answer; or why it can answer nothing.
@@ -177,8 +188,7 @@ class BindAnswers:
         return {**kept, "command": {**run["command"], "resume": resume}}
 
 
-def _name_client(thread: str, scope: Scope) -> tuple[str, ...]:
-    """The thread, and what tells clients apart."""
+def _name_client(thread: str, scope: Scope) -> Client:
     headers = Headers(scope=scope)
     return thread, headers.get("authorization", ""), headers.get("user-agent", "")
 

@@ -25,6 +25,7 @@ from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import is_opened, read_values
 
+OURSELVES = "modeshift"
 
 async def list_modes(_: Request) -> Response:
     """What there is to choose from.
@@ -214,7 +215,7 @@ async def call_server(request: Request, method: str, path: str, body: Any = None
     """Ask the server itself, as whoever asks us: so it is the server that says what they may."""
     names = ("authorization", "x-api-key", "origin")
     headers = {name: value for name in names if (value := request.headers.get(name))}
-    headers["user-agent"] = "modeshift"  # what it reads, the client has not seen
+    headers["user-agent"] = OURSELVES  # what it reads, the client has not seen
     inner = httpx.ASGITransport(request.app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=inner, base_url=str(request.base_url)) as client:
         return await client.request(method, path, headers=headers, json=body)

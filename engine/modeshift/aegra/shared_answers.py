@@ -1,0 +1,41 @@
+"""``BindSharedAnswers``: what a client has read in one process, all of them know."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from typing_extensions import override
+
+from modeshift.aegra.claims import get_database
+from modeshift.server.answers import BindAnswers, Client
+from modeshift.server.thread_modes import OURSELVES
+
+_NOTE = """
+    INSERT INTO thread_reads (client, at) VALUES (?, ?)
+    ON CONFLICT (client) DO UPDATE SET at = greatest(thread_reads.at, excluded.at)
+"""
+_FIND = "SELECT coalesce(max(at), 0) FROM thread_reads WHERE client = ANY(?)"
+_FORGET = "DELETE FROM thread_reads WHERE at < ?"
+DAY = 24 * 60 * 60
+
+
+@dataclass(frozen=True)
+class BindSharedAnswers(BindAnswers):
+    """ASGI middleware."""
+
+    @override
+    async def note_read(self, client: Client) -> None:
+        if client[-1] != OURSELVES:
+            await get_database().execute(_NOTE, _hash(client), time.time())
+
+    @override
+    async def find_read(self, clients: Sequence[Client]) -> float:
+        await get_database().execute(_FORGET, time.time() - DAY)
+        ((at,),) = await get_database().execute(_FIND, [_hash(client) for client in clients])
+        return float(at)
+
+
+def _hash(client: Client) -> str:
+    """A token is among it."""
+    return sha256("\n".join(client).encode()).hexdigest()

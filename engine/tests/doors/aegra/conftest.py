@@ -1,0 +1,26 @@
+"""Two processes of Aegra on one port, and a third beside them, all on one Postgres."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.aegra import IS_THERE, WHY_NOT, AegraServer
+from tests.harness.postgres import find_postgres, run_postgres
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[str]:
+    programs = find_postgres()
+    if not IS_THERE or programs is None:
+        pytest.skip(WHY_NOT if programs else "Postgres is not installed (apt install postgresql)")
+    with run_postgres(programs) as postgres:
+        yield postgres.make_database()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[AegraServer]:
+    server = AegraServer(tmp_path_factory.mktemp("clone"), database)
+    server.serve(workers=2)
+    yield server
+    server.kill()

@@ -1,0 +1,34 @@
+"""Aegra, served as ``make serve`` serves it, in a folder of its own."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.harness.root import ROOT
+from tests.harness.server import Server
+
+PYTHON = ROOT / ".venv-serve/bin/python"
+IS_THERE = (PYTHON.parent.parent / ".ready").exists()
+WHY_NOT = "there is no .venv-serve (make serve makes it, with Python 3.12)"
+
+
+class AegraServer(Server):
+    """A clone in ``folder``; ``url`` is the Postgres that it shares with others."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        super().__init__(folder)
+        self.database = url
+
+    def serve(self, *, workers: int, **settings: str) -> None:
+        """As ``make serve`` does; returns when it answers."""
+        command = ("modeshift", "serve", "--port", str(self.port), "--workers", str(workers))
+        self.start(*command, **settings)
+
+    def command(self, *command: str, **settings: str) -> Any:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [PYTHON, "-m", *command],
+                cwd=self.folder,
+                env=self.environment(DATABASE_URL=self.database, **settings),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
