@@ -21,7 +21,7 @@ async def authenticate(headers: Mapping[str, str]) -> Auth.types.MinimalUserDict
 
 
 @auth.on.threads.create_run
-async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:
+async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:  # noqa: ARG001
     """Raises a 422 for what the graph would not take, before there is a run."""
     check_config(value.get("config"), value.get("context"))
     await dev.check_run(value)
@@ -30,10 +30,10 @@ async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:
 @auth.on.crons
 async def check_cron(ctx: Auth.types.AuthContext, value: Any) -> None:
     """As ``check_run``."""
-    await check_run(ctx, value)
+    await check_run(ctx=ctx, value=value)
 
 
 @auth.on.assistants
-async def check_assistant(ctx: Auth.types.AuthContext, value: Any) -> None:
+async def check_assistant(ctx: Auth.types.AuthContext, value: Any) -> None:  # noqa: ARG001
     """Raises a 422 for a config that does not fit."""
     check_config(value.get("config"), value.get("context"))

@@ -7,7 +7,6 @@ one that cannot renew its claims, or has lost them, ends their runs.
 
 import asyncio
 import time
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -23,13 +22,14 @@ _STEPS = (
     "expires DOUBLE PRECISION NOT NULL, is_cancelled BOOLEAN NOT NULL DEFAULT FALSE)",
     "CREATE TABLE thread_reads (client TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL)",
 )
+_FORGET = f"DELETE FROM thread_reads WHERE at < {_NOW} - 86400"  # noqa: S608
 _TAKE = f"""
     INSERT INTO thread_claims (thread_id, holder, expires) VALUES (?, ?, {_NOW} + {SECONDS})
     ON CONFLICT (thread_id) DO UPDATE
     SET holder = excluded.holder, expires = excluded.expires, is_cancelled = FALSE
     WHERE thread_claims.expires < {_NOW} RETURNING holder
 """  # noqa: S608
-_PASS_ON = "UPDATE thread_claims SET holder = ? WHERE thread_id = ? AND holder = ? RETURNING holder"
+_HAND_ON = "UPDATE thread_claims SET holder = ? WHERE thread_id = ? AND holder = ? RETURNING holder"
 _DROP = "DELETE FROM thread_claims WHERE thread_id = ? AND holder = ?"
 _CANCEL = "UPDATE thread_claims SET is_cancelled = TRUE WHERE thread_id = ? AND holder = ?"
 _FIND = f"SELECT holder FROM thread_claims WHERE thread_id = ? AND expires >= {_NOW}"  # noqa: S608
@@ -37,9 +37,10 @@ _RENEW = f"""
     UPDATE thread_claims SET expires = {_NOW} + {SECONDS} WHERE holder = ANY(?)
     RETURNING holder, is_cancelled
 """  # noqa: S608
+_END = "SET status = 'interrupted' WHERE thread_id = ? AND status IN"
 _SETTLE = (
-    "UPDATE runs SET status = 'interrupted' WHERE thread_id = ? AND status IN ('pending', 'running')",
-    "UPDATE thread SET status = 'interrupted' WHERE thread_id = ? AND status IN ('busy', 'error')",
+    f"UPDATE runs {_END} ('pending', 'running')",
+    f"UPDATE thread {_END} ('busy', 'error')",
 )
 BUSY = "thread {} has a run: wait until it has ended, or cancel it"
 
@@ -51,13 +52,9 @@ class Claims:
         self._database = database
         self._runs = dict[str, asyncio.Task[Any]]()
         """Those that go on in this process."""
-        self._dropping = set[asyncio.Task[None]]()
+        self._drops = set[asyncio.Task[None]]()
         self._renewal: asyncio.Task[None] | None = None
         self._renewed = 0.0
-
-    async def prepare(self) -> None:
-        """Make the table where there is none."""
-        await self._database.migrate("aegra", _STEPS)
 
     async def take(self, thread: str, holder: str) -> bool:
         """Claim the thread; False if another holder has it."""
@@ -86,45 +83,41 @@ class Claims:
     async def begin_run(self, thread: str, run: str, request: str | None) -> None:
         """Claim the thread for the present task, a run's, until it ends.
 
-        ``request`` is the holder that may have taken it for the run. Raises ``InvalidInputError``
-        where another has it.
+        ``request`` is the holder that has taken it for the run, if there is one. Raises
+        ``InvalidInputError`` where another has it.
         """
-        is_passed_on = request and await self._database.execute(_PASS_ON, run, thread, request)
+        is_passed_on = request and await self._database.execute(_HAND_ON, run, thread, request)
         if not is_passed_on and not await self.take(thread, run):
             raise InvalidInputError(BUSY.format(thread))
         task = asyncio.current_task()
         assert task is not None
         self._runs[run] = task
-        task.add_done_callback(lambda _: self._end_run(thread, run))
         if self._renewal is None or self._renewal.done():
             self._renewed = time.monotonic()
             self._renewal = asyncio.create_task(self._renew())
+        task.add_done_callback(lambda _: self._end_run(thread, run))
 
     def _end_run(self, thread: str, run: str) -> None:
         del self._runs[run]
-        dropping = asyncio.create_task(self.drop(thread, run))
-        self._dropping.add(dropping)
-        dropping.add_done_callback(self._dropping.discard)
+        task = asyncio.create_task(self.drop(thread, run))
+        self._drops.add(task)  # or it may be collected before it has ended
+        task.add_done_callback(self._drops.discard)
 
     async def _renew(self) -> None:
-        while self._runs:
-            runs = [*self._runs]
+        while runs := [*self._runs]:
+            kept = {*runs}
             try:
                 async with asyncio.timeout(SECONDS / 3):
                     rows = await self._database.execute(_RENEW, runs)
-            except (StorageError, TimeoutError):
-                if time.monotonic() - self._renewed > SECONDS / 2:
-                    self._cancel(runs)
-            else:
                 self._renewed = time.monotonic()
                 kept = {run for run, is_cancelled in rows if not is_cancelled}
-                self._cancel([run for run in runs if run not in kept])
+            except (StorageError, TimeoutError):
+                if time.monotonic() - self._renewed > SECONDS / 2:
+                    kept = set()
+            for run in {*runs} - kept:
+                if run in self._runs:
+                    self._runs[run].cancel()
             await asyncio.sleep(1)
-
-    def _cancel(self, runs: Sequence[str]) -> None:
-        for run in runs:
-            if run in self._runs:
-                self._runs[run].cancel()
 
 
 @cache
@@ -138,3 +131,11 @@ def get_database() -> Database:
 def get_claims() -> Claims:
     """Those of this process."""
     return Claims(get_database())
+
+
+async def prepare_database() -> None:
+    """Make the tables where there are none; raises ``StorageError`` where it cannot be reached."""
+    database = get_database()
+    await database.migrate("aegra", _STEPS)
+    await database.execute(_FORGET)
+    await database.close()

@@ -13,10 +13,13 @@ from typing import Any
 from uuid import uuid4
 
 from aegra_api.core.active_runs import active_runs
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modeshift.aegra.claims import BUSY, Claims
+from modeshift.aegra.claims import BUSY, Claims, get_database
+from modeshift.modes.errors import InvalidInputError
 from modeshift.server.answers import make_receive, set_length
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
@@ -27,6 +30,8 @@ _STARTS = re.compile(r"POST /threads/([^/]+)/runs(?:/stream|/wait)?")
 _CHANGES = re.compile(r"(?:POST(?=.*/state)|DELETE) /threads/([^/]+)(?:/state)?")
 _CANCELS = re.compile(r"POST /threads/([^/]+)/runs/([^/]+)/cancel")
 _JOINS = re.compile(r"GET /threads/([^/]+)/runs/([^/]+)/(?:join|stream)")
+FAILED = re.compile(rb"\w+: execution failed")
+_ERROR = "SELECT error_message FROM runs WHERE run_id = ? AND status = 'error'"
 BAD = 400
 SECONDS = 2
 """How long a request waits for a thread whose run has ended: its claim ends just after it."""
@@ -45,6 +50,9 @@ class Door:
         if match := _STARTS.fullmatch(what) or _CHANGES.fullmatch(what):
             await self._claim(match[1], scope, receive, send)
             return
+        if what == "POST /threads/search":
+            await self._search(scope, receive, send)
+            return
         if match := _JOINS.fullmatch(what):
             await self._await_end(match[1], match[2], Request(scope))
         status = await self._pass_on(scope, receive, send)
@@ -53,15 +61,18 @@ class Door:
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int:
         """Gives the status of the answer."""
-        statuses = []
+        start: Message = {"status": BAD}
 
         async def watch(message: Message) -> None:
             if message["type"] == "http.response.start":
-                statuses.append(message["status"])
+                start.update(message)
+            elif FAILED.search(body := message.get("body", b"")):
+                run = Headers(raw=start["headers"]).get("content-location", "").rpartition("/")[2]
+                message = {**message, "body": await _explain(body, run)}
             await send(message)
 
         await self.app(scope, receive, watch)
-        return statuses[0] if statuses else BAD
+        return int(start["status"])
 
     async def _claim(self, thread: str, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -76,12 +87,14 @@ class Door:
         try:
             if shown.json()["status"] in ("busy", "error"):
                 await self.claims.settle(thread)
-            if is_run := scope["path"].rpartition("/runs")[1] != "":
+            if is_run := "/runs" in scope["path"]:
                 body = translate_run(await request.body(), holder)
                 scope, receive = set_length(scope, body), make_receive(body, receive)
             goes_on = await self._pass_on(scope, receive, send) < BAD and is_run
         except ClientDisconnect:
             return
+        except InvalidInputError as error:
+            await refuse(scope, receive, send, str(error), status=422)
         finally:
             if not goes_on:
                 await self.claims.drop(thread, holder)
@@ -95,6 +108,20 @@ class Door:
             await asyncio.sleep(0.05)
         return True
 
+    async def _search(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Aegra finds no threads by their ids, and always answers with all of their fields."""
+        body = await Request(scope, receive).body()
+        search = _parse(body)
+        if search.pop("select", None) is not None or "ids" in search:
+            body = json.dumps(search).encode()
+        if isinstance(ids := search.get("ids"), list):
+            request = Request(scope)
+            shown = [await call_server(request, "GET", f"/threads/{id}") for id in ids]
+            answer = JSONResponse([each.json() for each in shown if each.is_success])
+            await answer(scope, receive, send)
+        else:
+            await self.app(set_length(scope, body), make_receive(body, receive), send)
+
     async def _await_end(self, thread: str, run: str, request: Request) -> None:
         """What a run streams in another process is not to be had here, only how it ends."""
         path = f"/threads/{thread}/runs/{run}"
@@ -107,16 +134,31 @@ class Door:
             await asyncio.sleep(0.5)
 
 
+async def _explain(body: bytes, run: str) -> bytes:
+    """The event with what the run failed of, which Aegra keeps and does not say."""
+    rows = await get_database().execute(_ERROR, run)
+    text = json.dumps(rows[0][0])[1:-1].encode() if rows else b""
+    return FAILED.sub(lambda _: text, body) if text else body
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    """Empty for what is no object: whose it is says what is wrong."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def translate_run(body: bytes, holder: str) -> bytes:
     """A run's body as Aegra wants it; one that is no run is for Aegra to refuse."""
-    try:
-        run: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return body
-    config = run.get("config") or {} if isinstance(run, dict) else None
+    run = _parse(body)
+    config = run.get("config") or {}
     here = config.get("configurable") or {} if isinstance(config, dict) else None
-    if not isinstance(here, dict):
+    if not run or not isinstance(here, dict):
         return body
+    if run.get("after_seconds"):
+        raise InvalidInputError("after_seconds: Aegra begins a run at once; leave it out")
     run["config"] = {**config, "configurable": {**here, CLAIM: holder}}
     run["durability"] = "sync"  # an approval is stored before the call begins
     run.setdefault("on_disconnect", "continue")

@@ -1,13 +1,18 @@
 """``app``: our own routes, to which Aegra adds its own, and a token is asked for on all."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
-from fastapi import FastAPI
+import yaml
+from fastapi import FastAPI, HTTPException
+from fastapi.exception_handlers import http_exception_handler
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
-from modeshift.aegra.claims import get_claims
+from modeshift.aegra.claims import get_database
 from modeshift.modes.errors import UserError
 from modeshift.server import answers, markdown, thread_modes
 from modeshift.tools.processes.background import end_every_command
@@ -15,16 +20,54 @@ from modeshift.tools.processes.background import end_every_command
 
 @asynccontextmanager
 async def _serve(_: FastAPI) -> AsyncIterator[None]:
-    await get_claims().prepare()
     yield
     await end_every_command()
 
 
-async def _explain(_: Request, error: Exception) -> JSONResponse:
-    """What a client can mend is a 422."""
-    return JSONResponse({"detail": str(error)}, 422)
+_MARK = """
+    SELECT updated_at, (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?)
+    FROM thread WHERE thread_id = ?
+"""
 
 
-app = FastAPI(title="Modeshift on Aegra", lifespan=_serve, exception_handlers={UserError: _explain})
-for route in (*thread_modes.ROUTES, *answers.ROUTES, *markdown.ROUTES):
-    app.add_api_route(route.path, route.endpoint, methods=[*(route.methods or ())], tags=["Modes"])
+async def follow_thread(request: Request) -> Response:
+    """An event when something has changed in the thread, and the end.
+
+    ---
+    summary: Wait for a change of the thread
+    tags: [Modes]
+    """
+    thread = request.path_params["id"]
+    shown = await thread_modes.call_server(request, "GET", f"/threads/{thread}")
+    if not shown.is_success:
+        return thread_modes.pass_on(shown)
+
+    async def wait() -> AsyncIterator[str]:
+        first = now = await get_database().execute(_MARK, thread, thread)
+        while now == first:
+            yield ": nothing yet\n\n"
+            await asyncio.sleep(1)
+            now = await get_database().execute(_MARK, thread, thread)
+        yield "event: state_update\ndata: {}\n\n"
+
+    return StreamingResponse(wait(), media_type="text/event-stream")
+
+
+async def _explain(request: Request, error: Any) -> Response:
+    """What a client can mend is a 422; of some, Aegra has made a 500."""
+    if isinstance(problem := error.__cause__, UserError) or isinstance(problem := error, UserError):
+        return JSONResponse({"detail": str(problem)}, 422)
+    answer: Response = await http_exception_handler(request, error)
+    return answer
+
+
+app = FastAPI(
+    title="Modeshift on Aegra",
+    lifespan=_serve,
+    exception_handlers={UserError: _explain, HTTPException: _explain},
+)
+_ROUTES = [Route("/threads/{id}/stream", follow_thread, methods=["GET"])]
+for route in (*thread_modes.ROUTES, *answers.ROUTES, *markdown.ROUTES, *_ROUTES):
+    described = yaml.safe_load((route.endpoint.__doc__ or "").partition("---")[2])
+    options = {"methods": [*(route.methods or ())], "openapi_extra": described}
+    app.add_api_route(route.path, route.endpoint, **options)

@@ -13,11 +13,9 @@ from modeshift.server.thread_modes import OURSELVES
 
 _NOTE = """
     INSERT INTO thread_reads (client, at) VALUES (?, ?)
-    ON CONFLICT (client) DO UPDATE SET at = greatest(thread_reads.at, excluded.at)
+    ON CONFLICT (client) DO UPDATE SET at = excluded.at
 """
 _FIND = "SELECT coalesce(max(at), 0) FROM thread_reads WHERE client = ANY(?)"
-_FORGET = "DELETE FROM thread_reads WHERE at < ?"
-DAY = 24 * 60 * 60
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,6 @@ class BindSharedAnswers(BindAnswers):
 
     @override
     async def find_read(self, clients: Sequence[Client]) -> float:
-        await get_database().execute(_FORGET, time.time() - DAY)
         ((at,),) = await get_database().execute(_FIND, [_hash(client) for client in clients])
         return float(at)
 

@@ -1,5 +1,6 @@
 """``make serve``: check the settings, and serve the agent with Aegra, in several processes."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -8,7 +9,7 @@ from pathlib import Path
 from modeshift import aegra
 from modeshift.commands.dev import DEFAULTS, check_port, format_address
 from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 
@@ -16,45 +17,50 @@ from modeshift.project import find_root
 def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str]:
     """Serve until the process is ended; raises ``UserError`` where it cannot start."""
     settings = load_settings()
-    if find_spec("aegra_api") is None:
-        raise ConfigurationError(
-            "Aegra is not installed here: run make serve, which makes .venv-serve for it"
-        )
-    url = settings.database_url.get_secret_value()
-    if not url:
+    if not settings.database_url.get_secret_value():
         raise ConfigurationError(
             "make serve keeps threads in Postgres: set DATABASE_URL, for example "
             "DATABASE_URL=postgresql://user:password@127.0.0.1/modeshift"
         )
+    count = _check_count(workers or "1")
+    if find_spec("aegra_api") is None:
+        raise ConfigurationError(
+            "Aegra is not installed here: run make serve, which makes .venv-serve for it"
+        )
     AgentLoader(settings).deps()
-    number, count = check_port(settings.listen, port or "2024"), _check_count(workers or "1")
-    os.environ.update(
-        {
-            **{name: os.environ.get(name, value) for name, value in DEFAULTS.items()},
-            "LOG_LEVEL": os.environ.get("LOG_LEVEL", "WARNING"),
-            "DATABASE_URL": url,
-            "ENV_MODE": "PRODUCTION",  # a line of JSON for what it logs
-            "AEGRA_CONFIG": str(Path(aegra.__file__).with_name("aegra.json")),
-            "AEGRA_CHECKPOINT_DURABILITY": "sync",
-            "REDIS_BROKER_ENABLED": "false",
-        }
-    )
+    number = check_port(settings.listen, port or "2024")
     os.chdir(find_root())
-    import uvicorn  # noqa: PLC0415  # Aegra's
-    from aegra_api.core.migrations import run_migrations  # noqa: PLC0415  # reads the environment
+    os.environ.update(_build_environment(settings))
+    from modeshift.aegra import claims  # noqa: PLC0415  # of an environment of its own, as below
+
+    asyncio.run(claims.prepare_database())
+    import uvicorn  # noqa: PLC0415
+    from aegra_api.core.migrations import run_migrations  # noqa: PLC0415
 
     from modeshift.aegra import server  # noqa: F401, PLC0415  # what is wrong with it is said once
 
     run_migrations()
-    print(f"address    {format_address(settings.listen, number)}  ({count} processes)", flush=True)
+    print(f"address    {format_address(settings.listen, number)}, {count} processes", flush=True)
+    level = os.environ["LOG_LEVEL"].lower()
     uvicorn.run(
         "modeshift.aegra.server:app",
-        host=settings.listen,
-        port=number,
-        workers=count,
-        log_level=os.environ["LOG_LEVEL"].lower(),
-    )
+        host=settings.listen, port=number, workers=count, log_level=level,
+        timeout_worker_healthcheck=60,  # a busy machine is not a dead process
+    )  # fmt: skip
     return iter(())
+
+
+def _build_environment(settings: Settings) -> dict[str, str]:
+    """What Aegra reads there."""
+    defaults = {**DEFAULTS, "LOG_LEVEL": "WARNING"}
+    return {
+        **{name: os.environ.get(name, value) for name, value in defaults.items()},
+        "DATABASE_URL": settings.database_url.get_secret_value(),
+        "ENV_MODE": "PRODUCTION",  # a line of JSON for what it logs
+        "AEGRA_CONFIG": str(Path(aegra.__file__).with_name("aegra.json")),
+        "AEGRA_CHECKPOINT_DURABILITY": "sync",
+        "REDIS_BROKER_ENABLED": "false",
+    }
 
 
 def _check_count(given: str) -> int:

@@ -235,6 +235,7 @@ def _add_question_ids(resume: Any, names: dict[str, str]) -> Any:
 
 
 def set_length(scope: Scope, body: bytes) -> Scope:
+    """The request with another body."""
     dropped = (b"content-length", b"transfer-encoding")
     headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
     return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}

@@ -20,7 +20,7 @@ from tests.harness.server import Server, Thread
 UV = Path(sysconfig.get_path("scripts"), "uv")
 PLATFORM = "langgraph.platform.json"
 OWN = ("checkpointer", "store")
-TOKEN = "a-token-of-its-only-user"
+ONLY_USER = "token-of-its-only-user"
 
 
 def test_the_platforms_configuration_is_the_clones_without_where_threads_are_kept() -> None:
@@ -60,15 +60,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = Server(tmp_path_factory.mktemp("clone"))
     (server.folder / "langgraph.json").unlink()
     (server.folder / "langgraph.json").symlink_to(ROOT / PLATFORM)
-    server.start(AUTH_TOKEN=TOKEN)
+    server.start(AUTH_TOKEN=ONLY_USER)
     yield server
     server.kill()
 
 
 async def test_threads_that_the_platform_keeps(server: Server) -> None:
-    headers = {"Authorization": f"Bearer {TOKEN}"}
+    headers = {"Authorization": f"Bearer {ONLY_USER}"}
     async with (
-        server.get_client(TOKEN) as client,
+        server.get_client(ONLY_USER) as client,
         httpx.AsyncClient(base_url=server.url, headers=headers, timeout=120) as http,
     ):
         given = {"mode": "code", "limit": "ask"}

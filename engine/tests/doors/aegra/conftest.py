@@ -1,10 +1,10 @@
-"""Two processes of Aegra on one port, and a third beside them, all on one Postgres."""
+"""Two processes of Aegra on one port, on a Postgres of the tests' own."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.doors.conftest import STUDIO
 from tests.harness.aegra import IS_THERE, WHY_NOT, AegraServer
 from tests.harness.postgres import find_postgres, run_postgres
 
@@ -21,6 +21,7 @@ def database() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[AegraServer]:
     server = AegraServer(tmp_path_factory.mktemp("clone"), database)
-    server.serve(workers=2)
+    origins = f"http://chat.example, http://localhost:3000,{STUDIO}"
+    server.serve(workers=2, ALLOWED_ORIGINS=origins)
     yield server
     server.kill()
