@@ -23,7 +23,9 @@ async def authenticate(headers: Mapping[str, str]) -> Auth.types.MinimalUserDict
 @auth.on.threads.create_run
 async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:  # noqa: ARG001
     """Raises a 422 for what the graph would not take, before there is a run."""
-    check_config(value.get("config"), value.get("context"))
+    config = value.get("config") or {}
+    for place in ("context", "checkpoint"):
+        check_config(config, value.get(place))
     await dev.check_run(value)
 
 
@@ -36,4 +38,4 @@ async def check_cron(ctx: Auth.types.AuthContext, value: Any) -> None:
 @auth.on.assistants
 async def check_assistant(ctx: Auth.types.AuthContext, value: Any) -> None:  # noqa: ARG001
     """Raises a 422 for a config that does not fit."""
-    check_config(value.get("config"), value.get("context"))
+    check_config(value.get("config") or {}, value.get("context"))

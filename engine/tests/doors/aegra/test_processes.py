@@ -125,7 +125,7 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
     here = Thread(client, thread.id)
     await until_free(here, "list")
     assert (server.workspace / "killed.log").read_text() == "x\n"
-    assert "killed.log" in str((await here.values())["messages"][-1])
+    assert "it may have taken effect" in str(await here.values())
 
 
 def test_without_its_auth_nothing_is_served(server: AegraServer, tmp_path: Path) -> None:
