@@ -37,3 +37,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[
     server.serve(workers=2, **place)
     yield server
     server.kill()
+
+
+@pytest.fixture(autouse=True)
+def _no_files_of_the_test_before(server: AegraServer) -> None:
+    for file in server.workspace.glob("*.txt"):
+        file.unlink()
