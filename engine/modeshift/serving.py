@@ -1,15 +1,20 @@
 """``serve``: hands a clone's graph, state and tools to the engine."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from langgraph_sdk.runtime import ServerRuntime
 
 from modeshift.graph.entry.compiled import Agent
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.facts import BUILT_IN, Fact
 from modeshift.modes.phases import ChartData
 from modeshift.project import Project, check_engine, register
+
+USER = "langgraph_auth_user_id"
+"""Where the server says whose run it is; what a client gives under this name it replaces."""
 
 
 def serve(
@@ -20,7 +25,7 @@ def serve(
     state: type,
     tools: Sequence[tuple[str | None, str]],
     facts: Sequence[Fact] = (),
-) -> Callable[[], Awaitable[Any]]:
+) -> Callable[[Mapping[str, Any], ServerRuntime[Any]], Awaitable[Any]]:
     """Make ``build`` the graph of this process; gives what ``langgraph.json`` names as graph.
 
     ``root`` is the clone's folder, ``tools`` the list in its ``tools/__init__.py``, ``facts`` are
@@ -31,10 +36,12 @@ def serve(
     check_engine(here)
     register(Project(here, build, chart, state, tuple(tools), tuple(facts)))
 
-    async def agent() -> Agent:
+    async def agent(config: Mapping[str, Any], runtime: ServerRuntime[Any]) -> Agent:
         from modeshift.graph.configuration.loading import get_served  # noqa: PLC0415  # a second
 
-        return (await get_served()).agent
+        given = config.get("configurable") or {}
+        thread, user = (str(given.get(key) or "") for key in ("thread_id", USER))
+        return (await get_served(thread, user or "anybody", runtime.store, enters=True)).agent
 
     return agent
 

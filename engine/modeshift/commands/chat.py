@@ -45,7 +45,9 @@ async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) 
         model = deps.models.default
         if model == "offline":
             model += " (no language model; see .env.example)"
-        screen.words(f"model {model}; workspace {settings.workspace}", FAINT, "")
+        screen.words(
+            f"model {model}; workspace {deps.workspace or deps.toolbox.workspace.root}", FAINT, ""
+        )
         screen.words(f"{connection.where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
         keyboard = Keyboard(get_history_file(settings.checkpoints))
         await Conversation(connection, screen, keyboard).run(mode)

@@ -186,7 +186,7 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
             *own,
             f"modes      {', '.join(deps.catalog)}  (make modes says what they may do)",
             *(f"notice     {notice}" for notice in deps.notices),
-            f"workspace  {settings.workspace}",
+            f"workspace  {_describe_workspaces(settings)}",
             f"approvals  {settings.approvals}",
             f"commands   {_describe_sandbox(deps)}  (make doctor says what is enforced)",
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
@@ -195,6 +195,12 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
             f"address    {address}  (open it in a browser; Ctrl-C stops the server)",
         )
     )
+
+
+def _describe_workspaces(settings: Settings) -> str:
+    if settings.workspaces is None:
+        return str(settings.workspace)
+    return f"{settings.workspaces}, one for each {settings.workspaces_per}"
 
 
 def format_address(host: str, port: int) -> str:

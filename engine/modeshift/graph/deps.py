@@ -30,6 +30,8 @@ class AgentDeps(BoundModes):
     """Where the agent works, as the model is told at a turn's start if it has changed."""
     notices: tuple[str, ...] = ()
     """What a person should know about the modes' files."""
+    workspace: str = ""
+    """The name of the thread's workspace below ``WORKSPACES``; empty where there is one for all."""
     bound_answers: bool = False
     """Whether a decision must name the question it answers."""
     started_calls: StartedCalls = field(default_factory=StartedCalls)

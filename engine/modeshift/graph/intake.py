@@ -105,6 +105,7 @@ class Opening:
             "written": state.get("written", []),
             "facts": self._changed.get("facts", state.get("facts", {})),
             "notices": [*deps.notices, *notices],
+            **({"workspace": deps.workspace} if deps.workspace else {}),
             "usage": Usage() if self._goes_on else NEW_TURN,
             **self._forgotten,
             **self._changed,

@@ -28,6 +28,16 @@ class Mailbox:
         """Without a store nothing can be set."""
         self._store = store
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether anything can be set."""
+        return self._store is not None
+
+    async def find(self, thread: str, name: str) -> Any:
+        """What is set under the name; None if nothing is."""
+        item = self._store and await self._store.aget(get_namespace(thread), name)
+        return item and item.value["value"]
+
     async def put(self, thread: str, values: Mapping[str, Any]) -> None:
         """Keep the settings."""
         if self._store is None:

@@ -215,6 +215,8 @@ class State(TypedDict, total=False):
     todos: list[Todo]
     notices: list[str]
     """What a person should know, as of this turn."""
+    workspace: str
+    """The name of the folder that the thread works in, below ``WORKSPACES``; nobody changes it."""
     usage: Annotated[Usage, add_usage]
     """Tokens, in this turn and in all."""
     compact: bool
@@ -269,6 +271,7 @@ class Update(TypedDict, total=False):
     instructions: Sequence[Instruction] | Overwrite
     todos: list[Todo]
     notices: list[str]
+    workspace: str
     usage: Usage | Overwrite
     compact: bool
     compact_from: int | None

@@ -13,7 +13,7 @@ export class Details {
     this.machine = new Machine(modes, chart);
     this.limit = h("select", { "aria-label": "Limit", onchange: () => onset({ limit: this.limit.value || null }) },
       h("option", { value: "" }, "no limit"), [...modes.values()].map((one) => h("option", { value: one.slug }, `at most ${one.name}`)));
-    this.parts = Object.fromEntries(["Todo", "Files", "History", "Notices"].map((name) => [name, h("div", {})]));
+    this.parts = Object.fromEntries(["Todo", "Workspace", "Files", "History", "Notices"].map((name) => [name, h("div", {})]));
     root.append(section("State", this.machine.node, h("label", { class: "field" }, "Limit ", this.limit)),
       ...Object.entries(this.parts).map(([name, node]) => section(name, node)));
   }
@@ -26,6 +26,7 @@ export class Details {
       const [mark, word] = TODO[one.status] ?? TODO.pending;
       return h("li", { class: one.status }, h("span", { "aria-hidden": "true" }, mark), h("span", { class: "unseen" }, `${word}: `), " ", h("bdi", {}, one.content));
     })));
+    this.put("Workspace", values.workspace ? [values.workspace] : [], (names) => h("bdi", {}, names[0]));
     const changes = values.mode_changes ?? [];
     const files = [...new Set([...changes.flatMap((one) => one.written ?? []), ...(values.written ?? [])])];
     this.put("Files", files, (names) => h("div", { class: "files" }, names.map((name) => this.file(name))));

@@ -29,12 +29,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modeshift.graph.approvals.previews import Preview, preview_call
-from modeshift.graph.configuration.loading import get_served
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.routing import is_cut_off
 from modeshift.server.changed_files import list_changes
 from modeshift.server.gate import refuse
-from modeshift.server.thread_modes import call_server, pass_on
+from modeshift.server.thread_modes import call_server, get_deps, pass_on
 
 
 async def read_question(request: Request) -> Response:
@@ -67,7 +66,7 @@ async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], 
         return pass_on(answer)
     state = {"values": {}, **answer.json()}
     state["values"] = state["values"] or {}  # a list, as long as there are none
-    deps = (await get_served()).deps
+    deps = await get_deps(request)
     return JSONResponse(await asyncio.to_thread(show, deps, state))
 
 

@@ -13,12 +13,13 @@ from langgraph_sdk import Auth
 
 from modeshift.graph.configuration.loading import get_served
 from modeshift.graph.configuration.settings import load_settings
+from modeshift.graph.configuration.workspaces import ANYBODY
+from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import build_input_check, build_update_check
 from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of
 from modeshift.server.kept_fields import check_config
 from modeshift.storage.threads import NAMESPACE
 
-ANYBODY = "anybody"
 GRAPH = "agent"  # its name in langgraph.json
 SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))
 """The id of the server's own assistant, as ``langgraph_api.graph`` makes it."""
@@ -72,7 +73,10 @@ async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
 async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """A run belongs to its thread's owner; raises a 409 or 422."""
     _refuse_rollback(value.get("multitask_strategy"))
-    await check_run(value["kwargs"])
+    thread, user = str(value.get("thread_id") or ""), ctx.user.identity
+    from langgraph_api.store import get_store  # noqa: PLC0415  # which Aegra has not
+
+    await check_run(value["kwargs"], (await get_served(thread, user, await get_store())).deps)
     if value.get("if_not_exists") == "create":
         await _refuse_others_thread(ctx, value.get("thread_id"))
     if not value["kwargs"].get("temporary"):
@@ -107,10 +111,9 @@ def _refuse_rollback(action: str | None) -> None:
         )
 
 
-async def check_run(given: dict[str, Any]) -> None:
+async def check_run(given: dict[str, Any], deps: AgentDeps) -> None:
     """As the graph does it, but before there is a run."""
     check_config(given.get("config"))
-    deps = (await get_served()).deps
     if given.get("input") is not None:
         build_input_check(deps.catalog, deps.toolbox.specs)(given["input"])
     if command := given.get("command"):

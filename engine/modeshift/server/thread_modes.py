@@ -6,6 +6,7 @@ say. The YAML in the docstrings is for ``/docs``.
 
 from dataclasses import asdict
 from typing import Any, cast
+from uuid import uuid4
 
 import httpx
 from langchain_core.messages.utils import convert_to_messages
@@ -15,7 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from modeshift.graph.approvals.judging import judge_question
-from modeshift.graph.configuration.loading import get_served
+from modeshift.graph.configuration.loading import get_served, get_served_cache
+from modeshift.graph.configuration.workspaces import KEY, Workspaces
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import build_settings_check
 from modeshift.graph.mailbox import REVISION, SETTINGS, Mailbox
@@ -27,19 +29,20 @@ from modeshift.server.checkpointer import is_opened, read_values
 
 OURSELVES = "modeshift"
 
-async def list_modes(_: Request) -> Response:
-    """What there is to choose from.
+
+async def list_modes(request: Request) -> Response:
+    """What there is to choose from; with ``?thread=`` in that thread's workspace.
 
     ---
     summary: The modes there are
     tags: [Modes]
     responses: {"200": {description: "The modes, the default one first, and their tools"}}
     """
-    deps = (await get_served()).deps
+    deps = await get_deps(request)
     return JSONResponse([_describe(deps, slug) for slug in deps.catalog])
 
 
-async def show_chart(_: Request) -> Response:
+async def show_chart(request: Request) -> Response:
     """The phases of a turn, and what leads from one to another; the edges between modes.
 
     ---
@@ -49,7 +52,7 @@ async def show_chart(_: Request) -> Response:
       "200": {description: "phases, edges as [source, event, target], ways between modes, those
         from which not every mode is open, approvals"}
     """
-    deps = (await get_served()).deps
+    deps = await get_deps(request)
     return JSONResponse(
         {
             "phases": deps.chart.phases,
@@ -147,27 +150,46 @@ async def _is_same_question(deps: AgentDeps, values: dict[str, Any], news: dict[
 
 
 async def create_thread(request: Request) -> Response:
-    """As ``POST /threads``, with what is set before its first run.
+    """As ``POST /threads``, with what is set before its first run; ``workspace`` is kept for good.
 
     ---
-    summary: Create a thread with a mode, a limit or approvals
+    summary: Create a thread with a mode, a limit, approvals or a workspace
     tags: [Modes]
     responses: {"200": {description: "The thread, as POST /threads answers it, and what was set"}}
     """
     deps, mailbox = await _get_parts(request)
     body = await _read_body(request)
+    settings, wanted = (await get_served_cache()).settings, body.pop(KEY, None)
+    places = Workspaces(settings, mailbox)
     given = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
+    thread = str(body.setdefault("thread_id", str(uuid4())))
+    chosen = None
+    if wanted is not None or settings.workspaces is not None:
+        chosen = await places.choose(thread, get_user(request), wanted)
     created = await call_server(request, "POST", "/threads", body)
     if not created.is_success:
         return pass_on(created)
+    if chosen is not None:
+        await places.keep(thread, chosen)
     if given:
-        await mailbox.put(created.json()["thread_id"], given)
-    return JSONResponse({**created.json(), **given})
+        await mailbox.put(thread, given)
+    named = {} if chosen is None else {KEY: chosen}
+    return JSONResponse({**created.json(), **given, **named})
+
+
+async def get_deps(request: Request) -> AgentDeps:
+    """What the thread of the request works with, as far as it is its client's."""
+    thread = request.path_params.get("id") or request.query_params.get("thread", "")
+    return (await get_served(thread, get_user(request), await _get_store(request))).deps
+
+
+def get_user(request: Request) -> str:
+    """Whose request it is."""
+    return str(request.user.identity)
 
 
 async def _get_parts(request: Request) -> tuple[AgentDeps, Mailbox]:
-    deps = (await get_served()).deps
-    return deps, Mailbox(await _get_store(request))
+    return await get_deps(request), Mailbox(await _get_store(request))
 
 
 async def _get_store(request: Request) -> BaseStore:

@@ -1,6 +1,5 @@
 """``Connection``: the agent that a terminal talks to, on the dev server or in this process."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from langgraph_sdk.errors import APIError, NotFoundError
 from modeshift.graph.configuration.loading import AgentCache, CachedAgent
 from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.configuration.user_files import open_threads
+from modeshift.graph.configuration.workspaces import ANYBODY
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.journal import Journal
 from modeshift.modes.errors import InvalidInputError, ProviderError
@@ -62,8 +62,9 @@ class Connection:
         return (await self._load()).deps
 
     async def _load(self) -> CachedAgent:
-        settings = self.agents.settings
-        return await asyncio.to_thread(self.agents.get, settings.workspace, settings.model)
+        user = next(iter(self.agents.settings.tokens.values()), ANYBODY)
+        store = self.agents.store
+        return await self.agents.of_thread(self.thread, user, store, enters=self.server is None)
 
     @property
     def _config(self) -> RunnableConfig:

@@ -291,7 +291,7 @@ class Conversation:
             f"approvals  {approvals}",
             f"model      {self._deps.catalog[mode].model or self._deps.models.default}",
             f"window     {last.get('used') or 0} tokens{size}",
-            f"workspace  {self._connection.agents.settings.workspace}",
+            f"workspace  {values.get('workspace') or self._deps.toolbox.workspace.root}",
             f"runs       {where}",
         ]
         self._screen.lines(lines)

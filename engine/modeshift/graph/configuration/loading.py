@@ -18,9 +18,11 @@ from modeshift.graph.briefing import describe_environment
 from modeshift.graph.configuration.settings import Settings, get_default_workspace, load_settings
 from modeshift.graph.configuration.sources import LoadedFiles, Sources
 from modeshift.graph.configuration.user_files import list_databases, list_own_files
+from modeshift.graph.configuration.workspaces import ANYBODY, Workspaces
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import Agent
 from modeshift.graph.journal import Journal
+from modeshift.graph.mailbox import Mailbox
 from modeshift.graph.models.loading import Models
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.catalog import prompts_of
@@ -134,6 +136,7 @@ class AgentLoader:
             rules_at=loaded.project.rules_at,
             describe_environment=partial(describe_environment, toolbox),
             notices=tuple(notices),
+            workspace=_name_workspace(self._settings),
             bound_answers=self._settings.bound_answers,
             subtask_depth=self._settings.subtask_depth,
             started_calls=self._started_calls,
@@ -161,6 +164,16 @@ class AgentLoader:
     def is_outdated(self) -> bool:
         """Whether a file that ``deps`` was last made from may have changed."""
         return self._sources.have_changed()
+
+
+def _name_workspace(settings: Settings) -> str:
+    root = settings.workspaces
+    if root is None or not settings.workspace.is_relative_to(root):
+        return ""
+    return settings.workspace.relative_to(root).as_posix()
+
+
+MAX_CACHED = 100
 
 
 class CachedAgent(NamedTuple):
@@ -198,6 +211,18 @@ class AgentCache:
         self._started_calls = StartedCalls(journal)
         self._pool = open_pool()
 
+    async def of_thread(
+        self, thread: str, user: str, store: BaseStore | None, *, enters: bool
+    ) -> CachedAgent:
+        """The agent in the thread's workspace, which ``store`` knows; it ``enters`` a user's.
+
+        In another thread, because reading files is forbidden in the server's event loop.
+        Raises ``UserError``.
+        """
+        places = Workspaces(self.settings, Mailbox(store))
+        workspace = await (places.enter if enters else places.find)(thread, user)
+        return await asyncio.to_thread(self.get, workspace, self.settings.model)
+
     def get(self, workspace: Path, model: str, servers: tuple[Server, ...] = ()) -> CachedAgent:
         """The agent for the files as they are now. Blocks; raises ``UserError``.
 
@@ -205,7 +230,9 @@ class AgentCache:
         """
         key = (workspace, model, json.dumps([asdict(server) for server in servers]))
         with self._lock:
-            cached = self._cached.get(key)
+            cached = self._cached.pop(key, None)
+            if cached is not None:
+                self._cached[key] = cached  # the last one used is the last one forgotten
             if cached is not None and not cached.loader.is_outdated():
                 return cached
             if cached is None:
@@ -221,6 +248,8 @@ class AgentCache:
             agent = load_project().build(deps, self._saver, self.settings.max_steps)
             agent.store = self.store
             self._cached[key] = CachedAgent(agent, loader)
+            if len(self._cached) > MAX_CACHED:
+                del self._cached[next(iter(self._cached))]
             return self._cached[key]
 
     async def delete_thread(self, thread: str) -> None:
@@ -246,20 +275,22 @@ def _served() -> AgentCache:
     return AgentCache(settings, journal=Journal(settings.open_database(), settings.checkpoints))
 
 
-async def agent() -> Agent:
-    """The graph ``agent`` of ``langgraph.json``; the server asks for it at every run."""
-    return (await get_served()).agent
+async def get_served(
+    thread: str = "",
+    user: str = ANYBODY,
+    store: BaseStore | None = None,
+    *,
+    enters: bool = False,
+) -> CachedAgent:
+    """The agent that this process serves, as ``AgentCache.of_thread`` gives it."""
+    return await (await get_served_cache()).of_thread(thread, user, store, enters=enters)
 
 
-async def get_served() -> CachedAgent:
-    """The agent that this process serves.
+async def get_served_cache() -> AgentCache:
+    """The agents of this process."""
 
-    In a thread, because reading files is forbidden in the server's event loop.
-    """
-
-    def get() -> CachedAgent:
+    def get() -> AgentCache:
         with _first:  # or the first requests would make one each
-            served = _served()
-        return served.get(served.settings.workspace, served.settings.model)
+            return _served()
 
     return await asyncio.to_thread(get)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from io import StringIO
@@ -32,6 +33,8 @@ from modeshift.storage.database import Database, open_database
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MIN_TOKEN = 16
+FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""Of a workspace, and of its user."""
 DATA = user_data_path("modeshift", appauthor=False)
 
 
@@ -82,6 +85,17 @@ class Settings(BaseSettings):
     workspace: Path = Field(
         default_factory=get_default_workspace,
         description="the folder that the agent works in; it must exist",
+    )
+    workspaces: Path | None = Field(
+        None, description="the folder with a workspace for each user or thread of the server"
+    )
+    workspaces_per: Literal["user", "thread"] = Field(
+        "user", description="whose workspace below `WORKSPACES` a thread gets: `user` or `thread`"
+    )
+    workspaces_from: Listed = Field(
+        (),
+        description="git URLs that new workspaces are cloned from, with commas; the first is "
+        "the default",
     )
     approvals: Approvals = Field(
         Approvals.MANUAL,
@@ -197,6 +211,20 @@ class Settings(BaseSettings):
                 raise ValueError(f"{origin!r} is not of the form scheme://host[:port]")
         return given
 
+    @field_validator("workspaces_from")
+    @classmethod
+    def _check_sources(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for source in given:
+            if not re.match(r"https://|ssh://|file:///|/|[\w.-]+@[\w.-]+:", source):
+                raise ValueError(
+                    f"{source!r} is no git URL: give https://, ssh:// or git@host:path"
+                )
+            if urlsplit(source).password:
+                raise ValueError(
+                    "a git URL with a password would be in each workspace; leave it out"
+                )
+        return given
+
     @field_validator("network_hosts")
     @classmethod
     def _normalize_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -250,6 +278,13 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"LISTEN={self.listen!r} lets others on the network in; set AUTH_TOKEN too"
             )
+        if self.workspaces is not None:
+            for user in self.tokens.values():
+                if not FOLDER_NAME.fullmatch(user):
+                    raise ValueError(
+                        f"AUTH_TOKEN names the user {user!r}, who has a folder in WORKSPACES: take "
+                        "letters, digits, dots and dashes"
+                    )
         if self.command_network and self.sandbox == "auto" and not self.tokens:
             raise ValueError(
                 "COMMAND_NETWORK=true lets a command use the dev server, and approve its own "
@@ -258,11 +293,12 @@ class Settings(BaseSettings):
         return self
 
     @field_validator(
-        "workspace", "checkpoints", "sessions", "config_folder", "modes_folder", "trust_file"
+        *("workspace", "workspaces", "checkpoints", "sessions"),
+        *("config_folder", "modes_folder", "trust_file"),
     )
     @classmethod
-    def _make_absolute(cls, path: Path) -> Path:
-        return path.expanduser().absolute()
+    def _make_absolute(cls, path: Path | None) -> Path | None:
+        return path and path.expanduser().absolute()
 
 
 NOT_OURS = frozenset({"DEFAULT_MODEL", "MODE", "OAUTH_TOKEN", "SESSION"})

@@ -28,7 +28,8 @@ from modeshift.tools.servers import ToolDescription
 def list_own_files(settings: Settings) -> tuple[Path, ...]:
     """Those that no command may read or change."""
     own = (get_env_file(), DATA, settings.config_folder, settings.trust_file)
-    return (*own, *list_template(settings), *list_databases(settings))
+    others = () if settings.workspaces is None else (settings.workspaces,)
+    return (*own, *others, *list_template(settings), *list_databases(settings))
 
 
 def list_template(settings: Settings) -> tuple[Path, ...]:

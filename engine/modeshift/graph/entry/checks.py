@@ -81,6 +81,7 @@ _EMPTY: dict[str, Any] = {
     "limit": "",  # of which there is no mode, so it is the strictest one
     "end_subtask": False,
     "subtask": None,
+    "workspace": "",
 }
 """What replaces a value that does not fit, where that is no empty list."""
 _SET_ANEW = ("mode", "first_mode")
@@ -166,6 +167,10 @@ def build_update_check(
             checks[key](value)
             if key == "facts":
                 raise InvalidInputError("'facts' is not taken: code computes it from what happened")
+            if key == "workspace":
+                raise InvalidInputError(
+                    "the workspace is chosen when the thread is made, and stays"
+                )
             if isinstance(update, Command) and key in _OF_TURN:
                 raise InvalidInputError(
                     f"{key!r} is not taken from a command: the state machine decides what is next"
