@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import json
 import logging
 import os
 import socket
@@ -66,15 +67,19 @@ def main(
             lock.truncate(0)
             lock.write(f"{address}, {here}")
             lock.flush()
+        is_json = settings.log_format == "json"
         text = banner(settings, deps, address)
+        if is_json:
+            text = json.dumps({"event": f"serves at {address}"})
         # Made here: the server changes the ssl module while it starts.
         client = httpx.Client(base_url=address, headers={"Host": "localhost"}, trust_env=False)
         given = {"browser": browser}
         threading.Thread(
             target=print_when_up, args=(client, text), kwargs=given, daemon=True
         ).start()
-        print("Starting the server ...", flush=True)
-        serve(settings.listen, number, reload=reload, verbose=verbose)
+        if not is_json:
+            print("Starting the server ...", flush=True)
+        serve(settings.listen, number, reload=reload, verbose=verbose, is_json=is_json)
     return iter(())
 
 
@@ -136,13 +141,15 @@ def check_port(host: str, given: str) -> int:
     return port
 
 
-def serve(host: str, port: int, *, reload: bool, verbose: bool) -> None:
+def serve(host: str, port: int, *, reload: bool, verbose: bool, is_json: bool) -> None:
     """Run ``langgraph dev`` in this process, which has its imports already."""
-    level, color = "INFO" if verbose else "WARNING", str(sys.stdout.isatty())
-    defaults = {**DEFAULTS, "LOG_LEVEL": level, "LOG_COLOR": color}
+    level, color = "INFO" if verbose or is_json else "WARNING", str(sys.stdout.isatty())
+    defaults = {**DEFAULTS, "LOG_LEVEL": level, "LOG_COLOR": color, "LOG_JSON": str(is_json)}
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
     logging.basicConfig(level=os.environ["LOG_LEVEL"].upper())
+    if is_json:
+        logging.getLogger("langgraph_api.cli").setLevel(logging.WARNING)  # a banner
     os.chdir(find_root())
     from langgraph_cli.cli import cli  # noqa: PLC0415  # it reads the environment
 
@@ -163,7 +170,7 @@ def print_when_up(client: httpx.Client, text: str, *, browser: bool) -> None:
                 break
             except httpx.TransportError:
                 time.sleep(0.1)
-    print(f"\n{text}\n", flush=True)
+    print(text if text.startswith("{") else f"\n{text}\n", flush=True)
     if browser:
         if os.environ.get("BROWSER") == "1":  # of make, where webbrowser expects a program
             del os.environ["BROWSER"]

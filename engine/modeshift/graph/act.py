@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,6 +40,7 @@ from modeshift.modes.errors import ModelError, NodeError, ToolFailedError, descr
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
+from modeshift.observing import Told, observe
 from modeshift.tools.network import using_key
 from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
 from modeshift.tools.processes.process import Ended
@@ -226,12 +227,14 @@ class DueCall:
 
     def not_run(self, why: str) -> Update:
         """The update that answers it without running it."""
-        if self._begun is None:
+        begun, state = self._begun, "unknown" if why == UNKNOWN else "refused"
+        with self._observe() as told:
+            told["state"] = state if begun is None else begun.state
+        if begun is None:
             self.result = Update(messages=[build_not_run_result(self._judged.call, truncate(why))])
             if why == UNKNOWN:
                 self.result["facts"] = self._follow(end_unseen(self._context.seat.mode.slug))
         else:
-            begun = self._begun
             message = begun.build_result(self._judged.call)
             self.result = self._settle(message, {}, begun.before, begun.after)
             self.result["facts"] = self._follow(begun.done)
@@ -278,6 +281,10 @@ class DueCall:
             await self._journal.check_holder(self._thread)
         return None
 
+    def _observe(self) -> AbstractContextManager[Told]:
+        effect = self._judged.effect.name if self._judged.tool else "unknown"
+        return observe("call", effect=effect, tool=self._judged.call["name"])
+
     async def run(self) -> Update:
         """Run the tool; the update with its result. Raises ``NodeError`` unless it may run now."""
         if self.refusal is not None:
@@ -295,11 +302,13 @@ class DueCall:
         ran, was_alone = list[Ran](), not (commands and commands.name_running())
         write = self._runtime.stream_writer
         run = run_tool(seat, judged, commands, self._config, write, ran)
-        if self._key is None:
-            message, updates = await run
-        else:
-            with using_key(self._key):
-                message, updates = await self._journal.keep(self._key, run)
+        with self._observe() as told:
+            if self._key is None:
+                message, updates = await run
+            else:
+                with using_key(self._key):
+                    message, updates = await self._journal.keep(self._key, run)
+            told["state"] = "done" if message.status == "success" else "failed"
         done = describe_call(deps, seat, judged, ran, message.status == "success")
         done = replace(done, was_alone=was_alone)
         approved = task["planned"]["approved"]

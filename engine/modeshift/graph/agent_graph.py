@@ -12,12 +12,14 @@ from langgraph.runtime import Runtime
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import build_input_check, build_update_check
 from modeshift.graph.entry.compiled import Agent, LiveDeps
+from modeshift.graph.entry.stopping import stop
 from modeshift.graph.messages.channels import CheckedInput, use_last
-from modeshift.graph.routing import build_router
+from modeshift.graph.routing import build_router, get_thread
 from modeshift.graph.state import State, build_input_type
 from modeshift.graph.step import Node, Result, Step
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.phases import EACH_MODE
+from modeshift.observing import observe
 
 
 class AgentGraph:
@@ -54,7 +56,11 @@ class AgentGraph:
         ) -> Result:
             deps = await live.prepare(state)
             step = Step(deps, name, state, config, runtime)
-            return await step.run(node, *given)
+            metadata = config.get("metadata") or {}
+            run_id, thread = str(metadata.get("run_id", "")), get_thread(config)
+            with observe("step", node=name, thread=thread, run=run_id):
+                async with stop.step():
+                    return await step.run(node, *given)
 
         run.__name__ = name
         targets = self._list_targets(row)

@@ -1,7 +1,7 @@
 """A switch that a person approved, applied."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -20,6 +20,7 @@ from modeshift.graph.state import State, Switch, Update, get_depth, list_switche
 from modeshift.graph.subtasks import is_as_approved, list_other_calls
 from modeshift.modes.errors import InvalidInputError, TooLongError
 from modeshift.modes.machine import Configuration
+from modeshift.observing import Told, observe
 
 
 async def ask_model(
@@ -42,15 +43,19 @@ async def ask_model(
     told = [*list_in_place(messages, first), *notes]
     news = await list_news(deps, slug, state, told)
     try:
-        message = await call_model(seat.model, messages, config, [*keep_first(first), *told, *news])
+        with observe("model", model=seat.model.name) as counted:
+            words = [*keep_first(first), *told, *news]
+            message = await call_model(seat.model, messages, config, words)
+            name, window = seat.model.name, seat.model.window
+            usage = count_answer(message, name, window)
+            counted.update(cast("Told", usage["thread"][name]))
     except TooLongError:
         # Once more if there was no summary: it is shortened without one then.
         if state.get("compact_from", 0) is not None and not may_compact(state):
             raise
         return None, {}
     answer = normalize(message, list_other_calls(state))
-    name, window = seat.model.name, seat.model.window
-    update = Update(messages=[answer], usage=count_answer(message, name, window))
+    update = Update(messages=[answer], usage=usage)
     if notes or news:
         update["instructions"] = [*notes, *news]
     return answer, update

@@ -16,11 +16,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
-from modeshift.server import answers, markdown, thread_modes
+from modeshift.server import answers, markdown, operations, thread_modes
 from modeshift.server.answers import BindAnswers
 from modeshift.server.gate import Gate
+from modeshift.server.operations import Operations, start_telling, stopping_well
 from modeshift.server.run_queue import start_runs_at_once
-from modeshift.tools.processes.background import end_every_command
 
 ADDRESS = "/app"
 FOLDER = Path(__file__).parent.parent / "page"
@@ -68,9 +68,10 @@ class Page:
 
 @asynccontextmanager
 async def _serve(_: Starlette) -> AsyncIterator[None]:
+    start_telling()
     start_runs_at_once()
-    yield
-    await end_every_command()
+    async with stopping_well(_settings):
+        yield
 
 
 async def _explain(_: Request, error: Exception) -> Response:
@@ -80,11 +81,12 @@ async def _explain(_: Request, error: Exception) -> Response:
 
 _settings = load_settings()
 app = Starlette(
-    routes=[*thread_modes.ROUTES, *answers.ROUTES, *markdown.ROUTES],
+    routes=[*thread_modes.ROUTES, *answers.ROUTES, *markdown.ROUTES, *operations.ROUTES],
     lifespan=_serve,
     exception_handlers={UserError: _explain},
     middleware=[
         Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),
+        Middleware(Operations),
         Middleware(Page),
         Middleware(BindAnswers, names_questions=not _settings.bound_answers),
     ],

@@ -19,7 +19,7 @@ from modeshift.graph.configuration.user_files import make_private
 from modeshift.modes.phases import Phase
 from modeshift.server.logs import shorten_log
 from modeshift.storage.database import Database
-from modeshift.storage.threads import open_saver, open_store, prepare, read_newest
+from modeshift.storage.threads import list_questions, open_saver, open_store, prepare, read_newest
 
 CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}
 """Kept with each run's checkpoints: clones share their database, and not the list of threads."""
@@ -32,7 +32,7 @@ _restoring = Lock()
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
     """Named in ``langgraph.json``; without it the server keeps threads in memory."""
-    shorten_log()
+    shorten_log(has_content=_settings.log_format != "json")
     await _prepare()
     # Each event loop has a checkpointer, and no run has begun when the first one is made.
     if _restoring.acquire(blocking=False):
@@ -75,6 +75,17 @@ async def owners_of(database: Database, thread_id: str) -> set[str | None]:
 async def read_values(thread_id: str) -> dict[str, Any]:
     """What the thread's newest checkpoint itself has."""
     return await read_newest(database, thread_id)
+
+
+async def read_questions() -> list[float]:
+    """When each question was asked that waits for a person, in seconds since 1970."""
+    return [_get_time(UUID(id)) for id in await list_questions(database)]
+
+
+def _get_time(id: UUID) -> float:
+    """Of an id of version 6, as those of checkpoints are: ticks of 100 ns since October 1582."""
+    ticks = (id.int >> 80 << 12) | (id.int >> 64 & 0xFFF)
+    return ticks / 1e7 - 12_219_292_800
 
 
 async def restore_lists(database: Database) -> None:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modeshift.graph.configuration.settings import LOOPBACK
 from modeshift.modes.plain_text import to_one_line
+from modeshift.observing import count
 
 _FIELDS = {
     # Ids only: a route "/threads/something" that a later version adds is no thread. And in one form
@@ -32,6 +33,8 @@ _FIELDS = {
 _ROUTES = {
     "/": "GET",
     "/ok": "GET",
+    "/modeshift/ready": "GET",
+    "/metrics": "GET",
     "/info": "GET",
     "/docs": "GET",
     "/openapi.json": "GET",
@@ -220,6 +223,7 @@ async def refuse(
 ) -> None:
     """Answer a request, or a WebSocket's, with the reason why it is refused; log it."""
     _REFUSALS.write(scope, problem)
+    count("refusal", status=str(status))
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008, "reason": problem[:100]})

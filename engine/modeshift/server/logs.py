@@ -25,14 +25,32 @@ _SAID_TWICE = (
 _USER_ERROR = re.compile(r"^modeshift\.modes\.errors\.\w+: .*", re.MULTILINE)
 
 
-def shorten_log() -> None:
-    """Set up the log of this process."""
+_KEPT = ("timestamp", "level", "logger", "event", "thread_id", "run_id", "langgraph_node")
+_KEPT_OF_REQUESTS = ("method", "path", "status", "latency_ms")
+
+
+def shorten_log(*, has_content: bool = True) -> None:
+    """Set up the log of this process; without content, nothing that was said or read is in it."""
+    for handler in [] if has_content else logging.getLogger().handlers:
+        formatter: Any = handler.formatter  # LangGraph's, of structlog
+        *processors, renderer = formatter.processors
+        formatter.processors = (*processors, _drop_content, renderer)
     logging.getLogger(_NOISY).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", "Remove `format_exc_info`")  # of the server's own set-up
     for name in _ON_GONE:
         logging.getLogger(name).addFilter(_is_news)
     for name in _WITH_TRACEBACKS:
         logging.getLogger(name).addFilter(_drop_traceback)
+
+
+def _drop_content(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
+    """The known fields; of an error its kind alone, as its text may be a file's or a model's."""
+    kept = {key: event[key] for key in (*_KEPT, *_KEPT_OF_REQUESTS) if event.get(key) is not None}
+    first = str(event.get("event", "")).partition("\n")[0]
+    kept["event"] = first.partition(" Exception: ")[0][:300]
+    if text := str(event.get("exception", "")).strip():
+        kept["error"] = text.splitlines()[-1].partition(":")[0]
+    return kept
 
 
 def _is_news(record: logging.LogRecord) -> bool:

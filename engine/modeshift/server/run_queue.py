@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Any
 
+from modeshift.graph.entry.stopping import stop
+
 SECONDS = 0.5
 """How long the queue sleeps at most, as in the dev server: a run may also be due later."""
 
@@ -53,6 +55,8 @@ def start_runs_at_once() -> None:
     async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[Any]:
         if wait:
             await bell.wait()
+        if stop.is_due:  # what has not begun waits for the next start
+            return
         # It would look at the oldest ``limit`` runs alone, and those may wait for their thread.
         async with aclosing(look(wait=False, limit=sys.maxsize)) as runs:
             async for run in runs:

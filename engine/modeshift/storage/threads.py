@@ -228,6 +228,18 @@ async def read_newest(database: Database, thread: str, checkpoint: str = "") -> 
     return {} if saved is None else dict(saved.checkpoint["channel_values"])
 
 
+async def list_questions(database: Database) -> list[str]:
+    """The ids of the checkpoints whose question waits for a person."""
+    writes = "writes" if isinstance(database, SqliteDatabase) else "checkpoint_writes"
+    rows = await database.execute(
+        f"SELECT DISTINCT thread_id, checkpoint_id FROM {writes} AS asked "  # noqa: S608  # our name
+        "WHERE channel = '__interrupt__' AND checkpoint_ns = '' AND checkpoint_id = "
+        "(SELECT max(checkpoint_id) FROM checkpoints "
+        "WHERE thread_id = asked.thread_id AND checkpoint_ns = '')"
+    )
+    return [id for _, id in rows]
+
+
 async def check_database(database: Database) -> None:
     """Raises ``StorageError`` where it cannot be used."""
     try:

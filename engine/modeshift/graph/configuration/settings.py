@@ -174,6 +174,12 @@ class Settings(BaseSettings):
     subtask_depth: int = Field(
         1, ge=0, le=5, description="how deep sub-tasks may be nested; `0`: there are none"
     )
+    stop_seconds: int = Field(
+        30, ge=0, description="how long a step that goes on may take when the server is stopped"
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="`json`: a line of the log is a JSON object, without content"
+    )
     max_steps: int = Field(
         500, ge=1, description="model and tool steps in one run before it is stopped"
     )

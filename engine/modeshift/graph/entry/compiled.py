@@ -4,14 +4,8 @@ LangGraph saves first and looks afterwards whether the value fits; one that does
 """
 
 import asyncio
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -19,6 +13,7 @@ from typing import Any, Self
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import GraphDrained
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
@@ -26,6 +21,7 @@ from typing_extensions import override
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import check_turn, read_writes
+from modeshift.graph.entry.stopping import stop
 from modeshift.graph.mailbox import SETTINGS, Mailbox
 from modeshift.graph.messages.channels import CheckedInput
 from modeshift.graph.routing import is_cut_off
@@ -34,6 +30,8 @@ from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
 from modeshift.tools.server_tools import Offer, bind_tools
+
+log = logging.getLogger("modeshift")
 
 
 def with_known_tools(deps: AgentDeps) -> AgentDeps:
@@ -136,6 +134,33 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         here = (config or {}).get("configurable", {})
         thread, goes_on = str(here.get("thread_id", "")), False
         background = self.started_calls.background
+        input = await self._take_in(input, config, options)
+        astream = super().astream
+        try:
+            with stop.run() as control:
+                given = {**options, "control": options.get("control") or control}
+                chunks: Any = astream(input, config, **given)
+                async with aclosing(chunks):
+                    async for chunk in chunks:
+                        yield chunk
+            if background.has(thread):
+                last = {name: value for name, value in here.items() if name != "checkpoint_id"}
+                goes_on = bool((await self.aget_state({"configurable": last})).next)
+        except (GraphDrained, TimeoutError):
+            if not stop.is_due:
+                raise
+            log.warning("thread %s: cut off, as the server stops; it goes on when told to", thread)
+        finally:
+            self.started_calls.journal.let_go(thread)
+            if not goes_on:
+                await background.end(thread)
+
+    async def _take_in(
+        self, input: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> Any:
+        """What the run begins with, once the thread is this process's and its settings are kept."""
+        here = (config or {}).get("configurable", {})
+        thread = str(here.get("thread_id", ""))
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             await self.started_calls.journal.hold(thread)
             if options.get("durability") == "exit":  # what has begun would be in no checkpoint
@@ -143,7 +168,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         if isinstance(input, dict) and await self._has_taken(thread, config):
             input = None
         if isinstance(input, dict):
-            await background.end(thread)
+            await self.started_calls.background.end(thread)
             await self._keep_finished(here)
             input = await self._drop_known(input, config)
             start = self.channels[START]
@@ -154,18 +179,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             input = {}
         elif isinstance(input, Command):
             await self._keep_settings(thread, dict(read_writes(input)))
-        chunks: Any = super().astream(input, config, **options)
-        try:
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    yield chunk
-            if background.has(thread):
-                last = {name: value for name, value in here.items() if name != "checkpoint_id"}
-                goes_on = bool((await self.aget_state({"configurable": last})).next)
-        finally:
-            self.started_calls.journal.let_go(thread)
-            if not goes_on:
-                await background.end(thread)
+        return input
 
     async def _has_taken(self, thread: str, config: Any) -> bool:
         """Whether the thread has the run's input: a server that was killed begins the run again."""

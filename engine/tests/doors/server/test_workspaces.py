@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +14,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
 from tests.harness.clone import git
+from tests.harness.root import ROOT
 from tests.harness.server import Server, Thread
 
 TOKENS = {"alice": "alice-0123456789abc", "bob": "bob-0123456789abcdef"}
@@ -23,7 +26,8 @@ needs_sandbox = pytest.mark.skipif(isinstance(FOUND, NoSandbox), reason=str(FOUN
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Each user's workspace is a clone of a repository."""
     server = Server(tmp_path_factory.mktemp("clone"))
-    server.workspace = server.folder / "all"
+    # A command has a /tmp of its own, and would see nothing there in any case.
+    server.workspace = Path(mkdtemp(prefix=".workspaces-", dir=ROOT))
     for name in ("app", "docs"):
         source = server.folder / name
         source.mkdir()
@@ -42,6 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     )
     yield server
     server.kill()
+    rmtree(server.workspace)
 
 
 def ask(server: Server, user: str) -> httpx.AsyncClient:

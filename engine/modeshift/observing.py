@@ -1,0 +1,26 @@
+"""``observe``: tells metrics and traces what happens: names and numbers, no content."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+Told = dict[str, str | int]
+"""What is known at the end: tokens, or how a call ended."""
+Listener = Callable[[str, Mapping[str, str], Told], AbstractContextManager[object]]
+"""Gets the kind (``step``, ``model``, ``call``, ``refusal``), its names, and what will be told."""
+listeners: list[Listener] = []
+
+
+@contextmanager
+def observe(kind: str, **names: str) -> Iterator[Told]:
+    """Something of this kind goes on during the block, which may add to what is told at its end."""
+    told: Told = {}
+    with ExitStack() as stack:
+        for listener in listeners:
+            stack.enter_context(listener(kind, names, told))
+        yield told
+
+
+def count(kind: str, **names: str) -> None:
+    """Something of this kind has happened."""
+    with observe(kind, **names):
+        pass

@@ -1,0 +1,116 @@
+"""What whoever runs the server needs: whether it is ready, its metrics, and its stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.entry.stopping import stop
+from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.server.checkpointer import database, read_questions
+from modeshift.tools.processes.background import end_every_command
+
+log = logging.getLogger("modeshift")
+READY, METRICS = "/modeshift/ready", "/modeshift/metrics"
+
+
+@dataclass(frozen=True)
+class Operations:
+    """ASGI middleware, behind the gate: says without a token whether requests may come.
+
+    LangGraph's own ``/metrics`` asks for no token either: this one takes its place, and does.
+    """
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer ``GET /modeshift/ready``; all else goes on."""
+        path = scope["path"] if scope["type"] == "http" else ""
+        if path == "/metrics":
+            scope = {**scope, "path": METRICS, "raw_path": METRICS.encode()}
+        await (await _check_ready() if path == READY else self.app)(scope, receive, send)
+
+
+async def _check_ready() -> Response:
+    problem = "the server stops" if stop.is_due else None
+    if problem is None:
+        try:
+            await database.check()  # at once: the questions wait for a server that is gone
+            await read_questions()
+        except Exception as error:  # noqa: BLE001  # each database has its own
+            problem = f"the database does not answer: {type(error).__name__}"
+    return JSONResponse({"ready": problem is None, "problem": problem}, 503 if problem else 200)
+
+
+async def show_metrics(_: Request) -> Response:
+    """Steps, model calls, tokens, calls by how they ended, refusals, open questions.
+
+    ---
+    summary: What Prometheus reads
+    tags: [Operations]
+    responses: {"200": {description: "In the text format of Prometheus"}}
+    """
+    try:
+        from modeshift.server.metrics import write  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise InvalidInputError("install the extra modeshift[metrics] for metrics") from None
+    ages = await read_questions()
+    text, kind = write(ages)
+    return Response(text, media_type=kind)
+
+
+def start_telling() -> None:
+    """Count, and trace if that is configured. Raises ``ConfigurationError``."""
+    try:
+        from modeshift.server import metrics  # noqa: PLC0415  # an extra
+
+        metrics.start()
+    except ImportError:
+        pass
+    if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
+        return
+    try:
+        from modeshift.server import tracing  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set: install the extra modeshift[tracing], or unset it"
+        ) from error
+    tracing.start()
+
+
+@asynccontextmanager
+async def stopping_well(settings: Settings) -> AsyncIterator[None]:
+    """At SIGTERM and Ctrl-C the step that goes on may end, within ``STOP_SECONDS``."""
+    loop = asyncio.get_running_loop()
+    before: dict[int, Any] = {}
+
+    def begin(number: int, frame: FrameType | None) -> None:
+        log.warning("the server stops; a step may take %d s more", settings.stop_seconds)
+        loop.call_soon_threadsafe(stop.begin, settings.stop_seconds)
+        if callable(before[number]):
+            before[number](number, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, begin)
+    try:
+        yield
+    finally:
+        stop.begin(settings.stop_seconds)
+        await stop.wait()
+        await end_every_command()
+
+
+ROUTES = [Route(METRICS, show_metrics, methods=["GET"])]

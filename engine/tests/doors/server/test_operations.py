@@ -1,0 +1,258 @@
+"""What an operator has: readiness, metrics, traces, JSON logs, and a stop that lets a step end."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread as Worker
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from prometheus_client.parser import text_string_to_metric_families
+from typing_extensions import override
+
+from tests.harness.conversation import APPROVE, until
+from tests.harness.server import Server, Thread, running
+
+TOKEN = "alice-0123456789abc"  # noqa: S105  # of this test alone
+SECRET = "zebra"  # noqa: S105  # as above
+
+
+class Collector:
+    """Takes spans as a collector of OpenTelemetry's does."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # its name there
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if self.headers.get("content-encoding") == "gzip":
+                    raise NotImplementedError
+                request = ExportTraceServiceRequest.FromString(body)
+                for resource in request.resource_spans:
+                    for scope in resource.scope_spans:
+                        collector.spans += scope.spans
+                self.send_response(200)
+                self.end_headers()
+
+            @override
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        Worker(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    collector = Collector()
+    yield collector
+    collector.server.shutdown()
+    collector.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("clone"))
+    server.start(
+        *("modeshift", "dev", "--port", str(server.port)),
+        AUTH_TOKEN=f"alice:{TOKEN}",
+        LOG_FORMAT="json",
+        OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
+        OTEL_BSP_SCHEDULE_DELAY="100",
+    )
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[LangGraphClient]:
+    async with server.get_client(TOKEN) as client:
+        yield client
+
+
+async def read_metrics(server: Server) -> dict[tuple[str, ...], float]:
+    """By the sample's name and the values of its labels, those by name."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(base_url=server.url, headers=headers) as http:
+        answer = await http.get("/metrics")
+    assert answer.status_code == 200, answer.text
+    families = text_string_to_metric_families(answer.text)
+    samples = [sample for family in families for sample in family.samples]
+    return {(each.name, *(each.labels[name] for name in sorted(each.labels))): each.value for each in samples}
+
+
+async def test_metrics_say_what_was_done(server: Server, client: LangGraphClient) -> None:
+    before = await read_metrics(server)
+    thread = await Thread.new(client)
+    await thread.say(f"write note.txt: {SECRET}", mode="code")
+    asking = await read_metrics(server)
+    assert asking["modeshift_questions_open",] == 1
+    assert 0 < asking["modeshift_question_age_seconds",] < 600
+    await thread.decide(APPROVE)
+    await thread.say("write other.txt: x")
+    await thread.decide({"type": "reject"})
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        assert (await http.post("/internal/truncate", json={})).status_code == 404
+    after = await read_metrics(server)
+
+    def grown(*key: str) -> float:
+        return after.get(key, 0) - before.get(key, 0)
+
+    assert grown("modeshift_step_seconds_count", "intake") == 2
+    assert grown("modeshift_step_seconds_count", "act") == 1
+    assert grown("modeshift_model_seconds_count", "offline") == 4
+    assert grown("modeshift_tokens_total", "input", "offline") > 100
+    assert ("modeshift_tokens_total", "cache_read", "offline") in after
+    assert grown("modeshift_calls_total", "edit", "done") == 1
+    assert grown("modeshift_refusals_total", "404") == 1
+    assert after["modeshift_questions_open",] == 0
+    assert SECRET not in str(after)
+
+
+async def test_metrics_want_a_token_and_readiness_does_not(server: Server) -> None:
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        assert (await http.get("/metrics")).status_code == 401
+        answer = await http.get("/modeshift/ready")
+        assert (answer.status_code, answer.json()) == (200, {"ready": True, "problem": None})
+
+
+async def test_without_its_database_the_server_is_not_ready(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        file = server.folder / "checkpoints.sqlite"
+        file.rename(server.folder / "moved.sqlite")
+        async with httpx.AsyncClient(base_url=server.url) as http:
+            answer = await http.get("/modeshift/ready")
+            assert answer.status_code == 503
+            assert "the database does not answer" in answer.json()["problem"]
+            assert (await http.get("/ok")).status_code == 200
+
+
+async def test_spans_have_names_and_numbers_alone(
+    server: Server, client: LangGraphClient, collector: Collector
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say(f"search {SECRET}", mode="code")
+
+    def list_mine() -> list[Any]:
+        return [span for span in collector.spans if thread.id in str(span.attributes)]
+
+    await until(lambda: len(list_mine()) == 4)
+    steps = {span.span_id: span for span in list_mine()}
+    inner = [span for span in collector.spans if span.parent_span_id in steps]
+    assert sorted(span.name for span in inner) == ["call", "model", "model"]
+    named = {pair.key: pair.value for span in inner for pair in span.attributes}
+    assert named["modeshift.input"].int_value > 0
+    assert named["modeshift.state"].string_value == "done"
+    assert SECRET not in str(collector.spans)
+
+
+async def test_each_line_of_the_log_is_json_without_content(
+    server: Server, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say(f"read {SECRET}.txt", mode="code")
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        await http.get(f"/threads/{SECRET}")
+
+    def read() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in server.log.read_text().splitlines() if line]
+
+    await until(lambda: any(line.get("thread_id") == thread.id for line in read()))
+    (line, *_) = [line for line in read() if line.get("thread_id") == thread.id]
+    assert len(line["run_id"]) == 36
+    assert f"read {SECRET}" not in server.log.read_text()
+
+
+STOP = {"SANDBOX": "auto", "APPROVALS": "auto"}
+HELD = "run touch began; until [ -e go ]; do sleep 0.05; done; echo one >> log\nwrite later.txt: x"
+
+
+async def begin(server: Server, client: LangGraphClient) -> tuple[Thread, Any]:
+    """A command goes on, and a call is to follow it."""
+    thread = await Thread.new(client)
+    given: Any = {"messages": [{"role": "user", "content": HELD}], "mode": "code"}
+    run = await client.runs.create(thread.id, "agent", input=given)
+    await until((server.workspace / "began").exists)
+    return thread, run
+
+
+def stop(server: Server) -> None:
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGTERM)
+
+
+async def wait_for_end(server: Server) -> None:
+    process = server.process
+    assert process is not None
+    await until(lambda: process.poll() is not None)
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+async def test_sigterm_lets_the_call_end_and_hands_the_rest_over(
+    tmp_path: Path, is_watched: bool
+) -> None:
+    """``later.txt`` is written when somebody has gone on; the command has run once."""
+    with running(tmp_path, **STOP) as server:
+        async with server.client as client:
+            thread, run = await begin(server, client)
+            waits = client.runs.join(thread.id, run["run_id"]) if is_watched else asyncio.sleep(0)
+            watching = asyncio.create_task(waits)
+            stop(server)
+            await until(lambda: "the server stops" in server.log.read_text())
+            (server.workspace / "go").touch()
+            await wait_for_end(server)
+            await asyncio.wait({watching})
+            watching.cancelled() or watching.exception()
+        assert (server.workspace / "log").read_text() == "one\n"
+        assert not (server.workspace / "later.txt").exists()
+        server.start(**STOP)
+        async with server.client as client:
+            thread = Thread(client, thread.id)
+            said: Any = await client.http.get(f"/threads/{thread.id}/question")
+            assert said["is_cut_off"]
+            await thread.run(input=None)
+            assert (server.workspace / "later.txt").read_text() == "x"
+            assert (server.workspace / "log").read_text() == "one\n"
+
+
+async def test_a_call_that_takes_too_long_is_ended_and_told_as_unknown(tmp_path: Path) -> None:
+    with running(tmp_path, STOP_SECONDS="1", **STOP) as server:
+        async with server.client as client:
+            thread, _ = await begin(server, client)
+            stop(server)
+            await wait_for_end(server)
+        server.start(**STOP)
+        async with server.client as client:
+            thread = Thread(client, thread.id)
+            await thread.run(input=None)
+            assert "may have taken effect" in str(await thread.values())
+        assert not (server.workspace / "log").exists()
+
+
+async def test_a_run_that_has_not_begun_begins_at_the_next_start(tmp_path: Path) -> None:
+    with running(tmp_path, **STOP) as server:
+        async with server.client as client:
+            thread, _ = await begin(server, client)
+            given: Any = {"messages": [{"role": "user", "content": "write queued.txt: x"}]}
+            await client.runs.create(thread.id, "agent", input=given, multitask_strategy="enqueue")
+            stop(server)
+            await until(lambda: "the server stops" in server.log.read_text())
+            (server.workspace / "go").touch()
+            await wait_for_end(server)
+        assert not (server.workspace / "queued.txt").exists()
+        server.start(**STOP)
+        await until((server.workspace / "queued.txt").exists)
+        with closing(sqlite3.connect(server.folder / "checkpoints.sqlite")) as database:
+            assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
