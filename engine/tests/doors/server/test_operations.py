@@ -90,7 +90,10 @@ async def read_metrics(server: Server) -> dict[tuple[str, ...], float]:
     assert answer.status_code == 200, answer.text
     families = text_string_to_metric_families(answer.text)
     samples = [sample for family in families for sample in family.samples]
-    return {(each.name, *(each.labels[name] for name in sorted(each.labels))): each.value for each in samples}
+    return {
+        (each.name, *(each.labels[name] for name in sorted(each.labels))): each.value
+        for each in samples
+    }
 
 
 async def test_metrics_say_what_was_done(server: Server, client: LangGraphClient) -> None:
