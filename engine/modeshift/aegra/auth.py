@@ -6,8 +6,10 @@ Aegra itself keeps users' threads, runs, crons, assistants and stored items apar
 from collections.abc import Mapping
 from typing import Any
 
+from aegra_api.core.database import db_manager
 from langgraph_sdk import Auth
 
+from modeshift.graph.configuration.loading import get_served
 from modeshift.server import auth as dev
 from modeshift.server.kept_fields import check_config
 
@@ -21,12 +23,13 @@ async def authenticate(headers: Mapping[str, str]) -> Auth.types.MinimalUserDict
 
 
 @auth.on.threads.create_run
-async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:  # noqa: ARG001
+async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:
     """Raises a 422 for what the graph would not take, before there is a run."""
     config = value.get("config") or {}
     for place in ("context", "checkpoint"):
         check_config(config, value.get(place))
-    await dev.check_run(value)
+    thread, store = str(value.get("thread_id") or ""), db_manager.get_store()
+    await dev.check_run(value, (await get_served(thread, ctx.user.identity, store)).deps)
 
 
 @auth.on.crons

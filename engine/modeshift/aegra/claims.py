@@ -10,9 +10,9 @@ import time
 from functools import cache
 from typing import Any
 
-from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import InvalidInputError, StorageError
-from modeshift.storage.database import Database, open_database
+from modeshift.server.checkpointer import database
+from modeshift.storage.database import Database
 
 SECONDS = 15
 """How long a claim holds that nobody renews, by the clock of Postgres."""
@@ -121,21 +121,13 @@ class Claims:
 
 
 @cache
-def get_database() -> Database:
-    """The one that Aegra uses, too."""
-    settings = load_settings()
-    return open_database(settings.database_url.get_secret_value(), settings.checkpoints)
-
-
-@cache
 def get_claims() -> Claims:
     """Those of this process."""
-    return Claims(get_database())
+    return Claims(database)
 
 
 async def prepare_database() -> None:
     """Make the tables where there are none; raises ``StorageError`` where it cannot be reached."""
-    database = get_database()
     await database.migrate("aegra", _STEPS)
     await database.execute(_FORGET)
     await database.close()

@@ -18,11 +18,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modeshift.aegra.claims import BUSY, Claims, get_database
+from modeshift.aegra.claims import BUSY, Claims
 from modeshift.modes.errors import InvalidInputError
 from modeshift.server.answers import make_receive, set_length
+from modeshift.server.checkpointer import database
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
+from modeshift.storage.threads import open_saver
 
 CLAIM = "__modeshift_claim"
 """In a run's ``configurable``: the request that has claimed the thread for it."""
@@ -90,7 +92,11 @@ class Door:
             if is_run := "/runs" in scope["path"]:
                 body = translate_run(await request.body(), holder)
                 scope, receive = set_length(scope, body), make_receive(body, receive)
-            goes_on = await self._pass_on(scope, receive, send) < BAD and is_run
+            is_done = await self._pass_on(scope, receive, send) < BAD
+            goes_on = is_done and is_run
+            if is_done and scope["method"] == "DELETE":  # Aegra knows nothing of what is ours
+                async with open_saver(database) as saver:
+                    await saver.adelete_thread(thread)
         except ClientDisconnect:
             return
         except InvalidInputError as error:
@@ -136,7 +142,7 @@ class Door:
 
 async def _explain(body: bytes, run: str) -> bytes:
     """The event with what the run failed of, which Aegra keeps and does not say."""
-    rows = await get_database().execute(_ERROR, run)
+    rows = await database.execute(_ERROR, run)
     text = json.dumps(rows[0][0])[1:-1].encode() if rows else b""
     return FAILED.sub(lambda _: text, body) if text else body
 

@@ -10,12 +10,15 @@ from langgraph_sdk.runtime import ServerRuntime
 from modeshift.aegra.claims import get_claims
 from modeshift.aegra.door import CLAIM
 from modeshift.graph.configuration.loading import get_served
+from modeshift.graph.configuration.workspaces import ANYBODY
 from modeshift.graph.entry.compiled import Agent
 
 
 async def agent(config: dict[str, Any], runtime: ServerRuntime[Any]) -> Agent:
     """As modes and settings are now; a run gets it when its thread has no other run."""
+    here = config.get("configurable") or {}
     if runtime.access_context == "threads.create_run":
-        here = config["configurable"]
         await get_claims().begin_run(here["thread_id"], here["run_id"], here.get(CLAIM))
-    return (await get_served()).agent
+    thread, user = str(here.get("thread_id") or ""), runtime.user
+    who = ANYBODY if user is None else user.identity
+    return (await get_served(thread, who, runtime.store, enters=True)).agent

@@ -6,22 +6,26 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import yaml
+from aegra_api.core.database import db_manager
 from fastapi import FastAPI, HTTPException
 from fastapi.exception_handlers import http_exception_handler
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from modeshift.aegra.claims import get_database
+from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
-from modeshift.server import answers, markdown, thread_modes
-from modeshift.tools.processes.background import end_every_command
+from modeshift.server import answers, markdown, operations, thread_modes
+from modeshift.server.checkpointer import database
+from modeshift.server.operations import start_telling, stopping_well
 
 
 @asynccontextmanager
-async def _serve(_: FastAPI) -> AsyncIterator[None]:
-    yield
-    await end_every_command()
+async def _serve(app: FastAPI) -> AsyncIterator[None]:
+    start_telling()
+    app.state.store = db_manager.get_store()
+    async with stopping_well(load_settings()):
+        yield
 
 
 _MARK = """
@@ -43,11 +47,11 @@ async def follow_thread(request: Request) -> Response:
         return thread_modes.pass_on(shown)
 
     async def wait() -> AsyncIterator[str]:
-        first = now = await get_database().execute(_MARK, thread, thread)
+        first = now = await database.execute(_MARK, thread, thread)
         while now == first:
             yield ": nothing yet\n\n"
             await asyncio.sleep(1)
-            now = await get_database().execute(_MARK, thread, thread)
+            now = await database.execute(_MARK, thread, thread)
         yield "event: state_update\ndata: {}\n\n"
 
     return StreamingResponse(wait(), media_type="text/event-stream")
@@ -67,7 +71,8 @@ app = FastAPI(
     exception_handlers={UserError: _explain, HTTPException: _explain},
 )
 _ROUTES = [Route("/threads/{id}/stream", follow_thread, methods=["GET"])]
-for route in (*thread_modes.ROUTES, *answers.ROUTES, *markdown.ROUTES, *_ROUTES):
+_OURS = (*thread_modes.ROUTES, *answers.ROUTES, *markdown.ROUTES, *operations.ROUTES)
+for route in (*_OURS, *_ROUTES):
     described = yaml.safe_load((route.endpoint.__doc__ or "").partition("---")[2])
     options = {"methods": [*(route.methods or ())], "openapi_extra": described}
     app.add_api_route(route.path, route.endpoint, **options)

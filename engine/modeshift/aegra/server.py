@@ -13,6 +13,7 @@ from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.server.app import Page
 from modeshift.server.gate import Gate
+from modeshift.server.operations import Operations
 
 if get_auth_instance() is not auth:  # Aegra goes on without, and everybody is the same user
     raise ConfigurationError("Aegra has not taken modeshift.aegra.auth: nothing is served")
@@ -28,4 +29,5 @@ _settings = load_settings()
 app.add_middleware(BindSharedAnswers, names_questions=not _settings.bound_answers)
 app.add_middleware(Door, claims=get_claims())
 app.add_middleware(Page)
+app.add_middleware(Operations)
 app.add_middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens))

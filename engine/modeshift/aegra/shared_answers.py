@@ -7,8 +7,8 @@ from hashlib import sha256
 
 from typing_extensions import override
 
-from modeshift.aegra.claims import get_database
 from modeshift.server.answers import BindAnswers, Client
+from modeshift.server.checkpointer import database
 from modeshift.server.thread_modes import OURSELVES
 
 _NOTE = """
@@ -25,11 +25,11 @@ class BindSharedAnswers(BindAnswers):
     @override
     async def note_read(self, client: Client) -> None:
         if client[-1] != OURSELVES:
-            await get_database().execute(_NOTE, _hash(client), time.time())
+            await database.execute(_NOTE, _hash(client), time.time())
 
     @override
     async def find_read(self, clients: Sequence[Client]) -> float:
-        ((at,),) = await get_database().execute(_FIND, [_hash(client) for client in clients])
+        ((at,),) = await database.execute(_FIND, [_hash(client) for client in clients])
         return float(at)
 
 
