@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
-from modeshift.storage.threads import get_namespace
+from modeshift.storage.kept_threads import get_namespace
 
 SETTINGS = ("mode", "limit", "approvals")
 """What the host may set in a thread at any time."""

@@ -18,7 +18,7 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import build_input_check, build_update_check
 from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of
 from modeshift.server.kept_fields import check_config
-from modeshift.storage.threads import NAMESPACE
+from modeshift.storage.kept_threads import NAMESPACE
 
 GRAPH = "agent"  # its name in langgraph.json
 SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))

@@ -3,10 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from modeshift.modes.errors import ConfigurationError, StorageError
+from modeshift.modes.errors import StorageError
 
 Row = tuple[Any, ...]
 _MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, steps BIGINT NOT NULL)"
@@ -85,30 +84,3 @@ class Database(ABC):
                 name,
                 len(steps),
             )
-
-
-def open_database(
-    url: str, file: Path, *, timeout: float = 30, synchronous: Literal["normal", "full"] = "normal"
-) -> Database:
-    """Postgres at ``url``, or SQLite in ``file`` where that is empty; connects at the first use.
-
-    ``timeout`` is in seconds, for a lock or a server that does not answer. ``synchronous`` is
-    SQLite's. Raises ``ConfigurationError`` for a URL of another database, or without the extra.
-    """
-    if not url:
-        from modeshift.storage.sqlite import SqliteDatabase  # noqa: PLC0415  # imports this
-
-        return SqliteDatabase(file, timeout, synchronous)
-    scheme = url.partition("://")[0] if "://" in url else ""
-    if scheme not in ("postgresql", "postgres"):
-        raise ConfigurationError(
-            f"DATABASE_URL begins with {scheme!r}; give postgresql://user:password@host/database, "
-            "or leave it out for SQLite"
-        )
-    try:
-        from modeshift.storage.postgres import PostgresDatabase  # noqa: PLC0415  # an extra's
-    except ImportError as error:
-        raise ConfigurationError(
-            f"DATABASE_URL needs the extra modeshift[postgres] ({error}); add it in pyproject.toml"
-        ) from error
-    return PostgresDatabase(url, timeout)

@@ -8,8 +8,8 @@ from langgraph.store.postgres.aio import AsyncPostgresStore
 
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
+from modeshift.storage.kept_threads import KeptThreads
 from modeshift.storage.postgres import MAX_CONNECTIONS, PostgresDatabase
-from modeshift.storage.threads import KeptThreads
 
 _LOCK = 0x6D6F6466
 _SECONDS = 60

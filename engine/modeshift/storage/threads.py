@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import wraps
@@ -18,23 +18,12 @@ from typing_extensions import override
 
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
+from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads
 from modeshift.storage.sqlite import SqliteDatabase
 
 Write = TypeVar("Write", bound=Callable[..., Any])
 SECONDS = 30
 """How long a write waits for another program's."""
-NAMESPACE = "modeshift"
-"""Of the store, below which each thread has a namespace of its own for what the host sets."""
-COLUMNS = {
-    "checkpoints": "thread_id",
-    "writes": "thread_id",
-    "checkpoint_blobs": "thread_id",
-    "checkpoint_writes": "thread_id",
-    "store": "prefix",
-}
-"""What is copied of a thread in either database: by table the column that names it."""
-_DELETED = COLUMNS | dict.fromkeys(("holders", "inputs", "decisions", "effects"), "thread_id")
-"""What is deleted with it: the journal's, too."""
 _BESIDE = ("checkpoint_migrations", "store_migrations", "migrations", "sessions")
 """The other tables."""
 _USERS = """
@@ -47,11 +36,6 @@ _TAKE_OVER = f"""
             json_object('value', json(value), 'id', CAST(revision AS TEXT)) FROM host_settings
 """  # noqa: S608  # our own name
 """From where an older version kept what the host set."""
-
-
-def get_namespace(thread: str) -> tuple[str, str]:
-    """Where the store has what the host sets in the thread; no label has a dot, or is empty."""
-    return NAMESPACE, thread.replace("%", "%25").replace(".", "%2E") or "%"
 
 
 def finish(write: Write) -> Write:
@@ -75,40 +59,6 @@ def finish(write: Write) -> Write:
             raise
 
     return cast("Write", whole)
-
-
-class KeptThreads(BaseCheckpointSaver[Any]):
-    """A checkpointer that deletes and copies all that there is of a thread, in one transaction."""
-
-    database: Database
-
-    @override
-    async def adelete_thread(self, thread_id: str) -> None:
-        await self._change(_DELETED, "DELETE FROM {table} WHERE {column} = ?", thread_id)
-
-    @override
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await self._change(
-            COLUMNS,
-            "INSERT INTO {table} ({column}, {names}) SELECT ?, {names} FROM {table} "
-            "WHERE {column} = ?",
-            target_thread_id,
-            source_thread_id,
-        )
-
-    async def _change(self, tables: Mapping[str, str], statement: str, *threads: str) -> None:
-        """Execute it for each table that there is."""
-        async with self.database.transaction() as transaction:
-            for table, column in tables.items():
-                rows = await transaction.execute(self.database.columns, table)
-                names = ", ".join(name for (name,) in rows if name != column)
-                if names:
-                    written = statement.format(table=table, column=column, names=names)
-                    ids = (
-                        str(id) if column == "thread_id" else ".".join(get_namespace(str(id)))
-                        for id in threads
-                    )
-                    await transaction.execute(written, *ids)
 
 
 class WholeWrites(KeptThreads, AsyncSqliteSaver):
@@ -256,7 +206,7 @@ async def drop_tables(database: Database) -> list[str]:
         async with database.transaction() as transaction:
             if (await transaction.execute(_USERS))[0] != (0,):
                 raise StorageError(f"{database.name} is in use; stop the servers and editors first")
-            for table in (*_DELETED, *_BESIDE):
+            for table in (*DELETED, *_BESIDE):
                 if await transaction.execute(database.columns, table):
                     await transaction.execute(f"DROP TABLE {table}")
                     done.append(f"{database.name}: removed the table {table}")

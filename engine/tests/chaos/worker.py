@@ -27,7 +27,7 @@ from modeshift import Agent
 from modeshift.graph.journal import Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError, StorageError
-from modeshift.storage.database import open_database
+from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare
 from modeshift.tools.tool import Tool
 from modeshift.tools.workspace import atomic_file

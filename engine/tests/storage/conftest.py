@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from modeshift.storage.database import Database, open_database
+from modeshift.storage.database import Database
+from modeshift.storage.opening import open_database
 from tests.harness.postgres import Postgres, find_postgres, run_postgres
 
 

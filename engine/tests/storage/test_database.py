@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from modeshift.modes.errors import ConfigurationError, StorageError
-from modeshift.storage.database import Database, open_database
+from modeshift.storage.database import Database
+from modeshift.storage.opening import open_database
 from tests.harness.postgres import Postgres
 
 STEPS = [

@@ -14,7 +14,8 @@ from modeshift.graph.journal import TABLES, UNREADABLE, Digests, Journal
 from modeshift.graph.messages.repair import DONE, UNKNOWN
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
-from modeshift.storage.database import Database, open_database
+from modeshift.storage.database import Database
+from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare
 from tests.harness.conversation import SECONDS
 from tests.harness.postgres import Postgres

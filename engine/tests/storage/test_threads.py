@@ -16,7 +16,8 @@ from modeshift.graph.mailbox import REVISION, Mailbox
 from modeshift.modes.errors import StorageError
 from modeshift.modes.policy import Approvals
 from modeshift.server.checkpointer import owners_of
-from modeshift.storage.database import Database, open_database
+from modeshift.storage.database import Database
+from modeshift.storage.opening import open_database
 from modeshift.storage.threads import (
     check_database,
     drop_tables,

@@ -29,7 +29,8 @@ from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.policy import Approvals
 from modeshift.modes.rules.urls import parse_authority
 from modeshift.project import find_root
-from modeshift.storage.database import Database, open_database
+from modeshift.storage.database import Database
+from modeshift.storage.opening import open_database
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MIN_TOKEN = 16

@@ -10,7 +10,7 @@ from acp import RequestError
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from modeshift.graph.mailbox import Mailbox
-from modeshift.storage.database import open_database
+from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_store
 from tests.doors.editor.editor import Editor, Talk, choosing, editing, never
 from tests.harness.conversation import Conversation, edit, make_agent

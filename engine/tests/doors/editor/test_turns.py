@@ -10,7 +10,7 @@ from acp.schema import Cost
 
 from modeshift.commands.usage import read_threads
 from modeshift.editor.turn import STOPPED_HERE
-from modeshift.storage.database import open_database
+from modeshift.storage.opening import open_database
 from tests.doors.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing
 from tests.doors.editor.model import CLAUDE, GO_ON, GPT, MARK, STORY
 from tests.harness.conversation import until

@@ -12,7 +12,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 
 from modeshift.commands.usage import read_threads
-from modeshift.storage.database import open_database
+from modeshift.storage.opening import open_database
 from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.readme import read_part
 from tests.harness.server import Server, Thread

@@ -1,0 +1,61 @@
+"""``KeptThreads``: all that there is of a thread, in whichever tables."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from typing_extensions import override
+
+from modeshift.storage.database import Database
+
+NAMESPACE = "modeshift"
+"""Of the store, below which each thread has a namespace of its own for what the host sets."""
+COLUMNS = {
+    "checkpoints": "thread_id",
+    "writes": "thread_id",
+    "checkpoint_blobs": "thread_id",
+    "checkpoint_writes": "thread_id",
+    "store": "prefix",
+}
+"""What is copied of a thread in either database: by table the column that names it."""
+DELETED = COLUMNS | dict.fromkeys(("holders", "inputs", "decisions", "effects"), "thread_id")
+"""What is deleted with it: the journal's, too."""
+
+
+def get_namespace(thread: str) -> tuple[str, str]:
+    """Where the store has what the host sets in the thread; no label has a dot, or is empty."""
+    return NAMESPACE, thread.replace("%", "%25").replace(".", "%2E") or "%"
+
+
+class KeptThreads(BaseCheckpointSaver[Any]):
+    """A checkpointer that deletes and copies all that there is of a thread, in one transaction."""
+
+    database: Database
+
+    @override
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._change(DELETED, "DELETE FROM {table} WHERE {column} = ?", thread_id)
+
+    @override
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await self._change(
+            COLUMNS,
+            "INSERT INTO {table} ({column}, {names}) SELECT ?, {names} FROM {table} "
+            "WHERE {column} = ?",
+            target_thread_id,
+            source_thread_id,
+        )
+
+    async def _change(self, tables: Mapping[str, str], statement: str, *threads: str) -> None:
+        """Execute it for each table that there is."""
+        async with self.database.transaction() as transaction:
+            for table, column in tables.items():
+                rows = await transaction.execute(self.database.columns, table)
+                names = ", ".join(name for (name,) in rows if name != column)
+                if names:
+                    written = statement.format(table=table, column=column, names=names)
+                    ids = (
+                        str(id) if column == "thread_id" else ".".join(get_namespace(str(id)))
+                        for id in threads
+                    )
+                    await transaction.execute(written, *ids)
