@@ -73,10 +73,10 @@ async def _read_all(
 ) -> tuple[list[Thread], list[Thread]]:
     """The threads of the server, and those of editors."""
     try:
-        await databases[0].check()
         if not settings.has_postgres:
             server, editors = [await read_threads(database, id) for database in databases]
             return server, editors
+        await databases[0].check()
         threads, sessions = await read_threads(databases[0], id), set[str]()
         if await databases[0].list_columns("sessions"):
             sessions = {id for (id,) in await databases[0].execute("SELECT id FROM sessions")}

@@ -53,8 +53,9 @@ class Database(ABC):
     def get_json(self, column: str, key: str) -> str:
         """The expression for a key of the JSON in a column of LangGraph's, as text."""
 
-    async def check(self) -> None:  # noqa: B027  # for a file its first use is soon enough
-        """Raises ``StorageError`` where a server cannot be reached: at once, with the reason."""
+    @abstractmethod
+    async def check(self) -> None:
+        """Raises ``StorageError`` where it cannot be reached: at once, with the reason."""
 
     async def list_columns(self, table: str) -> list[str]:
         """The names; none where there is no such table."""

@@ -105,6 +105,12 @@ class SqliteDatabase(Database):
                 self._idle.append(connection)
 
     @override
+    async def check(self) -> None:
+        # What is open stays open though its file is gone.
+        if not await asyncio.to_thread(self.file.exists):
+            raise StorageError(f"{self.file} is gone")
+
+    @override
     async def lock_migrations(self, transaction: Executor) -> None:
         """Each transaction is the only writer anyway."""
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import ToolMessage
 
-from modeshift.graph.configuration.user_files import list_database_files
+from modeshift.graph.configuration.settings import load_settings
+from modeshift.graph.configuration.user_files import list_database_files, list_own_files
 from modeshift.graph.journal import TABLES, UNREADABLE, Digests, Journal
 from modeshift.graph.messages.repair import DONE, UNKNOWN
 from modeshift.modes.errors import InvalidInputError, StorageError
@@ -228,6 +229,17 @@ async def test_a_process_that_was_stopped_past_its_lease_begins_nothing(
     with pytest.raises(StorageError, match="was stopped"):
         await journal.keep("key", run())
     await database.close()
+
+
+async def test_another_process_asks_for_no_other_approval(tmp_path: Path) -> None:
+    """A decision is bound to what commands can reach, and so to the files that are hidden."""
+    file = tmp_path / "threads.sqlite"
+    settings = load_settings().model_copy(update={"checkpoints": file})
+    before = list_own_files(settings)
+    journal = Journal(open_database("", file), file)
+    await journal.hold("thread")
+    assert list(tmp_path.glob("*.owner-*"))
+    assert list_own_files(settings) == before
 
 
 async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(url: str, tmp_path: Path) -> None:

@@ -39,21 +39,27 @@ def list_template(settings: Settings) -> tuple[Path, ...]:
 
 
 def list_databases(settings: Settings) -> tuple[Path, ...]:
-    """The files of both databases."""
+    """The files of both databases, but for the owners', which come and go with each process.
+
+    A decision is bound to this list, and counts in another process and after a crash.
+    """
     databases = settings.checkpoints, settings.sessions
-    return tuple(file for one in databases for file in list_database_files(one))
+    return tuple(file for one in databases for file in _list_lasting_files(one))
 
 
 def list_database_files(file: Path) -> tuple[Path, ...]:
     """An SQLite file and those beside it: locks, a terminal's history, version 0.1's signal."""
     owners = file.parent.glob(f"{glob.escape(file.name)}.owner-*")
+    return (*_list_lasting_files(file), *owners)
+
+
+def _list_lasting_files(file: Path) -> tuple[Path, ...]:
     real = file.resolve()  # SQLite puts its own beside this one
     return (
         file,
         Path(f"{file}.lock"),
         Path(f"{file}.signal"),
         get_history_file(file),
-        *owners,
         *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
     )
 
