@@ -92,11 +92,9 @@ class Door:
             if is_run := "/runs" in scope["path"]:
                 body = translate_run(await request.body(), holder)
                 scope, receive = set_length(scope, body), make_receive(body, receive)
-            is_done = await self._pass_on(scope, receive, send) < BAD
-            goes_on = is_done and is_run
-            if is_done and scope["method"] == "DELETE":  # Aegra knows nothing of what is ours
-                async with open_saver(database) as saver:
-                    await saver.adelete_thread(thread)
+            if scope["method"] == "DELETE":
+                send = _forget_first(thread, send)
+            goes_on = await self._pass_on(scope, receive, send) < BAD and is_run
         except ClientDisconnect:
             return
         except InvalidInputError as error:
@@ -138,6 +136,18 @@ class Door:
             if not await self.claims.is_taken(thread):  # its process has died
                 await call_server(request, "POST", f"{path}/cancel", {})
             await asyncio.sleep(0.5)
+
+
+def _forget_first(thread: str, send: Send) -> Send:
+    """A ``send`` that deletes what is ours, which Aegra leaves, before it says that it is done."""
+
+    async def forget_and_send(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] < BAD:
+            async with open_saver(database) as saver:
+                await saver.adelete_thread(thread)
+        await send(message)
+
+    return forget_and_send
 
 
 async def _explain(body: bytes, run: str) -> bytes:

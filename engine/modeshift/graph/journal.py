@@ -167,6 +167,11 @@ class Journal:
                     "send a message to go on from it"
                 )
 
+    async def count_effects(self) -> dict[str, int]:
+        """By state, the calls that changed something, of all threads that there are."""
+        await self._prepare()
+        return dict(await self._execute("SELECT state, count(*) FROM effects GROUP BY state"))
+
     async def find_decisions(self, thread: str, question: str) -> Any:
         """The answer to a question; None if nobody has given one."""
         select = "SELECT decisions FROM decisions WHERE thread_id = ? AND question = ?"

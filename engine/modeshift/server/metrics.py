@@ -71,9 +71,10 @@ def start() -> None:
         listeners.append(listen)
 
 
-class _Questions(Collector):
-    def __init__(self, asked: Sequence[float]) -> None:
+class _Threads(Collector):
+    def __init__(self, asked: Sequence[float], effects: Mapping[str, int]) -> None:
         self._asked = asked
+        self._effects = effects
 
     @override
     def collect(self) -> Iterator[Metric]:
@@ -82,13 +83,22 @@ class _Questions(Collector):
             "modeshift_questions_open", "Questions that wait for a person", len(self._asked)
         )
         yield GaugeMetricFamily("modeshift_question_age_seconds", "Of the oldest of them", oldest)
+        effects = GaugeMetricFamily(
+            "modeshift_effects", "Calls in the journal that changed something", labels=["state"]
+        )
+        for state in ("started", "done", "failed", "unknown"):
+            effects.add_metric([state], self._effects.get(state, 0))
+        yield effects
 
 
-def write(asked: Sequence[float]) -> tuple[bytes, str]:
-    """All of them, and their media type; ``asked`` is when each open question was."""
-    registry, questions = REGISTRY, CollectorRegistry()
+def write(asked: Sequence[float], effects: Mapping[str, int]) -> tuple[bytes, str]:
+    """All of them, and their media type.
+
+    ``asked`` is when each open question was, ``effects`` the journal's by state.
+    """
+    registry, now = REGISTRY, CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library's
-    questions.register(_Questions(asked))
-    return generate_latest(registry) + generate_latest(questions), CONTENT_TYPE_LATEST
+    now.register(_Threads(asked, effects))
+    return generate_latest(registry) + generate_latest(now), CONTENT_TYPE_LATEST

@@ -20,6 +20,7 @@ from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.entry.stopping import stop
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.server.checkpointer import database, read_questions
+from modeshift.server.thread_modes import get_deps
 from modeshift.tools.processes.background import end_every_command
 
 log = logging.getLogger("modeshift")
@@ -54,7 +55,7 @@ async def _check_ready() -> Response:
     return JSONResponse({"ready": problem is None, "problem": problem}, 503 if problem else 200)
 
 
-async def show_metrics(_: Request) -> Response:
+async def show_metrics(request: Request) -> Response:
     """Steps, model calls, tokens, calls by how they ended, refusals, open questions.
 
     ---
@@ -66,8 +67,8 @@ async def show_metrics(_: Request) -> Response:
         from modeshift.server.metrics import write  # noqa: PLC0415  # an extra
     except ImportError:
         raise InvalidInputError("install the extra modeshift[metrics] for metrics") from None
-    ages = await read_questions()
-    text, kind = write(ages)
+    journal = (await get_deps(request)).started_calls.journal
+    text, kind = write(await read_questions(), await journal.count_effects())
     return Response(text, media_type=kind)
 
 

@@ -3,6 +3,7 @@
 Those that are not here fail there: ``docs/engines.md`` says what is different.
 """
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +11,9 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
+from modeshift.storage.database import Database
+from modeshift.storage.kept_threads import DELETED
+from modeshift.storage.opening import open_database
 from tests.doors.conftest import client, http
 from tests.doors.server.test_gate import (
     test_a_foreign_page_cannot_read_anything,
@@ -65,6 +69,16 @@ __all__ = [
 pytestmark = pytest.mark.slow
 
 
+async def count_rows(database: Database, thread: str) -> int:
+    """Of what is ours."""
+    count = 0
+    for table, column in DELETED.items():
+        if await database.list_columns(table):
+            query = f"SELECT count(*) FROM {table} WHERE {column} LIKE ?"  # noqa: S608  # our names
+            count += (await database.execute(query, f"%{thread}"))[0][0]
+    return count
+
+
 async def test_from_ask_to_a_file(server: AegraServer, client: LangGraphClient) -> None:
     thread = await Thread.new(client)
     await thread.say("write notes.txt: hello")
@@ -78,7 +92,11 @@ async def test_from_ask_to_a_file(server: AegraServer, client: LangGraphClient) 
     assert thread.nodes == ["review", "act", "code"]
     assert (server.workspace / "notes.txt").read_text() == "hello"
     assert len(await client.threads.get_history(thread.id, limit=50)) > 5
+    database = open_database(server.database, Path())
+    assert await count_rows(database, thread.id) > 3
     await client.threads.delete(thread.id)
+    assert await count_rows(database, thread.id) == 0
+    await database.close()
     with pytest.raises((APIStatusError, httpx.HTTPStatusError), match="not found"):
         await client.threads.get_state(thread.id)
 

@@ -120,6 +120,8 @@ async def test_metrics_say_what_was_done(server: Server, client: LangGraphClient
     assert ("modeshift_tokens_total", "cache_read", "offline") in after
     assert grown("modeshift_calls_total", "edit", "done") == 1
     assert grown("modeshift_refusals_total", "404") == 1
+    assert grown("modeshift_effects", "done") == 1
+    assert after["modeshift_effects", "unknown"] == 0
     assert after["modeshift_questions_open",] == 0
     assert SECRET not in str(after)
 
