@@ -1,0 +1,39 @@
+"""The page in a browser, on Aegra, by the page's own tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.doors.page.browser import Script, follow
+from tests.doors.page.conftest import MODES, browser, person, script
+from tests.doors.page.test_page import (
+    test_each_decision,
+    test_the_first_conversation,
+)
+from tests.harness.aegra import AegraServer
+from tests.provider.server import serving
+
+__all__ = [
+    "browser",
+    "person",
+    "script",
+    "test_each_decision",
+    "test_the_first_conversation",
+]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(
+    browser: Browser,  # or it is skipped
+    tmp_path_factory: pytest.TempPathFactory,
+    database: str,
+    script: Script,
+) -> Iterator[AegraServer]:
+    server = AegraServer(tmp_path_factory.mktemp("clone"), database)
+    (server.home / "custom_modes.yaml").write_text(MODES)
+    with serving(follow(script)) as provider:
+        server.serve(workers=2, **provider.settings)
+        yield server
+        server.kill()
