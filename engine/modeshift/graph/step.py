@@ -40,7 +40,7 @@ from modeshift.graph.state import ActTask, State, Switch, Update, get_depth
 from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.edges import Way
+from modeshift.modes.edge_table import Way
 from modeshift.modes.errors import ConfigurationError, NodeError, ProviderError
 from modeshift.modes.phases import Event, Phase
 from modeshift.tools.processes.process import MAX_SECONDS, Ended

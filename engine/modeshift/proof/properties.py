@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from modeshift.modes.edges import Way
+from modeshift.modes.edge_table import Way
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Phase

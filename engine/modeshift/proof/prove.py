@@ -7,7 +7,7 @@ from typing import Any
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.conditions import parse_condition
-from modeshift.modes.edges import Edge, Way
+from modeshift.modes.edge_table import Edge, Way
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals
 from modeshift.proof.explore import Exploration

@@ -22,7 +22,7 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import build_settings_check
 from modeshift.graph.mailbox import REVISION, SETTINGS, Mailbox
 from modeshift.graph.state import State
-from modeshift.modes.edges import Way
+from modeshift.modes.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import is_opened, read_values

@@ -8,7 +8,7 @@ import pytest
 
 from graph.chart import CHART
 from modeshift.modes.conditions import check_condition, parse_condition
-from modeshift.modes.edges import EdgeTable, Way
+from modeshift.modes.edge_table import EdgeTable, Way
 from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.facts import BUILT_IN

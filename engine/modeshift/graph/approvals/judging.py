@@ -30,7 +30,7 @@ from modeshift.graph.state import (
     State,
     get_depth,
 )
-from modeshift.modes.edges import MAX_NAMED, Way
+from modeshift.modes.edge_table import MAX_NAMED, Way
 from modeshift.modes.effects import NO_EFFECT, Effect, ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import describe_facts, read_facts
 from modeshift.graph.state import Facts, Remembered, State, Switch
-from modeshift.modes.edges import Edge, Way, describe_ways
+from modeshift.modes.edge_table import Edge, Way, describe_ways
 
 Values = Mapping[str, bool | None]
 

@@ -6,7 +6,8 @@ from typing import Any
 from modeshift.graph.configuration.user_files import LastLoaded
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.conditions import parse_condition
-from modeshift.modes.edges import ANY, EdgeTable, SwitchEdge, Way
+from modeshift.modes.edge_table import EdgeTable, Way
+from modeshift.modes.edges import ANY, SwitchEdge
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import NEED_TESTS, Fact

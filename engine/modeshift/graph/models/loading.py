@@ -20,7 +20,7 @@ from modeshift.graph.models.providers import PROVIDERS, check_parameters, get_li
 from modeshift.graph.models.service import CacheTTL, Service, choose_way
 from modeshift.graph.models.usage import find_listed_window, find_window
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edges import EdgeTable, Way, describe_ways
+from modeshift.modes.edge_table import EdgeTable, Way, describe_ways
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.facts import Fact

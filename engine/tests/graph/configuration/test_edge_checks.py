@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.modes.edges import Way
+from modeshift.modes.edge_table import Way
 from tests.harness.modes import MODES
 from tests.harness.place import UserFolders, modes_file
 
