@@ -14,9 +14,10 @@ from modeshift.graph.entry.checks import build_input_check, build_update_check
 from modeshift.graph.entry.compiled import Agent, LiveDeps
 from modeshift.graph.entry.stopping import stop
 from modeshift.graph.messages.channels import CheckedInput, use_last
+from modeshift.graph.one_move import Result
 from modeshift.graph.routing import build_router, get_thread
 from modeshift.graph.state import State, build_input_type
-from modeshift.graph.step import Node, Result, Step
+from modeshift.graph.step import Node, Step
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.phases import EACH_MODE
 from modeshift.observing import observe

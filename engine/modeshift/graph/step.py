@@ -4,9 +4,9 @@ A node gets a step and returns what the step's last move gives. What every node 
 what the host has set, reconcile the mode) is done where the step is made.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -35,24 +35,22 @@ from modeshift.graph.facts import begin_thread
 from modeshift.graph.intake import Opening
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.repair import VOID, find_open_calls
+from modeshift.graph.one_move import OneMove, Result
 from modeshift.graph.routing import get_thread, get_user, read_host_changes, reconcile_mode
 from modeshift.graph.state import ActTask, State, Switch, Update, get_depth
 from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.edge_table import Way
-from modeshift.modes.errors import ConfigurationError, NodeError, ProviderError
+from modeshift.modes.errors import ConfigurationError, ProviderError
 from modeshift.modes.phases import Event, Phase
 from modeshift.tools.processes.process import MAX_SECONDS, Ended
 from modeshift.tools.processes.sandboxes import Command as ShellCommand
 
-Result = Update | Command[Any]
 Node = Callable[..., Awaitable[Result]]
 """A coroutine function from a ``Step`` (a mode's: and its slug) to what the step's move gave."""
-Moved = TypeVar("Moved", Update, Command[Any])
 
 
-class Step:
+class Step(OneMove):
     """One run of a node; made by the engine."""
 
     def __init__(
@@ -63,14 +61,10 @@ class Step:
         config: RunnableConfig,
         runtime: Runtime[None],
     ) -> None:
-        self._deps = deps
-        self._node = node
+        super().__init__(deps, node)
         self._config = config
         self._runtime = runtime
         self._given = cast("State", state)
-        self._update = Update()
-        """What the engine writes whatever the node decides."""
-        self._result: Any = None
         self._made: dict[str, Any] = {}
         """What this step has made, and so may be written."""
         self._notes: list[Instruction] = []
@@ -121,13 +115,6 @@ class Step:
     def state(self) -> Mapping[str, Any]:
         """The thread's state as the node finds it; in ``act`` without the history."""
         return MappingProxyType(cast("dict[str, Any]", self._given))
-
-    @property
-    def update(self) -> Update:
-        """What the node is to return: what its move gave."""
-        if self._result is None:
-            raise self._refuse("returns without a move; let it end with step.go(...)")
-        return cast("Update", self._result)
 
     # For a node of the clone's own, and for ``think``.
 
@@ -386,27 +373,6 @@ class Step:
             raise self._refuse("must return what its move gave, and nothing else")
         return result
 
-    def _move(
-        self,
-        event: str,
-        update: Update,
-        mode_slug: str | None = None,
-        way: Way = Way.HAND,
-        facts: Mapping[str, bool | None] = MappingProxyType({}),
-    ) -> Update:
-        now = self._deps.machine.move(self._now, event, mode_slug, way, facts)
-        if now is None:
-            edge = f"from {self._now.phase!r} by {event!s}"
-            raise self._refuse(f"takes an edge that is not in graph/chart.py: {edge}")
-        moved: Update = {**self._update, **update, "phase": now.phase}
-        return self._finish(moved)
-
-    def _finish(self, result: Moved) -> Moved:
-        if self._result is not None:
-            raise self._refuse("moves twice; a node makes one move")
-        self._result = result
-        return result
-
     def _expect(self, phase: Phase) -> None:
         if self._node == "act" or self._now.phase != phase:
             raise self._refuse(f"does what belongs to the phase {phase.value!r}")
@@ -424,11 +390,3 @@ class Step:
         self._expect(Phase.SWITCHING)
         if self._made.get("switch") is not switch:
             raise self._refuse("applies a switch that no person has approved for now")
-
-    def _check_own(self, keys: Collection[str]) -> None:
-        if wrong := sorted({*keys} - self._deps.own_keys):
-            own = ", ".join(sorted(self._deps.own_keys)) or "none"
-            raise self._refuse(f"must not write {wrong[0]!r}; the keys of your own State: {own}")
-
-    def _refuse(self, what: str) -> NodeError:
-        return NodeError(f"the node {self._node!r} {what}")

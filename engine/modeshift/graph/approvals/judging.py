@@ -22,10 +22,8 @@ from modeshift.graph.messages.repair import find_last_answer, find_open_calls
 from modeshift.graph.models.loading import Seat
 from modeshift.graph.state import (
     ActTask,
-    Approved,
     Asked,
     Facts,
-    Planned,
     Remembered,
     State,
     get_depth,
@@ -110,34 +108,6 @@ class Judged:
         assert self.tool is not None
         assert self.args is not None
         return Subject(self.tool.spec, self.args)
-
-
-def plan_batches(
-    journal: str, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
-) -> list[list[Planned]]:
-    """The calls in the order they run: those that change something alone, others in parallel.
-
-    ``journal`` is the id of the one that knows what has begun, ``message`` that of the message
-    that made them; ``approved`` is by call id.
-    """
-    plan: list[list[Planned]] = []
-    beside = False
-    for one in judged:
-        planned = Planned(
-            call=one.call,
-            message=message,
-            approved=approved.get(one.id),
-            denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
-            journal=journal,
-        )
-        if one.effect.changes_the_world and not one.verdict.is_read_only:  # which may run twice
-            planned["key"] = one.digest(message)
-        if beside and one.runs_beside_others:
-            plan[-1].append(planned)
-        else:
-            plan.append([planned])
-        beside = one.runs_beside_others
-    return plan
 
 
 def get_key(planned: Planned, thread: str) -> str | None:

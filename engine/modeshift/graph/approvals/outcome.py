@@ -1,6 +1,6 @@
 """``Outcome``: collects what follows from a person's decisions into one state update."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, assert_never
 
@@ -13,13 +13,12 @@ from modeshift.graph.approvals.judging import (
     Question,
     judge,
     list_suggestions,
-    plan_batches,
 )
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import follow
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
-from modeshift.graph.state import Approved, NewTask, Switch, Todo, Update, list_switches
+from modeshift.graph.state import Approved, NewTask, Planned, Switch, Todo, Update, list_switches
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.effects import Effect
 from modeshift.modes.facts import Done
@@ -219,3 +218,31 @@ def voids(rejected: Effect, behind: Effect) -> bool:
 
 def _success(call: ToolCall, text: str) -> ToolMessage:
     return ToolMessage(text, tool_call_id=get_call_id(call), name=call["name"])
+
+
+def plan_batches(
+    journal: str, message: str, judged: Sequence[Judged], approved: Mapping[str, Approved]
+) -> list[list[Planned]]:
+    """The calls in the order they run: those that change something alone, others in parallel.
+
+    ``journal`` is the id of the one that knows what has begun, ``message`` that of the message
+    that made them; ``approved`` is by call id.
+    """
+    plan: list[list[Planned]] = []
+    beside = False
+    for one in judged:
+        planned = Planned(
+            call=one.call,
+            message=message,
+            approved=approved.get(one.id),
+            denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
+            journal=journal,
+        )
+        if one.effect.changes_the_world and not one.verdict.is_read_only:  # which may run twice
+            planned["key"] = one.digest(message)
+        if beside and one.runs_beside_others:
+            plan[-1].append(planned)
+        else:
+            plan.append([planned])
+        beside = one.runs_beside_others
+    return plan

@@ -13,9 +13,8 @@ from modeshift.graph.approvals.judging import (
     Question,
     digest_question,
     judge_question,
-    plan_batches,
 )
-from modeshift.graph.approvals.outcome import Outcome
+from modeshift.graph.approvals.outcome import Outcome, plan_batches
 from modeshift.graph.approvals.requests import build_request
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.repair import VOID, repair
