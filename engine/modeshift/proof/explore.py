@@ -10,8 +10,8 @@ from modeshift.proof.nodes import Nodes
 from modeshift.proof.places import Frame, Place, Task, drop_parents
 from modeshift.proof.seats import Seats
 
-Watch = Callable[[Place, Move], bool]
-"""Sees each move; whether to stop."""
+Watch = Callable[[Place, Move, Place, Place], bool]
+"""Sees each move, and both its ends as they are kept; whether to stop."""
 
 
 class Exploration:
@@ -31,6 +31,7 @@ class Exploration:
         self.places: dict[Place, tuple[Place, Move] | None] = {}
         """Each with the move that led to it first."""
         self.transitions = 0
+        self._of_workspace = {name for name in facts if deps.facts[name].scope == "workspace"}
         self._callers: dict[Task, dict[Frame, None]] = {}
         self._ends: dict[Task, list[Place]] = {}
         self._waiting: deque[tuple[Place, Frame | None]] = deque()
@@ -51,7 +52,7 @@ class Exploration:
                 self._note_call(place, move.to)
                 to = move.to if self._is_exact else drop_parents(move.to)
                 self._reach(to, (bare, move))
-                if watch is not None and watch(place, move):
+                if watch is not None and watch(place, move, bare, to):
                     return True
         return False
 
@@ -79,7 +80,9 @@ class Exploration:
     def _note_call(self, place: Place, to: Place) -> None:
         if self._is_exact or to.task is None or len(to.parents) <= len(place.parents):
             return
-        frame = to.parents[-1]._replace(then=())
+        # Of the workspace's facts there are the sub-task's at its end.
+        frame = to.parents[-1]
+        frame = frame._replace(then=(), facts=frame.facts - self._of_workspace)
         for then in ((), *self._moves.list_following(place)[:1]):
             self._call(to.task, frame._replace(then=then))
 

@@ -111,7 +111,7 @@ class Moves:
             to = self._go(place, Seen(has_calls=has_calls, has_switch=switch is not None))
             who = "edge" if switch is not None and switch.how == "by edge" else "person"
             for facts in answered:
-                yield Move(who, what, to._replace(switch=switch, facts=facts))
+                yield Move(who, what, Place(*to[:4], switch, *to[5:7], facts))
 
     def _list_approved(self, place: Place) -> Iterator[Pending]:
         """What a person can approve; with a sub-task another one, in the exact exploration."""
@@ -199,7 +199,8 @@ class Moves:
     def _set(self, place: Place) -> Iterator[Move]:
         others = [slug for slug in self._deps.catalog if slug != place.mode]
         policies = [policy for policy in POLICIES if policy != place.approvals]
-        limits = [limit for limit in self._limits if limit != place.limit]
+        is_free = self._is_exact or place.limit is None  # else the way to another is by none
+        limits = [limit for limit in (self._limits if is_free else (None,)) if limit != place.limit]
         for limit in limits:
             yield Move("host", f"the host sets the limit {limit}", place._replace(limit=limit))
         for policy in policies:

@@ -1,6 +1,6 @@
 """Runs the engine's own steps on places: what a node does is not written a second time."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
@@ -104,22 +104,28 @@ class Nodes:
         catalog = deps.catalog if is_direct else Catalog(modes, deps.catalog.default)
         self._deps = replace(deps, catalog=catalog, started_calls=StartedCalls(), tests=None)
         self._known: dict[tuple[str, Place, Given], Place] = {}
+        self._renamed: dict[tuple[str, Place, Given], Place] = {}
 
     def run(self, node: str, place: Place, given: Given = Given()) -> Place:  # noqa: B008  # frozen
         """Where the node leads."""
         if self._is_direct:
             return self._run(node, place, given)
-        names: dict[str, str] = {}
-        limit = place.limit and _LIMIT
-        key = node, _rename(place._replace(limit=limit), names, self._slugs), given
-        if given.before is not None:
-            before = _name(given.before, names, self._slugs)
-            key = node, key[1], given._replace(before=before)
+        # No more than whether there is a limit is seen.
+        key = node, place if place.limit is None else _set_limit(place, _LIMIT), given
         if key not in self._known:
-            self._known[key] = self._run(*key)
-        back = {name: slug for slug, name in names.items()}
+            self._known[key] = self._run_renamed(*key)
         to = self._known[key]
-        return _rename(to._replace(limit=to.limit and place.limit), back)
+        return to if to.limit is None else _set_limit(to, place.limit)
+
+    def _run_renamed(self, node: str, place: Place, given: Given) -> Place:
+        names = _Names(self._slugs)
+        renamed = _rename(place, names)
+        if given.before is not None:
+            given = given._replace(before=names[given.before])
+        key = node, renamed, given
+        if key not in self._renamed:
+            self._renamed[key] = self._run(*key)
+        return _rename(self._renamed[key], {name: slug for slug, name in names.items()})
 
     def _run(self, node: str, place: Place, given: Given) -> Place:
         state = cast("dict[str, Any]", build_state(self._deps, place))
@@ -144,36 +150,48 @@ def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise RuntimeError("a step of the proof waits for something outside")
 
 
-def _name(slug: str, names: dict[str, str], free: list[str]) -> str:
-    if slug not in names:
-        names[slug] = free[len(names)]
-    return names[slug]
+def _set_limit(place: Place, limit: str | None) -> Place:
+    return Place(*place[:2], limit, *place[3:])
 
 
-def _rename(place: Place, names: dict[str, str], free: list[str] | None = None) -> Place:
-    """The place with other names of modes; those that ``names`` lacks are taken from ``free``."""
+class _Names(dict[str, str]):
+    """Other names of modes, each taken from those that are free when it is needed first."""
 
-    def name(slug: str) -> str:
-        return names[slug] if free is None else _name(slug, names, free)
+    def __init__(self, free: Sequence[str]) -> None:
+        super().__init__()
+        self._free = free
 
-    def pending(switch: Pending) -> Pending:
-        then = tuple(map(pending, switch.then)) if switch.then else ()
-        return Pending(name(switch.target), switch.is_task, switch.approvals, then, switch.how)
+    def __missing__(self, slug: str) -> str:
+        self[slug] = self._free[len(self)]
+        return self[slug]
 
-    def task(begun: Task | None) -> Task | None:
-        return begun and Task(name(begun.mode), begun.approvals, begun.depth)
 
-    def frame(waits: Frame) -> Frame:
-        then = tuple(map(pending, waits.then)) if waits.then else ()
-        return Frame(name(waits.mode), waits.approvals, task(waits.task), then, waits.facts)
-
+def _rename(place: Place, names: Mapping[str, str]) -> Place:
+    """The place with other names of modes."""
+    mode, phase, limit, approvals, switch, task, parents, facts = place
     return Place(
-        name(place.mode),
-        place.phase,
-        place.limit,
-        place.approvals,
-        place.switch and pending(place.switch),
-        task(place.task),
-        tuple(map(frame, place.parents)) if place.parents else (),
-        place.facts,
+        names[mode],
+        phase,
+        limit,
+        approvals,
+        switch and _rename_switch(switch, names),
+        task and _rename_task(task, names),
+        tuple(_rename_frame(frame, names) for frame in parents) if parents else (),
+        facts,
     )
+
+
+def _rename_switch(switch: Pending, names: Mapping[str, str]) -> Pending:
+    target, is_task, approvals, then, how = switch
+    then = tuple(_rename_switch(following, names) for following in then) if then else ()
+    return Pending(names[target], is_task, approvals, then, how)
+
+
+def _rename_frame(frame: Frame, names: Mapping[str, str]) -> Frame:
+    mode, approvals, task, then, facts = frame
+    then = tuple(_rename_switch(following, names) for following in then) if then else ()
+    return Frame(names[mode], approvals, task and _rename_task(task, names), then, facts)
+
+
+def _rename_task(task: Task, names: Mapping[str, str]) -> Task:
+    return Task(names[task.mode], task.approvals, task.depth)

@@ -65,39 +65,40 @@ class _Observer:
         self.phases = set[tuple[str, str]]()
         self.entered = set[tuple[str, str, bool]]()
 
-    def watch(self, place: Place, move: Move) -> bool:
-        """Sees each move; True once a property is broken."""
-        to, bare_place = move.to, drop_parents(place)
+    def watch(self, place: Place, move: Move, bare: Place, to: Place) -> bool:
+        """Sees each move; False, for the others are to be seen, too."""
         self.phases.add((place.phase, to.phase))
-        if to.depth > place.depth:
-            key = place.mode, place.approvals, place.task, to.task
-            self.calls.setdefault(key, []).append(bare_place)
-        elif move.who not in ("host", "says"):
-            self.back.setdefault(drop_parents(to), []).append(bare_place)
-        if move.who == "end" and place.task is not None and place.mode == place.task.mode:
-            frame = place.parents[-1]
-            key = frame.mode, frame.approvals, frame.task, place.task
-            self.returns.setdefault(key, set()).add(drop_parents(to))
         if to.phase == Phase.RETURNING and to.limit is not None:
-            twin = drop_parents(to._replace(limit=None))  # whose ends are explored for all limits
-            self.back.setdefault(twin, []).append(drop_parents(to))
-        if (
-            place.phase == Phase.SWITCHING
-            and place.switch is not None
-            and move.who in ("person", "edge")
-        ):
-            self.entered.add((place.mode, to.mode, place.switch.is_task))
+            twin = to._replace(limit=None)  # whose ends are explored for all limits
+            self.back.setdefault(twin, []).append(to)
         broken = list[tuple[str, str | None]]()
         if move.who != "host":  # who may do all of this
-            broken += [(name, check(self._seats, place, move)) for name, check in self._of_move]
+            self._note(place, move, bare, to)
+            broken = [(name, check(self._seats, place, move)) for name, check in self._of_move]
         seat = to.mode, to.limit, to.approvals, to.depth
         if seat not in self._seen:
             self._seen.add(seat)
             broken += [(name, check(self._seats, to)) for name, check in self._of_seat]
         for name, problem in broken:
             if problem is not None:
-                self.problems.setdefault(name, (problem, bare_place, [move.what]))
+                self.problems.setdefault(name, (problem, bare, [move.what]))
         return False
+
+    def _note(self, place: Place, move: Move, bare: Place, to: Place) -> None:
+        """What the model and a person do: what may end what has begun."""
+        if to.depth > place.depth:
+            key = place.mode, place.approvals, place.task, to.task
+            self.calls.setdefault(key, []).append(bare)
+        elif move.who != "says":
+            self.back.setdefault(to, []).append(bare)
+        if move.who == "end" and place.task is not None and place.mode == place.task.mode:
+            frame = place.parents[-1]
+            key = frame.mode, frame.approvals, frame.task, place.task
+            self.returns.setdefault(key, set()).add(to)
+        switch = place.switch
+        is_applied = move.who in ("person", "edge") and place.phase == Phase.SWITCHING
+        if is_applied and switch is not None:
+            self.entered.add((place.mode, to.mode, switch.is_task))
 
 
 def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
@@ -205,7 +206,7 @@ def find_steps(deps: AgentDeps, exploration: Exploration, place: Place) -> list[
     if all(step.phase != Phase.RETURNING for step in places[:-1]):
         return steps
     exact = Exploration(deps, exploration.seats.facts, is_exact=True)
-    exact.run(lambda _, move: drop_parents(move.to) == place, MOST)
+    exact.run(lambda *seen: seen[-1]._replace(parents=()) == place, MOST)
     match = next((whole for whole in exact.places if drop_parents(whole) == place), None)
     return steps if match is None else exact.trace(match)[1]
 
