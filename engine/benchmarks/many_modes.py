@@ -1,7 +1,7 @@
 """``make bench``: what many custom modes cost, against the built-in ones alone.
 
 start: reading the files and building the agent. switch: the node ``switch_mode``, to a
-mode to which nobody has switched before. step: a model-and-tool step.
+mode to which nobody has switched before. step: a model-and-tool step. Then ``make prove``, once.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from modeshift import Agent
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.state import Input
+from modeshift.proof.prove import prove
 from tests.harness.modes import load_test_catalog
 
 MODE = """
@@ -40,7 +41,7 @@ class Case:
     def __init__(self, modes: int, folder: Path) -> None:
         self.modes = modes
         self.targets = [f"m-{number}" for number in range(modes)] or list(load_test_catalog())[1:]
-        self._settings = Settings(
+        self.settings = Settings(
             model="offline", workspace=folder, config_folder=folder, trust_file=folder / "none"
         )
         (folder / "a.txt").write_text("hello")
@@ -53,7 +54,7 @@ class Case:
     async def run(self, number: int) -> None:
         """One round; adds milliseconds to ``times``."""
         start = time.perf_counter()
-        agent = build_agent(AgentLoader(self._settings).deps(), InMemorySaver())
+        agent = build_agent(AgentLoader(self.settings).deps(), InMemorySaver())
         self.times["start"].append((time.perf_counter() - start) * 1000)
         target = self.targets[-1 - number % len(self.targets)]
         self.times["switch"].append(await _switch(agent, target))
@@ -99,6 +100,16 @@ async def bench(rounds: int, counts: Sequence[int]) -> None:
         print(f"  {case.modes:>4} custom modes     " + "".join(f"{ms:>13.2f}" for ms in medians))
 
 
+def bench_proof(count: int) -> None:
+    """Measure and print ``make prove`` with so many custom modes beside the clone's own."""
+    with tempfile.TemporaryDirectory() as root:
+        deps = AgentLoader(Case(count, Path(root)).settings).deps()
+    start = time.perf_counter()
+    proof = prove(deps)
+    seconds = time.perf_counter() - start
+    print(f"  {len(deps.catalog):>4} modes proved      {seconds:>11.1f} s{proof.transitions:>14,}")
+
+
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
@@ -106,6 +117,9 @@ def main() -> None:
     parser.add_argument("--modes", type=int, nargs="+", default=(0, 200), help="0 200 by default")
     given = parser.parse_args()
     asyncio.run(bench(given.rounds, given.modes))
+    print(f"{'':24}{'seconds':>13}{'transitions':>14}")
+    for count in (0, 25):
+        bench_proof(count)
 
 
 if __name__ == "__main__":

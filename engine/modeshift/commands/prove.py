@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from json import dumps
-from time import process_time
+from time import monotonic, process_time
 
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.settings import load_settings
@@ -28,12 +28,25 @@ def main(*, json: bool = False) -> list[str]:
         text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: cannot be read: {error}") from error
-    proof = prove(deps, read_own(deps, text, f"{file.parent.name}/{PROPERTIES}"))
+    own = read_own(deps, text, f"{file.parent.name}/{PROPERTIES}")
+    proof = prove(deps, own, _Progress().tell)
     report = dumps(asdict(proof), indent=1) if json else "\n".join(_report(proof))
     if not proof.holds:
         print(make_readable(report))
         sys.exit(1)
     return [report]
+
+
+class _Progress:
+    """Says every two seconds how far it is."""
+
+    def __init__(self) -> None:
+        self._next = monotonic() + 2
+
+    def tell(self, number: int) -> None:
+        if monotonic() >= self._next:
+            self._next = monotonic() + 2
+            print(f"... {number:,} configurations so far", file=sys.stderr)
 
 
 def _report(proof: Proof) -> Iterator[str]:

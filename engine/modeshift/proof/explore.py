@@ -1,17 +1,21 @@
 """The places that can be reached: all of them, or as many as show all that can happen."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.phases import Phase
-from modeshift.proof.moves import Move, Moves
+from modeshift.proof.moves import MANY, POLICIES, Move, Moves
 from modeshift.proof.nodes import Nodes
-from modeshift.proof.places import Frame, Place, Task, drop_parents
+from modeshift.proof.places import Frame, Place, Task, describe_start, drop_parents
 from modeshift.proof.seats import Seats
 
 Watch = Callable[[Place, Move, Place, Place], bool]
 """Sees each move, and both its ends as they are kept; whether to stop."""
+
+
+_BY_FACTS = (Phase.THINKING, Phase.REVIEWING, Phase.SWITCHING)
 
 
 class Exploration:
@@ -27,6 +31,7 @@ class Exploration:
         self.deps = deps
         self.seats = Seats(deps, facts)
         self._is_exact = is_exact
+        self._is_many = len(deps.catalog) > MANY and not is_exact
         self._moves = Moves(deps, self.seats, Nodes(deps, facts), is_exact=is_exact)
         self.places: dict[Place, tuple[Place, Move] | None] = {}
         """Each with the move that led to it first."""
@@ -37,12 +42,51 @@ class Exploration:
         self._waiting: deque[tuple[Place, Frame | None]] = deque()
         self._any = Frame(deps.catalog.default, deps.approvals.value, None, ())
 
-    def run(self, watch: Watch | None = None, most: int | None = None) -> bool:
-        """Explore from a new thread in each mode; whether ``watch`` has stopped it."""
+    def list_seats(self) -> Iterator[Place]:
+        """With many modes: a thread in each, at each depth, whatever holds of what can hold."""
+        deps, facts = self.deps, self.seats.free_facts()
+        depths = range(1, deps.subtask_depth + 1)
+        for slug in deps.catalog:
+            modes = (slug, self._find_other(slug))
+            tasks = [None, *(Task(*task) for task in product(modes, POLICIES, depths))]
+            for policy, task, true in product(POLICIES, tasks, facts):
+                yield Place(slug, Phase.THINKING, None, policy, None, task, (), true)
+
+    def _find_other(self, slug: str) -> str:
+        return next(other for other in self.deps.catalog if other != slug)
+
+    def _keep(self, place: Place) -> Place:
+        """The place under which it is kept."""
+        if self._is_exact:
+            return place
+        if self._is_many:
+            # Of the mode that a sub-task began in it matters whether it is still in it; while
+            # calls run, in a sub-task's end and between turns, any facts can come to hold.
+            task = place.task
+            if task is not None and task.mode != place.mode:
+                task = task._replace(mode=self._find_other(place.mode))
+            facts = place.facts if place.phase in _BY_FACTS else frozenset[str]()
+            return place._replace(task=task, parents=(), facts=facts)
+        return drop_parents(place)
+
+    def run(
+        self,
+        watch: Watch | None = None,
+        most: int | None = None,
+        tell: Callable[[int], None] = lambda _: None,
+    ) -> bool:
+        """Explore from a new thread in each mode; whether ``watch`` has stopped it.
+
+        ``tell`` gets now and then how many places there are.
+        """
         for slug in self.deps.catalog:
             self._reach(Place(slug, Phase.IDLE, None, self.deps.approvals.value), None)
+        for place in self.list_seats() if self._is_many else ():
+            self._reach(place, None)
         while self._waiting and (most is None or len(self.places) < most):
             bare, frame = self._waiting.popleft()
+            if len(self._waiting) % 100 == 0:
+                tell(len(self.places))
             if bare.depth > self.deps.subtask_depth:  # which breaks a property, and may go on so
                 continue
             parents = (frame or self._any,) if bare.task is not None else ()
@@ -50,7 +94,7 @@ class Exploration:
             for move in self._moves.from_(place) if frame is None else self._moves.end(place):
                 self.transitions += 1
                 self._note_call(place, move.to)
-                to = move.to if self._is_exact else drop_parents(move.to)
+                to = self._keep(move.to)
                 self._reach(to, (bare, move))
                 if watch is not None and watch(place, move, bare, to):
                     return True
@@ -63,7 +107,7 @@ class Exploration:
             before, move = via
             places.append(before)
             steps.append(move.what)
-        steps.append(f"a new thread in {places[-1].mode} mode")
+        steps.append(describe_start(places[-1]))
         return places[::-1], steps[::-1]
 
     def _reach(self, place: Place, via: tuple[Place, Move] | None) -> None:
@@ -82,7 +126,8 @@ class Exploration:
             return
         # Of the workspace's facts there are the sub-task's at its end.
         frame = to.parents[-1]
-        frame = frame._replace(then=(), facts=frame.facts - self._of_workspace)
+        facts = frozenset[str]() if self._is_many else frame.facts - self._of_workspace
+        frame = frame._replace(then=(), facts=facts)
         for then in ((), *self._moves.list_following(place)[:1]):
             self._call(to.task, frame._replace(then=then))
 

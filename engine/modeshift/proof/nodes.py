@@ -151,7 +151,7 @@ def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _set_limit(place: Place, limit: str | None) -> Place:
-    return Place(*place[:2], limit, *place[3:])
+    return Place(place.mode, place.phase, limit, *place[3:])
 
 
 class _Names(dict[str, str]):

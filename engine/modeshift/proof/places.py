@@ -196,3 +196,17 @@ def merge(state: Mapping[str, Any], update: Mapping[str, Any]) -> Mapping[str, A
     is_whole = isinstance(parents, Overwrite)
     whole = parents.value if is_whole else [*state["parents"], *parents]
     return {**state, **update, "parents": whole}
+
+
+def describe(place: Place) -> str:
+    """Where a thread is, in words."""
+    limit = f", limit {place.limit}" if place.limit else ""
+    depth = f", {place.depth} sub-tasks deep" if place.depth else ""
+    facts = f", {' and '.join(sorted(place.facts))}" if place.facts else ""
+    return f"{place.mode} mode, {place.phase}, approvals {place.approvals}{limit}{depth}{facts}"
+
+
+def describe_start(place: Place) -> str:
+    """Where the steps to a place begin, in words."""
+    is_new = place.phase == Phase.IDLE and place.task is None
+    return f"a new thread in {place.mode} mode" if is_new else f"a thread in {describe(place)}"

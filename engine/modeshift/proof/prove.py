@@ -1,6 +1,6 @@
 """``prove``: explores, holds each property against it, and finds the shortest way to break one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -13,7 +13,7 @@ from modeshift.modes.policy import Approvals
 from modeshift.proof.explore import Exploration
 from modeshift.proof.moves import MANY, Move
 from modeshift.proof.own import Own, build_own
-from modeshift.proof.places import Place, drop_parents
+from modeshift.proof.places import Place, describe, describe_start, drop_parents
 from modeshift.proof.properties import BUILT_IN, ENTERS, Property, find_beyond
 from modeshift.proof.seats import Seats
 
@@ -101,13 +101,18 @@ class _Observer:
             self.entered.add((place.mode, to.mode, switch.is_task))
 
 
-def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
-    """Explore every configuration of these modes, and hold the properties against them."""
+def prove(
+    deps: AgentDeps, own: Sequence[Own] = (), tell: Callable[[int], None] = lambda _: None
+) -> Proof:
+    """Explore every configuration of these modes, and hold the properties against them.
+
+    ``tell`` gets now and then how many there are so far.
+    """
     properties = [*BUILT_IN, *map(build_own, own)]
     deps = replace(deps, subtask_depth=min(deps.subtask_depth, MAX_DEPTH))
     exploration = Exploration(deps, find_facts(deps, own))
     observer = _Observer(exploration.seats, properties)
-    exploration.run(observer.watch)
+    exploration.run(observer.watch, tell=tell)
     if len(deps.catalog) > MANY:
         observer.problems |= _check_limits(exploration.seats, properties)
     problems = dict(observer.problems)
@@ -125,7 +130,10 @@ def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
     results.insert(len(BUILT_IN), Result(EDGES, "; ".join(untaken)))
     reduction = "callers instead of stacks, the host once in a seat, modes that nodes cannot tell"
     if len(deps.catalog) > MANY:
-        reduction += "; under a limit every seat is a start"
+        reduction = (
+            "every mode, depth and approvals is a start, under every limit for one step, with "
+            "whatever facts can come to hold: a way shown may begin where no thread comes"
+        )
     return Proof(len(exploration.places), exploration.transitions, reduction, results)
 
 
@@ -201,19 +209,11 @@ def find_steps(deps: AgentDeps, exploration: Exploration, place: Place) -> list[
     Where a sub-task ends on the way, it is looked for with every conversation that waits.
     """
     if place not in exploration.places:
-        return [f"a new thread in {place.mode} mode"]
+        return [describe_start(place)]
     places, steps = exploration.trace(place)
-    if all(step.phase != Phase.RETURNING for step in places[:-1]):
+    if len(deps.catalog) > MANY or all(step.phase != Phase.RETURNING for step in places[:-1]):
         return steps
     exact = Exploration(deps, exploration.seats.facts, is_exact=True)
-    exact.run(lambda *seen: seen[-1]._replace(parents=()) == place, MOST)
+    exact.run(lambda *seen: drop_parents(seen[-1]) == place, MOST)
     match = next((whole for whole in exact.places if drop_parents(whole) == place), None)
     return steps if match is None else exact.trace(match)[1]
-
-
-def describe(place: Place) -> str:
-    """Where a thread is, in words."""
-    limit = f", limit {place.limit}" if place.limit else ""
-    depth = f", {place.depth} sub-tasks deep" if place.depth else ""
-    facts = f", {' and '.join(sorted(place.facts))}" if place.facts else ""
-    return f"{place.mode} mode, {place.phase}, approvals {place.approvals}{limit}{depth}{facts}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import chain, combinations, product
 from typing import Any, NamedTuple
 
 from langchain_core.messages.tool import tool_call
@@ -14,6 +14,7 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import CHANGED, follow
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import Done
+from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.proof.places import Pending, Place, build_facts, read_facts
 from modeshift.tools.processes.background import Ran
@@ -60,6 +61,7 @@ class Seats:
             for args in self._list_args(spec)
         ]
         self._switching = [tool for tool, spec in specs if spec.effect.switches_mode]
+        self.free: frozenset[frozenset[str]] | None = None
         self._rights: dict[tuple[str, str | None, str], tuple[int, ...]] = {}
         self._wishes: dict[Any, Wishes] = {}
         self._outcomes: dict[Any, frozenset[frozenset[str]]] = {}
@@ -139,10 +141,25 @@ class Seats:
                         wishes.by_hand.append(pending)
         return wishes
 
+    def free_facts(self) -> frozenset[frozenset[str]]:
+        """From now on any call leads to any facts that one can make true in some mode."""
+        starts = (
+            Place(slug, Phase.ACTING, None, policy)
+            for slug, policy in product(self.deps.catalog, Approvals)
+        )
+        after = [facts for place in starts for facts in self.outcomes(place)]
+        names = self.answered(Place("", "", None, "")).union(*after)
+        sizes = range(len(names) + 1)
+        subsets = chain.from_iterable(combinations(sorted(names), size) for size in sizes)
+        self.free = frozenset(map(frozenset, subsets))
+        return self.free
+
     def outcomes(self, place: Place) -> frozenset[frozenset[str]]:
         """The facts as they can be after a call that may run here."""
         if not self.facts:
             return _NO_FACTS
+        if self.free is not None:
+            return self.free
         key = place.mode, place.limit, place.approvals, place.facts
         if key not in self._outcomes:
             before = build_facts(self.deps, place.facts)

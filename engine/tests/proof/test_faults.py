@@ -60,6 +60,10 @@ def make_deps(folder: Path, fault: dict[str, Any]) -> AgentDeps:
     known, changes = load_test_catalog(), fault.get("modes", {})
     slugs = fault.get("of", ["ask", "code"])
     modes = [Mode.model_validate({**dict(known[slug]), **changes.get(slug, {})}) for slug in slugs]
+    modes += [
+        Mode(slug=f"m-{number}", name="-", role_definition="-", groups=())
+        for number in range(fault.get("more", 0))
+    ]
     catalog = Catalog(modes, slugs[0])
     chart = CHART
     if own := fault.get("chart"):
@@ -91,3 +95,23 @@ def test_without_a_fault_all_holds(tmp_path: Path) -> None:
     proof = prove_with(tmp_path, {})
     assert [result for result in proof.results if result.problem] == []
     assert len(FAULTS) >= 25
+
+
+@pytest.mark.slow
+def test_thirty_modes_are_proved_and_what_is_wrong_is_found(tmp_path: Path) -> None:
+    condition = {"switches": [{"to": "architect", "when": "asked_user"}]}
+    good = {"more": 10, "of": ["ask", "architect"], "modes": {"ask": condition}}
+    proof = prove_with(tmp_path, good)
+    assert [result for result in proof.results if result.problem] == []
+    assert "every mode" in proof.reduction
+    old, new = "edge.is_open(values)", "True"
+    fault = {"in": "graph.approvals.ways:find_way_problem", "old": old, "new": new}
+    broken = [
+        result
+        for result in prove_with(tmp_path, good | fault | {"more": 28}).results
+        if result.problem
+    ]
+    assert [result.name for result in broken] == [
+        "no node sends an event that is illegal where it sends it"
+    ]
+    assert broken[0].steps[0].startswith(("a new thread in ask", "a thread in ask"))

@@ -312,6 +312,7 @@ class BoundModes:
     taken_names: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Names that the graph uses for something other than a mode's node."""
     _seats: dict[tuple[str, str | None, int], Seat] = field(init=False, default_factory=dict)
+    _within: dict[str, list[str]] = field(init=False, default_factory=dict)
     _growth: dict[tuple[str, str], str | None] = field(init=False, default_factory=dict)
 
     @cached_property
@@ -331,9 +332,16 @@ class BoundModes:
 
     def find_limit_problem(self, limit: Mode | None, target: str) -> str | None:
         """Why the host's limit excludes a switch to the mode ``target``; None if it does not."""
-        if limit is None or is_within(self.catalog[target], limit, self.toolbox.specs):
+        if limit is None or target in self._list_within(limit):
             return None
         return f"{self.describe_host_limit(limit)} {target!r} is beyond it."
+
+    def _list_within(self, limit: Mode) -> list[str]:
+        if limit.slug not in self._within:
+            specs = self.toolbox.specs
+            within = [slug for slug in self.catalog if is_within(self.catalog[slug], limit, specs)]
+            self._within[limit.slug] = within
+        return self._within[limit.slug]
 
     @property
     def edges(self) -> EdgeTable:
@@ -365,9 +373,8 @@ class BoundModes:
         """For the model; empty for none."""
         if limit is None:
             return ""
-        specs = self.toolbox.specs
-        within = [slug for slug in self.catalog if is_within(self.catalog[slug], limit, specs)]
-        return f"{describe_limit(limit)} The modes within it: {', '.join(within) or 'none'}."
+        within = ", ".join(self._list_within(limit)) or "none"
+        return f"{describe_limit(limit)} The modes within it: {within}."
 
     def describe_command_limit(self, mode: Mode) -> str:
         """The commands that the mode runs although it lacks their group."""
