@@ -1,8 +1,9 @@
 """The table of edges: which mode the model may ask for from which, and under which condition."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from modeshift.modes.conditions import join_conditions, parse_condition
 from modeshift.modes.edges import ANY, EntryEdge, SwitchEdge
@@ -60,6 +61,7 @@ class EdgeTable:
             if mode.enter_from is not None
         }
         self._ways = dict[tuple[str, Way], list[tuple[str, Edge]]]()
+        self._groups = dict[Any, dict[str, list[str]]]()
         self._tasks = {
             slug: mode.subtasks for slug, mode in by_slug.items() if mode.subtasks is not None
         }
@@ -110,6 +112,22 @@ class EdgeTable:
             self._ways[source, way] = [(slug, edge) for slug, edge in edges if edge is not None]
         return self._ways[source, way]
 
+    def describe_others(
+        self, source: str, target: str, way: Way, values: Mapping[str, bool | None]
+    ) -> str:
+        """The modes but the target that are open, and those that would be under a condition."""
+        key = source, way, frozenset(values.items())
+        if key not in self._groups:
+            ways = self.list_ways(source, way)
+            self._groups[key] = group_ways(
+                (slug, Edge() if edge.is_open(values) else edge) for slug, edge in ways
+            )
+        groups = self._groups[key]
+        others = {
+            when: [slug for slug in slugs if slug != target] for when, slugs in groups.items()
+        }
+        return describe_groups({when: slugs for when, slugs in others.items() if slugs})
+
     def is_limited(self, source: str, way: Way) -> bool:
         """Whether not every mode is open from there, so that the model must be told which are."""
         return self.has_table(source, way) or any(target != source for target in self._into)
@@ -120,11 +138,16 @@ class EdgeTable:
         return any(self.is_limited(slug, way) for slug in self._slugs for way in Way)
 
 
-def describe_ways(ways: Iterable[tuple[str, Edge]]) -> str:
+def group_ways(ways: Iterable[tuple[str, Edge]]) -> dict[str, list[str]]:
     """The modes that ways lead to, by what they take."""
     groups = dict[str, list[str]]()
     for slug, edge in ways:
         groups.setdefault(edge.when, []).append(slug)
+    return groups
+
+
+def describe_groups(groups: Mapping[str, Sequence[str]]) -> str:
+    """The same, in words."""
     parts = list[str]()
     for when in sorted(groups):
         more = len(groups[when]) - MAX_NAMED

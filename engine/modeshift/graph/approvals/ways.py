@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import describe_facts, read_facts
 from modeshift.graph.state import Facts, Remembered, State, Switch
-from modeshift.modes.edge_table import Edge, Way, describe_ways
+from modeshift.modes.edge_table import Edge, Way
 
 Values = Mapping[str, bool | None]
 
@@ -41,7 +41,7 @@ def find_way_problem(
     if edge is not None and edge.is_open(values):
         return None
     what = f"{target!r} is" if way is Way.ASK else f"A sub-task in {target!r} is"
-    others = f" Open from here: {_name_ways(deps, source, target, way, values)}."
+    others = f" Open from here: {deps.edges.describe_others(source, target, way, values)}."
     if edge is None:
         return f"{what} not open from {name} mode; a person can still choose it.{others}"
     known = describe_facts({fact: values.get(fact) for fact in edge.facts})
@@ -49,12 +49,6 @@ def find_way_problem(
     return (
         f"{what} not open from {name} mode yet: it takes `{edge.when}` ({known}).{advice}{others}"
     )
-
-
-def _name_ways(deps: AgentDeps, source: str, target: str, way: Way, values: Values) -> str:
-    """The other modes that are open, and those that would be under a condition."""
-    ways = [one for one in deps.edges.list_ways(source, way) if one[0] != target]
-    return describe_ways((slug, Edge() if edge.is_open(values) else edge) for slug, edge in ways)
 
 
 def is_free(

@@ -20,7 +20,7 @@ from modeshift.graph.models.providers import PROVIDERS, check_parameters, get_li
 from modeshift.graph.models.service import CacheTTL, Service, choose_way
 from modeshift.graph.models.usage import find_listed_window, find_window
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edge_table import EdgeTable, Way, describe_ways
+from modeshift.modes.edge_table import EdgeTable, Way, describe_groups, group_ways
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.facts import Fact
@@ -280,7 +280,7 @@ class Seat:
         ways = shared.edges.list_ways(slug, way)
         facts = dict.fromkeys(name for _, edge in ways for name in edge.facts)
         says = "".join(f" `{name}`: {shared.facts[name].says}" for name in facts)
-        return f"{describe_ways(ways)}.{says}"
+        return f"{describe_groups(group_ways(ways))}.{says}"
 
     @cached_property
     def prompt_size(self) -> int:
