@@ -56,7 +56,7 @@ doctor: $(READY) ## print what is enforced on this machine, what is not, and how
 modes: $(READY) ## print the modes as they are: mode x tool -> verdict, and why; MODE=slug PROMPT=1 START=1
 	@$(BIN)/python -m modeshift modes $(call option,mode,MODE) $(call flag,prompt,PROMPT) $(call flag,start,START)
 
-prove: $(READY) ## prove what must hold of the modes, and modes/properties.yaml, or show how it breaks; JSON=1
+prove: $(READY) # prove what must hold of the modes, and modes/properties.yaml, or show how it breaks; JSON=1
 	@$(BIN)/python -m modeshift prove $(call flag,json,JSON)
 
 trust: $(READY) ## show and trust a workspace's own modes, rules and MCP servers; WORKSPACE=path SHOW=1 REVOKE=1
