@@ -18,7 +18,8 @@ PROOFS := tests/graph/replay/test_conversations.py tests/graph/test_gates.py \
 PARALLEL := --numprocesses 3 --dist worksteal
 # A clone that has the engine as a wheel has its own tests alone.
 ifneq ($(wildcard engine/tests),)
-PYTEST := cd engine && ../$(BIN)/pytest $(PARALLEL)
+# Named, as with the clone's tests among the arguments pytest takes the clone's own settings.
+PYTEST := cd engine && ../$(BIN)/pytest -c pyproject.toml $(PARALLEL)
 PROVE := $(PYTEST) -m "not slow" ../tests $(PROOFS)
 CHOOSE := $(IN_ENGINE) -m tests.harness.selection
 CHECK_ENGINE := (cd engine && ../$(BIN)/mypy && ../$(BIN)/lint-imports)

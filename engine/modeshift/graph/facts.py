@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.state import Facts, State
@@ -109,39 +110,36 @@ async def digest_tests(deps: AgentDeps) -> str:
 
 def _digest(root: Path, names: Collection[str]) -> str:
     digest, files, size = sha256(), 0, 0
-    for name in names:
-        for path in _walk(root / name):
-            files += 1
-            size += os.lstat(path).st_size
-            if files > MAX_TEST_FILES or size > MAX_TEST_BYTES:
-                raise ValueError(
-                    f"more test files than {MAX_TEST_FILES}, or {MAX_TEST_BYTES} bytes"
-                )
-            is_link = path.is_symlink()
-            text = str(path.readlink()).encode() if is_link else path.read_bytes()
-            digest.update(
-                repr((os.path.relpath(path, root), is_link, sha256(text).digest())).encode()
-            )
+    for path in _walk([root / name for name in names]):
+        status = path.lstat()
+        files += 1
+        size += status.st_size
+        if files > MAX_TEST_FILES or size > MAX_TEST_BYTES:
+            raise ValueError(f"more test files than {MAX_TEST_FILES}, or {MAX_TEST_BYTES} bytes")
+        is_link = path.is_symlink()
+        if not is_link and not S_ISREG(status.st_mode):  # reading a pipe would wait for ever
+            raise ValueError(f"{path.name!r} is neither a file nor a folder")
+        text = str(path.readlink()).encode() if is_link else path.read_bytes()
+        line = os.path.relpath(path, root), is_link, sha256(text).digest()
+        digest.update(repr(line).encode())
     return digest.hexdigest()
 
 
-def _walk(path: Path) -> Iterator[Path]:
-    """The files at a path or below it; none where there is nothing."""
-    if path.is_symlink() or path.is_file():
-        yield path
-        if path.is_file():  # a link: what it leads to counts, too
-            yield path.resolve()
-        return
-    for folder, folders, names in os.walk(path, onerror=_raise):
-        folders[:] = sorted({*folders}.difference(NO_TEST_FILES))
-        links = [name for name in folders if Path(folder, name).is_symlink()]
-        for name in sorted([*names, *links]):
-            yield Path(folder, name)
-
-
-def _raise(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise error
+def _walk(paths: Iterable[Path]) -> Iterator[Path]:
+    """What is at these paths or below them, and what links there lead to; each once."""
+    due, seen = [*paths], set[Path]()
+    while due:
+        path = due.pop()
+        if path in seen or not os.path.lexists(path):
+            continue
+        seen.add(path)
+        if path.is_symlink():
+            yield path
+            due.append(path.resolve())
+        elif path.is_dir():
+            due += sorted(one for one in path.iterdir() if one.name not in NO_TEST_FILES)
+        else:
+            yield path
 
 
 def describe_facts(values: Mapping[str, bool | None]) -> str:
