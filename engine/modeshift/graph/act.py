@@ -127,9 +127,9 @@ async def run_own_command(
     """
     seat, toolbox = deps.seat(slug, state.get("limit")), deps.toolbox
     commands = deps.started_calls.background.of(get_thread(config), seat.environment)
-    running = commands.name_running() if commands and toolbox.sandbox else ""
+    running = commands.name_running() if commands else ""
     try:
-        if running:
+        if running and toolbox.sandbox:
             raise ToolFailedError(f"one runs at a time in the sandbox, and {running} still does")
         may_edit = seat.edit_restriction is None
         ended = await toolbox.commands.run(toolbox.workspace, given, Calling(edits_freely=may_edit))
@@ -142,7 +142,7 @@ async def run_own_command(
         may_have_written=seat.edit_restriction is None or toolbox.sandbox is None,
         line=given.line,
         exit_code=ended.exit_code,
-        was_alone=not (commands and commands.name_running()),
+        was_alone=not running,
         runs_tests=is_test_run(deps, Ran(given.line, given.cwd, ended.exit_code)),
     )
     told = replace(ended, text=mark_as_data(shorten(ended.text), given.line, ""))

@@ -9,9 +9,10 @@ from pathlib import Path
 from stat import S_ISREG
 
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.state import Facts, State
+from modeshift.graph.state import Facts, Parent, State
 from modeshift.modes.facts import Done, Scope
 from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.rules.files import SlowPatternError
 
 log = logging.getLogger("modeshift")
 MAX_TEST_FILES = 5000
@@ -19,6 +20,7 @@ MAX_TEST_BYTES = 50_000_000
 NO_TEST_FILES = ("__pycache__", ".pytest_cache")
 """Folders that running tests writes; what is in them does not count."""
 CHANGED = "tests_changed"
+PLAN = "plan_written"
 _logged = set[str]()
 
 
@@ -75,17 +77,30 @@ def begin_conversation(facts: Facts) -> Facts:
 
 
 def end_conversation(
-    deps: AgentDeps, before: Facts, after: Facts, slug: str, files: Collection[str]
+    deps: AgentDeps, parent: Parent, after: Facts, slug: str, files: Collection[str]
 ) -> Facts:
-    """Those with which the conversation in the mode ``slug`` goes on, whose they were ``before``.
+    """Those with which the parent's conversation goes on in the mode ``slug``.
 
-    ``files`` are what the sub-task wrote.
+    ``files`` are what the sub-task wrote. A plan is one by the edit limit of the mode that goes
+    on, and not by the sub-task's.
     """
-    mode = {*before.get("mode", ()), *after.get("mode", ())}
-    grant = deps.catalog[slug].grant("edit")
-    if grant is not None and grant.file_regex is not None and any(map(grant.permits, files)):
-        mode.add("plan_written")
+    before = parent.get("facts", {})
+    mode = {*after.get("mode", ())} - {PLAN} | {*before.get("mode", ())}
+    if _has_plan(deps, slug, files):
+        mode.add(PLAN)
+    if slug != parent["mode"]:  # which was entered by hand
+        mode.clear()
     return {**after, "mode": sorted(mode), "conversation": before.get("conversation", [])}
+
+
+def _has_plan(deps: AgentDeps, slug: str, files: Collection[str]) -> bool:
+    grant = deps.catalog[slug].grant("edit")
+    if grant is None or grant.file_regex is None:
+        return False
+    try:
+        return any(map(grant.permits, files))
+    except SlowPatternError:
+        return False
 
 
 async def begin_thread(deps: AgentDeps, state: State) -> Facts | None:
@@ -109,10 +124,9 @@ async def digest_tests(deps: AgentDeps) -> str:
 
 
 def _digest(root: Path, names: Collection[str]) -> str:
-    digest, files, size = sha256(), 0, 0
-    for path in _walk([root / name for name in names]):
+    digest, size = sha256(), 0
+    for files, path in enumerate(_walk([root / name for name in names]), 1):
         status = path.lstat()
-        files += 1
         size += status.st_size
         if files > MAX_TEST_FILES or size > MAX_TEST_BYTES:
             raise ValueError(f"more test files than {MAX_TEST_FILES}, or {MAX_TEST_BYTES} bytes")

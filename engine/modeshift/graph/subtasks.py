@@ -177,9 +177,7 @@ def _return_to_parent(
             "approvals": state["approvals"] if kept else parent["approvals"],
             "remembered": parent["remembered"],
             "written": list(dict.fromkeys([*parent["written"], *files])),
-            "facts": end_conversation(
-                deps, parent.get("facts", {}), state.get("facts", {}), target, files
-            ),
+            "facts": end_conversation(deps, parent, state.get("facts", {}), target, files),
             "plan": [],
             "asked": None,
             "compact_from": 0,

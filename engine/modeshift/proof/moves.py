@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from modeshift.graph.approvals.ways import choose_way, find_switch_problem
 from modeshift.graph.deps import AgentDeps
+from modeshift.graph.facts import PLAN
 from modeshift.graph.state import Switch
 from modeshift.graph.think import find_approved_switch
 from modeshift.modes.choice import Seen, choose
@@ -186,6 +187,11 @@ class Moves:
             self._check(place, Event.NEXT if to.switch else Event.RETURNED, to)
             what = "the sub-task ends" + (f"; the host has set the {news[0]} anew" if news else "")
             yield Move("host" if news else "end", what, to)
+            grant = self._deps.catalog[to.mode].grant("edit")
+            if PLAN in self._seats.facts and grant is not None and grant.file_regex is not None:
+                # Whichever file it wrote, and whoever wrote it for the sub-task.
+                to = to._replace(facts=to.facts | {PLAN})
+                yield Move("host" if news else "end", f"{what}, and has written a plan", to)
 
     def _leave_own(self, place: Place) -> Iterator[Move]:
         """The events of the clone's own."""

@@ -228,6 +228,30 @@ async def test_what_a_test_run_leaves_does_not_count(project: Path) -> None:
     assert await digest_tests(deps) != before
 
 
+async def test_what_links_among_the_test_files_lead_to_counts(project: Path) -> None:
+    for name in ("real/a.py", "real/below/b.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("x")
+    (project / "tests/a.py").symlink_to("../real/a.py")
+    (project / "tests/below").symlink_to("../real/below")
+    (project / "tests/below/round").symlink_to("..")
+    (project / "tests/gone").symlink_to("nowhere")
+    deps = (await run_script(project, mode="code", **PROVEN)).agent.live.deps
+    digests = [await digest_tests(deps)]
+    for name in ("real/a.py", "real/below/b.py"):
+        (project / name).write_text("y")
+        digests.append(await digest_tests(deps))
+    assert len({*digests}) == 3
+
+
+async def test_a_pipe_among_the_test_files_holds_nothing_up(project: Path) -> None:
+    catalog = with_tables(code={"switches": [{"to": "ask", "when": "not tests_changed"}]})
+    steps: list[list[Call]] = [[run("mkfifo tests/pipe")], [ask_for("ask")]]
+    talk = await try_out(project, *steps, mode="code", catalog=catalog, tests=TESTS)
+    assert await talk.mode() == "code"
+    assert "tests_changed: cannot be determined" in await last_result(talk)
+
+
 NO_PLANS: dict[str, list[list[Call]]] = {
     "nothing": [],
     "says so": [[("update_todo_list", {"todos": [{"content": "plan.md", "status": "completed"}]})]],
@@ -307,6 +331,47 @@ async def test_a_sub_task_writes_the_plan(there: Path) -> None:
     assert "Met: plan_written (plan_written: yes)." in card["description"]
 
 
+def with_notes(pattern: str, **tables: Any) -> Catalog:
+    """With a mode ``debug`` that is as architect but for its edit limit."""
+    catalog = with_tables(**tables)
+    groups = [
+        grant.model_copy(update={"file_regex": pattern}) if grant.group == "edit" else grant
+        for grant in catalog["architect"].groups
+    ]
+    update = {"slug": "debug", "name": "Notes", "groups": tuple(groups)}
+    notes = catalog["architect"].model_copy(update=update)
+    return Catalog([notes if slug == "debug" else catalog[slug] for slug in catalog], "ask")
+
+
+async def test_a_sub_task_in_a_mode_with_another_limit_writes_no_plan(there: Path) -> None:
+    steps: list[Any] = [[task("debug")], [write("a.txt")], "written", [ask_for("code")]]
+    talk = await try_out(
+        there, *steps, mode="architect", catalog=with_notes(r"\.txt$", code=PLAN_FIRST)
+    )
+    assert (await talk.mode(), (there / "a.txt").exists()) == ("architect", True)
+    assert "plan_written: no" in await last_result(talk)
+
+
+async def test_a_sub_task_ends_whatever_its_files_are_called(there: Path) -> None:
+    slow = with_notes("(.|a)+(.|a)+(.|a)+b$")
+    steps: list[Any] = [[task("code")], [write("a" * 40 + ".txt")], "written", "done"]
+    talk = await try_out(there, *steps, mode="debug", catalog=slow)
+    assert (await talk.messages())[-1].text == "done"
+
+
+QUESTION: Call = ("ask_followup_question", {"question": "?"})
+
+
+async def test_a_plan_is_gone_where_a_person_leads_the_sub_task_elsewhere(there: Path) -> None:
+    steps: list[Any] = [[write("plan.md")], [task("ask")], [QUESTION], "so be it"]
+    talk = await run_script(there, *steps, mode="architect", **PLANNED)
+    for _ in range(2):
+        await talk.decide(APPROVE)
+    assert (await talk.values())["parents"][0]["facts"]["mode"] == ["files_changed", "plan_written"]
+    await talk.say("stop", mode="debug", end_subtask=True)
+    assert (await talk.mode(), (await talk.values())["facts"]["mode"]) == ("debug", [])
+
+
 async def test_sub_tasks_only_where_the_table_says(there: Path) -> None:
     catalog = with_tables(debug={"subtasks": ["ask"]})
     talk = await run_script(there, [task("code")], [task("ask")], mode="debug", catalog=catalog)
@@ -372,6 +437,12 @@ async def test_nobody_writes_the_facts_from_outside(there: Path) -> None:
         await talk.agent.aupdate_state(talk.config, lie)
     with pytest.raises(InvalidInputError, match="'facts' is not taken"):
         await talk.agent.aupdate_state(talk.config, lie, as_node="act")
+    busy = await run_script(there, [task("ask")], [QUESTION], mode="architect", **PLANNED)
+    await busy.decide(APPROVE)
+    state = await busy.values()
+    task_of = {"subtask": state["subtask"], "parents": [{**state["parents"][0], **lie}]}
+    with pytest.raises(InvalidInputError, match="'facts' is not taken"):
+        await talk.agent.aupdate_state(talk.config, task_of)
 
 
 def _raises(before: bool, done: Done) -> bool:
@@ -396,9 +467,8 @@ async def test_a_fact_that_raises_opens_nothing(
 
 async def test_an_answer_is_known_after_the_history_is_summarized(there: Path) -> None:
     catalog = with_tables(ask={"switches": [{"to": "code", "when": "asked_user"}]})
-    question: Call = ("ask_followup_question", {"question": "?"})
     talk = await run_script(
-        there, [ask_for("code")], [question], "noted", [ask_for("code")], catalog=catalog
+        there, [ask_for("code")], [QUESTION], "noted", [ask_for("code")], catalog=catalog
     )
     assert "asked_user: no" in (await talk.results())["call_0"].text
     await talk.decide({"type": "respond", "message": "yes"})

@@ -12,6 +12,7 @@ from graph import nodes
 from graph.chart import CHART
 from modeshift import Agent, AgentDeps, AgentGraph, ChartData, Step, Update
 from modeshift.modes.errors import NodeError
+from modeshift.modes.facts import ProjectTests
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Commands
 from tests.harness.conversation import Conversation, script
@@ -102,6 +103,21 @@ async def test_it_does_not_wait_for_a_command_in_the_background(workspace: Path)
         await talk.say("go", mode="code", approvals="auto")
     assert ended[0].exit_code is None
     assert "'sleep 300'" in ended[0].text
+
+
+async def test_tests_beside_a_command_in_the_background_have_not_passed(workspace: Path) -> None:
+    tests = ProjectTests(command="touch go; while ! test -e gone; do sleep 0.1; done; sleep 0.5")
+
+    async def check(step: Step) -> None:
+        await step.run_command(tests.command)
+
+    line = "while ! test -e go; do sleep 0.1; done; touch gone"
+    start = ("execute_command", {"command": line, "background": True})
+    talk = talk_with(check, workspace, [start], "done", tests=tests)
+    await talk.say("go", mode="code")
+    await talk.approve_all()
+    assert (workspace / "gone").exists()
+    assert "tests_passed" not in (await talk.values())["facts"]["workspace"]
 
 
 async def test_what_is_told_under_a_first_line_is_told_again_when_it_changes(

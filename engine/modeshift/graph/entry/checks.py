@@ -165,7 +165,7 @@ def build_update_check(
         for key, value in read_writes(update):
             _check_keys([key], checks, "the state")
             checks[key](value)
-            if key == "facts":
+            if key == "facts" or (key == "parents" and any(one.get("facts") for one in value)):
                 raise InvalidInputError("'facts' is not taken: code computes it from what happened")
             if key == "workspace":
                 raise InvalidInputError(
