@@ -282,8 +282,8 @@ class DueCall:
         return None
 
     def _observe(self) -> AbstractContextManager[Told]:
-        effect = self._judged.effect.name if self._judged.tool else "unknown"
-        return observe("call", effect=effect, tool=self._judged.call["name"])
+        kind = self._judged.effect.shown_as if self._judged.tool else "other"
+        return observe("call", effect=kind, tool=self._judged.call["name"])
 
     async def run(self) -> Update:
         """Run the tool; the update with its result. Raises ``NodeError`` unless it may run now."""
