@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Command, StreamWriter
@@ -272,8 +273,9 @@ class DueCall:
         self._before = await digest_contents(self._deps, judged.edited_paths)
         after = await foresee(self._deps, judged.edited_paths, judged.args or {})
         done = describe_call(self._deps, self._context.seat, judged, (), is_success=True)
-        if checkpoint := self._config["configurable"].get("checkpoint_map", {}).get(""):
-            await self._journal.wait_for(self._thread, checkpoint)
+        here = self._config["configurable"]
+        if checkpoint := here.get("checkpoint_map", {}).get(""):
+            await self._journal.wait_for(here[CONFIG_KEY_CHECKPOINTER], self._thread, checkpoint)
         files = self._before, after
         while not await self._journal.start(self._key, self._thread, name, *files, done):
             if (problem := await self.look_up()) is not None:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 from langchain_core.messages import ToolCall, ToolMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import TypeAdapter
 
@@ -24,7 +25,9 @@ from modeshift.graph.owners import Owner
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.storage.database import Database, Row
+from modeshift.storage.kept_threads import RELIEVED
 from modeshift.storage.sqlite import MemoryDatabase
+from modeshift.storage.threads import find_database, has_checkpoint
 
 T = TypeVar("T")
 State = Literal["started", "done", "failed", "unknown"]
@@ -42,6 +45,7 @@ STEPS = (
     "files_before TEXT NOT NULL, files_after TEXT NOT NULL, done TEXT NOT NULL, "
     "started_at TEXT NOT NULL)",
     "CREATE INDEX effects_of_thread ON effects (thread_id)",
+    "ALTER TABLE holders ADD COLUMN hold TEXT NOT NULL DEFAULT ''",
 )
 UNREADABLE = "unreadable"
 """In the place of a digest: nobody can say what the file holds."""
@@ -116,19 +120,28 @@ class Journal:
 
     # Runs, inputs and decisions
 
-    async def hold(self, thread: str) -> None:
+    async def hold(self, thread: str) -> str:
         """From now on this process goes on with the thread, and no other one begins a call of it.
 
-        It must be read after this: then what another one has begun is in its plan.
+        It must be read after this: then what another one has begun is in its plan. Gives the
+        hold, which is another one after each takeover.
         """
-        select, owner = "SELECT owner FROM holders WHERE thread_id = ?", await self._prepare()
+        select = "SELECT hold FROM holders WHERE thread_id = ? AND owner = ?"
         upsert = (
-            "INSERT INTO holders VALUES (?, ?) "
-            "ON CONFLICT (thread_id) DO UPDATE SET owner = excluded.owner"
+            "INSERT INTO holders (thread_id, owner, hold) VALUES (?, ?, ?) "
+            "ON CONFLICT (thread_id) DO UPDATE SET owner = excluded.owner, hold = excluded.hold "
+            "WHERE holders.owner <> excluded.owner"
         )
-        if await self._execute(select, thread) != [(owner,)]:
-            await self._execute(upsert, thread, owner)
+        owner = await self._prepare()
+        while not (rows := await self._execute(select, thread, owner)):
+            await self._execute(upsert, thread, owner, uuid4().hex)
         self._held[thread] = _read_clock()
+        return str(rows[0][0])
+
+    def is_beside(self, saver: BaseCheckpointSaver[Any]) -> bool:
+        """Whether the checkpoints are in the journal's database, and ours."""
+        database = find_database(saver)
+        return database is not None and database.name == self._database.name
 
     async def keep_hold(self, thread: str) -> None:
         """As ``check_holder``, if a second has passed: this process may have been stopped."""
@@ -144,10 +157,7 @@ class Journal:
         """Raises ``InvalidInputError`` if another process goes on with the thread."""
         select = "SELECT owner FROM holders WHERE thread_id = ? AND owner <> ?"
         if await self._execute(select, thread, await self._prepare()):
-            raise InvalidInputError(
-                "another process goes on with this thread, so this run ends; nothing more of it "
-                "was run here"
-            )
+            raise InvalidInputError(RELIEVED)
 
     async def take_input(self, thread: str, run: str) -> bool:
         """Record that a run brings its input; False if that was recorded before."""
@@ -207,18 +217,18 @@ class Journal:
         """Whether there is such a call, however it ended."""
         return await self._read(key) is not None
 
-    async def wait_for(self, thread: str, checkpoint: str) -> None:
+    async def wait_for(self, saver: BaseCheckpointSaver[Any], thread: str, checkpoint: str) -> None:
         """Wait until it is stored: a run that is cut off goes on from it, and finds its calls.
 
-        LangGraph stores it while the next node runs already.
+        LangGraph stores it while the next node runs already. ``saver`` may be a platform's own.
         """
         if self.id != "database":
             return
-        select = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
         until = _read_clock() + _SECONDS_TO_STORE
-        while not await self._execute(select, thread, checkpoint):
+        while not await has_checkpoint(saver, thread, checkpoint):
+            await self.keep_hold(thread)
             if _read_clock() > until:
-                raise StorageError(f"{self._database.name} has no checkpoint {checkpoint}")
+                raise StorageError(f"checkpoint {checkpoint} was not stored; try again")
             await asyncio.sleep(0.002)
 
     async def start(

@@ -55,14 +55,14 @@ class PostgresDatabase(Database):
 
     @override
     async def execute(self, statement: str, *values: Any) -> list[Row]:
-        with self._named_errors():
+        with self.named_errors():
             async with (await self.open_pool()).connection() as connection:
                 return await _Transaction(connection).execute(statement, *values)
 
     @override
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Executor]:
-        with self._named_errors():
+        with self.named_errors():
             async with (
                 (await self.open_pool()).connection() as connection,
                 connection.transaction(),
@@ -84,7 +84,8 @@ class PostgresDatabase(Database):
             await pool.close()
 
     @contextmanager
-    def _named_errors(self) -> Iterator[None]:
+    def named_errors(self) -> Iterator[None]:
+        """What goes wrong in it is raised as ``StorageError``."""
         try:
             yield
         except (Error, PoolTimeout, PoolClosed) as error:
@@ -92,7 +93,7 @@ class PostgresDatabase(Database):
 
     @override
     async def check(self) -> None:
-        with self._named_errors():
+        with self.named_errors():
             await (await AsyncConnection.connect(self._url, connect_timeout=5)).close()
 
     async def open_pool(self) -> _Pool:
@@ -107,7 +108,9 @@ class PostgresDatabase(Database):
                 reconnect_timeout=1,  # then whoever comes tries anew; else it waits ever longer
                 kwargs={
                     "autocommit": True,
-                    "options": f"-c lock_timeout={int(self._timeout * 1000)}",
+                    # A process that is stopped within a transaction holds others up for half of it.
+                    "options": f"-c lock_timeout={int(self._timeout * 1000)} "
+                    f"-c idle_in_transaction_session_timeout={int(self._timeout * 500)}",
                     "connect_timeout": max(2, int(self._timeout)),
                 },
                 check=AsyncConnectionPool.check_connection,

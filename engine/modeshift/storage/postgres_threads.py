@@ -1,27 +1,75 @@
 """LangGraph's checkpointer and store on Postgres, on the connections of the one ``Database``."""
 
 import asyncio
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.store.postgres.aio import AsyncPostgresStore
+from typing_extensions import override
 
-from modeshift.modes.errors import StorageError
+from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import KeptThreads
+from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads
 from modeshift.storage.postgres import MAX_CONNECTIONS, PostgresDatabase
 
+Write = TypeVar("Write", bound=Callable[..., Any])
 _LOCK = 0x6D6F6466
 _SECONDS = 60
+_CHECK_HOLD = "SELECT 1 FROM holders WHERE thread_id = %s AND hold = %s FOR SHARE"
+_hold = ContextVar[tuple[str, str] | None]("hold", default=None)
+"""The thread and hold of what is being stored."""
+
+
+def _fenced(write: Write) -> Write:
+    """The method, with the hold of the run whose ``config`` it is given."""
+
+    @wraps(write)
+    async def fenced(saver: Any, config: RunnableConfig, *args: Any, **named: Any) -> Any:
+        here = config["configurable"]
+        token = _hold.set((here["thread_id"], here[HOLD]) if HOLD in here else None)
+        try:
+            return await write(saver, config, *args, **named)
+        finally:
+            _hold.reset(token)
+
+    return cast("Write", fenced)
 
 
 class PostgresSaver(KeptThreads, AsyncPostgresSaver):
-    """A checkpointer that uses several connections at a time."""
+    """A checkpointer that uses several connections at a time.
+
+    Of a run whose hold on the thread has ended it stores nothing.
+    """
+
+    database: PostgresDatabase
+    aput = _fenced(AsyncPostgresSaver.aput)
+    aput_writes = _fenced(AsyncPostgresSaver.aput_writes)
+
+    @override
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Any]:
+        hold = _hold.get()
+        with self.database.named_errors():
+            if hold is None:
+                async with super()._cursor(pipeline=pipeline) as cursor:
+                    yield cursor
+                return
+            async with super()._cursor() as cursor, cursor.connection.transaction():
+                yield cursor
+                await cursor.execute(_CHECK_HOLD, hold)  # a takeover waits for the commit
+                if await cursor.fetchone() is None:
+                    raise InvalidInputError(RELIEVED)
 
 
 async def build_saver(database: Database) -> PostgresSaver:
     """For this event loop."""
-    saver = PostgresSaver(await _open_pool(database))
+    assert isinstance(database, PostgresDatabase)
+    saver = PostgresSaver(await database.open_pool())  # type: ignore[arg-type]  # its own cursors
     saver.database = database
     # The library's own lets one statement through at a time, whatever connections there are.
     saver.lock = cast("asyncio.Lock", asyncio.Semaphore(MAX_CONNECTIONS))

@@ -170,6 +170,21 @@ async def _set_up(store: AsyncSqliteStore) -> None:
             return
 
 
+def find_database(saver: BaseCheckpointSaver[Any]) -> Database | None:
+    """Where it stores; None for a checkpointer that is not ours, such as a platform's."""
+    database = getattr(saver, "database", None)  # the dev server hands on a wrapped one
+    return database if isinstance(database, Database) else None
+
+
+async def has_checkpoint(saver: BaseCheckpointSaver[Any], thread: str, checkpoint: str) -> bool:
+    """Whether it is stored; a checkpointer that is not ours has to read the whole."""
+    if (database := find_database(saver)) is not None:
+        select = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
+        return bool(await database.execute(select, thread, checkpoint))
+    here = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}
+    return await saver.aget_tuple({"configurable": here}) is not None
+
+
 async def read_newest(database: Database, thread: str, checkpoint: str = "") -> dict[str, Any]:
     """What a thread's checkpoint itself has: not the messages, for which all would be read."""
     configurable = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}

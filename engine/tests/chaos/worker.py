@@ -63,9 +63,11 @@ class Place:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[BaseCheckpointSaver[Any], Journal]]:
         database = open_database(self.url, self.file, timeout=5)
-        await prepare(database)
-        async with open_saver(database) as saver:
-            yield saver, Journal(database, self.file, self.lease)
+        try:
+            await prepare(database)
+            async with open_saver(database) as saver:
+                yield saver, Journal(database, self.file, self.lease)
+        finally:  # a pool that is cancelled while it connects would never end
             await database.close()
 
 

@@ -29,6 +29,7 @@ from modeshift.graph.state import Input, State, list_switches
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
+from modeshift.storage.kept_threads import HOLD
 from modeshift.tools.server_tools import Offer, bind_tools
 
 log = logging.getLogger("modeshift")
@@ -131,10 +132,11 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
 
         A turn ends with a run: whole, failed or cancelled, but not one that waits for a person.
         """
-        here = (config or {}).get("configurable", {})
+        config = await self._hold(config or RunnableConfig(), options)
+        here = config.get("configurable", {})
         thread, goes_on = str(here.get("thread_id", "")), False
         background = self.started_calls.background
-        input = await self._take_in(input, config, options)
+        input = await self._take_in(input, config)
         astream = super().astream
         try:
             with stop.run() as control:
@@ -155,16 +157,10 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             if not goes_on:
                 await background.end(thread)
 
-    async def _take_in(
-        self, input: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Any:
-        """What the run begins with, once the thread is this process's and its settings are kept."""
-        here = (config or {}).get("configurable", {})
+    async def _take_in(self, input: Any, config: RunnableConfig) -> Any:
+        """What the run begins with, once its settings are kept."""
+        here = config.get("configurable", {})
         thread = str(here.get("thread_id", ""))
-        if isinstance(self.checkpointer, BaseCheckpointSaver):
-            await self.started_calls.journal.hold(thread)
-            if options.get("durability") == "exit":  # what has begun would be in no checkpoint
-                options["durability"] = "async"
         if isinstance(input, dict) and await self._has_taken(thread, config):
             input = None
         if isinstance(input, dict):
@@ -180,6 +176,19 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         elif isinstance(input, Command):
             await self._keep_settings(thread, dict(read_writes(input)))
         return input
+
+    async def _hold(self, config: RunnableConfig, options: dict[str, Any]) -> RunnableConfig:
+        """The run's config, by which it stores nothing more when another process takes over."""
+        saver, journal = self.checkpointer, self.started_calls.journal
+        if not isinstance(saver, BaseCheckpointSaver):
+            return config
+        if options.get("durability") == "exit":  # what has begun would be in no checkpoint
+            options["durability"] = "async"
+        here = config.get("configurable", {})
+        hold = await journal.hold(str(here.get("thread_id", "")))
+        if not journal.is_beside(saver):
+            return config
+        return RunnableConfig(**{**config, "configurable": {**here, HOLD: hold}})
 
     async def _has_taken(self, thread: str, config: Any) -> bool:
         """Whether the thread has the run's input: a server that was killed begins the run again."""
@@ -207,7 +216,8 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             return
         # Not as this run's: LangGraph would take its input for taken.
         thread = RunnableConfig(
-            configurable={"thread_id": here.get("thread_id")}, metadata={"run_id": "cut off"}
+            configurable={key: here[key] for key in ("thread_id", HOLD) if key in here},
+            metadata={"run_id": "cut off"},
         )
         saved = await saver.aget_tuple(thread)
         if saved is not None and saved.pending_writes:
