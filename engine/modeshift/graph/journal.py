@@ -27,7 +27,7 @@ from modeshift.modes.facts import Done, end_unseen
 from modeshift.storage.database import Database, Row
 from modeshift.storage.kept_threads import RELIEVED
 from modeshift.storage.sqlite import MemoryDatabase
-from modeshift.storage.threads import find_database, has_checkpoint
+from modeshift.storage.threads import has_checkpoint
 
 T = TypeVar("T")
 State = Literal["started", "done", "failed", "unknown"]
@@ -137,11 +137,6 @@ class Journal:
             await self._execute(upsert, thread, owner, uuid4().hex)
         self._held[thread] = _read_clock()
         return str(rows[0][0])
-
-    def is_beside(self, saver: BaseCheckpointSaver[Any]) -> bool:
-        """Whether the checkpoints are in the journal's database, and ours."""
-        database = find_database(saver)
-        return database is not None and database.name == self._database.name
 
     async def keep_hold(self, thread: str) -> None:
         """As ``check_holder``, if a second has passed: this process may have been stopped."""

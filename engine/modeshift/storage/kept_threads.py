@@ -20,10 +20,7 @@ COLUMNS = {
 """What is copied of a thread in either database: by table the column that names it."""
 HOLD = "__pregel_modeshift_hold"
 """In a run's ``configurable``: the journal's hold; LangGraph shows no key that begins so."""
-RELIEVED = (
-    "another process goes on with this thread, or it was deleted, so this run ends; nothing more "
-    "of it was run here"
-)
+RELIEVED = "another process goes on with this thread, or it was deleted: this run ends here"
 DELETED = COLUMNS | dict.fromkeys(("holders", "inputs", "decisions", "effects"), "thread_id")
 """What is deleted with it: the journal's, too."""
 

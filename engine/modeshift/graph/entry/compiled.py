@@ -30,6 +30,7 @@ from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
 from modeshift.storage.kept_threads import HOLD
+from modeshift.storage.threads import find_database
 from modeshift.tools.server_tools import Offer, bind_tools
 
 log = logging.getLogger("modeshift")
@@ -186,7 +187,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             options["durability"] = "async"
         here = config.get("configurable", {})
         hold = await journal.hold(str(here.get("thread_id", "")))
-        if not journal.is_beside(saver):
+        if journal.id != "database" or find_database(saver) is None:
             return config
         return RunnableConfig(**{**config, "configurable": {**here, HOLD: hold}})
 
