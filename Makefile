@@ -110,9 +110,10 @@ bench: $(READY) # time the journal, a step against LangGraph's own parts and cre
 	@$(IN_ENGINE) -m benchmarks.cache
 	@$(IN_ENGINE) -m benchmarks.page
 
-chaos: $(READY) # kill processes 200 times on SQLite and on Postgres, resume 200 questions twice; count what went wrong: all 0
+chaos: $(READY) # kill processes 200 times on SQLite and on Postgres, resume 200 questions twice; count what went wrong: all 0; ARGS="--kills 20"
 	@export MODES_FOLDER="$$PWD/engine/tests/harness/template/modes"; \
-	  $(IN_ENGINE) -m tests.chaos --database sqlite && $(IN_ENGINE) -m tests.chaos --database postgres --stops 20
+	  ($(IN_ENGINE) -m tests.chaos --database sqlite $(ARGS)) && \
+	  ($(IN_ENGINE) -m tests.chaos --database postgres --stops 20 $(ARGS))
 
 stats: $(READY) # print how large the project is, and how its modules import and call each other; IN=folder
 	@$(IN_ENGINE) -m benchmarks.stats
