@@ -1,0 +1,201 @@
+"""``make load``: many threads at once, each with a message, a question, a decision and an end.
+
+The server that ``make dev`` starts, and LangGraph's own with an agent of its own parts (in memory
+as it is by default, and on SQLite), in turn in every round: the ratio holds on a busy machine.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.harness.server import Server
+
+PEER = Path(__file__).with_name("load_peer.py")
+OURS, REFERENCE = "modeshift", "LangGraph, SQLite"
+CONTENDERS = (OURS, REFERENCE, "LangGraph, memory")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Times:
+    """Seconds, of all rounds."""
+
+    questions: list[float] = field(default_factory=list)
+    """From a message to its question."""
+    ends: list[float] = field(default_factory=list)
+    """From a decision to the run's end."""
+    rates: list[float] = field(default_factory=list)
+    """Runs per second of each round; a thread has two."""
+
+
+class Contender:
+    """A server that runs, and one connection per thread to it."""
+
+    def __init__(self, name: str, server: Server) -> None:
+        self.name = name
+        self.client = httpx.AsyncClient(
+            base_url=server.url,
+            headers={"Host": "localhost"},
+            timeout=600,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            trust_env=False,
+        )
+        self.workspace = server.workspace
+        assert server.process is not None
+        self._memory = Path(f"/proc/{server.process.pid}/statm")
+        self._files = 0
+
+    def measure_memory(self) -> int:
+        """Bytes that the process has in memory."""
+        return int(self._memory.read_text().split()[1]) * PAGE
+
+    async def load(self, threads: int, times: Times) -> None:
+        """Have so many threads at once go from their message to their end."""
+        began = time.perf_counter()
+        await asyncio.gather(*(self._use_thread(times) for _ in range(threads)))
+        times.rates.append(2 * threads / (time.perf_counter() - began))
+
+    async def _use_thread(self, times: Times) -> None:
+        thread, question = await self.ask(times)
+        decision = {**question, "decisions": [{"type": "approve"}]}
+        began = time.perf_counter()
+        values = await self._run(thread, command={"resume": decision})
+        times.ends.append(time.perf_counter() - began)
+        kinds = [message["type"] for message in values["messages"]]
+        if "__interrupt__" in values or kinds[-2:] != ["tool", "ai"]:
+            raise RuntimeError(f"{self.name}: the thread did not end: {json.dumps(values)[:2000]}")
+
+    async def ask(self, times: Times) -> tuple[str, dict[str, str]]:
+        """A thread whose question waits; and the question's id where the server gives one."""
+        thread = (await self._post("/threads", {}))["thread_id"]
+        self._files += 1
+        message = {"role": "user", "content": f"write notes-{self._files}.txt: hello"}
+        began = time.perf_counter()
+        mode = {"mode": "code"} if self.name == OURS else {}
+        values = await self._run(thread, input={"messages": [message], **mode})
+        times.questions.append(time.perf_counter() - began)
+        if "__interrupt__" not in values:
+            raise RuntimeError(f"{self.name} asks nothing: {json.dumps(values)[:2000]}")
+        value = values["__interrupt__"][0]["value"]
+        return thread, {key: value[key] for key in ("question",) if key in value}
+
+    async def copy(self, thread: str, count: int) -> None:
+        """Make so many threads that wait like this one, by a few clients at once."""
+        left = iter(range(count))
+
+        async def copy_some() -> None:
+            for _ in left:
+                await self._post(f"/threads/{thread}/copy", {})
+
+        await asyncio.gather(*(copy_some() for _ in range(10)))
+
+    async def _run(self, thread: str, **given: Any) -> Any:
+        return await self._post(f"/threads/{thread}/runs/wait", {"assistant_id": "agent", **given})
+
+    async def _post(self, path: str, body: Any) -> Any:
+        answer = await self.client.post(path, json=body)
+        if answer.is_error:
+            raise RuntimeError(f"{self.name}: {path} gives {answer.status_code}: {answer.text}")
+        return answer.json()
+
+
+@contextmanager
+def serving(name: str, folder: Path) -> Iterator[Server]:
+    """The contender's server; all that it writes is in the folder."""
+    folder.mkdir()
+    server = Server(folder)
+    server.workspace.mkdir()
+    command: list[str] = []
+    if name != OURS:
+        config: dict[str, Any] = {"dependencies": ["."], "graphs": {"agent": f"{PEER}:agent"}}
+        if name == REFERENCE:
+            config["checkpointer"] = {"path": f"{PEER}:checkpointer"}
+        (folder / "langgraph.json").unlink()
+        (folder / "langgraph.json").write_text(json.dumps(config))
+        command = ["langgraph_cli", "dev", "--no-browser", "--no-reload", "--port"]
+        command += [str(server.port), "--n-jobs-per-worker", "1000"]
+    quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true"}
+    quiet |= {"LANGSMITH_TRACING": "false", "LOG_LEVEL": "WARNING"}
+    server.start(*command, WORKSPACE=str(server.workspace), MODEL="offline", **quiet)
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+async def bench(
+    contenders: Sequence[Contender], counts: Sequence[int], rounds: int, waiting: int
+) -> None:
+    """Measure everything and print the tables; all again while so many threads wait."""
+    print(f"{'':20}{'threads':>8}{'runs/s':>8}{'ratio':>7}  question p50/p95 s  decision p50/p95 s")
+    for contender in contenders:
+        await contender.load(5, Times())
+    for count in counts:
+        await _compare(contenders, count, rounds)
+    if waiting:
+        print(f"with {waiting:,} waiting threads")
+        for contender in contenders:
+            thread, _ = await contender.ask(Times())
+            before, began = contender.measure_memory(), time.perf_counter()
+            await contender.copy(thread, waiting)
+            each = (contender.measure_memory() - before) / waiting / 1024
+            seconds = time.perf_counter() - began
+            print(f"  {contender.name:18}{each:8.1f} KiB a thread, made in {seconds:.0f} s")
+        await _compare(contenders, counts[0], rounds)
+
+
+async def _compare(contenders: Sequence[Contender], threads: int, rounds: int) -> None:
+    times = {contender.name: Times() for contender in contenders}
+    for _ in range(rounds):
+        for contender in contenders:
+            await contender.load(threads, times[contender.name])
+    for name, measured in times.items():
+        pairs = zip(measured.rates, times[REFERENCE].rates, strict=True)
+        ratio = statistics.median(rate / reference for rate, reference in pairs)
+        waits = (_describe(seconds) for seconds in (measured.questions, measured.ends))
+        rate = statistics.median(measured.rates)
+        print(f"  {name:18}{threads:8}{rate:8.1f}{ratio:7.2f}  {'  '.join(waits)}", flush=True)
+
+
+def _describe(seconds: Sequence[float]) -> str:
+    """The median and the 95th percentile."""
+    ends = f"{statistics.median(seconds):.2f} / {statistics.quantiles(seconds, n=20)[-1]:.2f}"
+    return f"{ends:>18}"
+
+
+async def run(servers: dict[str, Server], given: argparse.Namespace) -> None:
+    """Load the servers."""
+    contenders = [Contender(name, server) for name, server in servers.items()]
+    await bench(contenders, given.threads, given.rounds, given.waiting)
+    for contender in contenders:
+        await contender.client.aclose()
+
+
+def main() -> None:
+    """Start the servers, and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[50, 200], help="at once")
+    parser.add_argument("--waiting", type=int, default=1000, help="threads that wait meanwhile")
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(serving(name, Path(folder, str(number))))
+            for number, name in enumerate(CONTENDERS)
+        }
+        asyncio.run(run(servers, given))
+
+
+if __name__ == "__main__":
+    main()
