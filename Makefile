@@ -1,7 +1,7 @@
 # A machine with Python 3.11 or newer, git and make needs nothing else: every target
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help dev serve chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check mutants bench chaos stats lock format clean
+.PHONY: help dev serve chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check mutants bench load chaos stats lock format clean
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -109,6 +109,9 @@ bench: $(READY) # time the journal, a step against LangGraph's own parts and cre
 	@$(IN_ENGINE) -m benchmarks.journal
 	@$(IN_ENGINE) -m benchmarks.cache
 	@$(IN_ENGINE) -m benchmarks.page
+
+load: $(READY) # time 50 and 200 threads at once, with approvals, against LangGraph's own server; THREADS="50 200" WAITING=10000
+	@$(IN_ENGINE) -m benchmarks.load $(if $(THREADS),--threads $(THREADS)) $(call option,waiting,WAITING)
 
 chaos: $(READY) # kill processes 200 times on SQLite and on Postgres, resume 200 questions twice; count what went wrong: all 0; ARGS="--kills 20"
 	@export MODES_FOLDER="$$PWD/engine/tests/harness/template/modes"; \

@@ -48,7 +48,8 @@ class Contender:
             base_url=server.url,
             headers={"Host": "localhost"},
             timeout=600,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            # A server closes a connection that has been idle for five seconds.
+            limits=httpx.Limits(keepalive_expiry=1),
             trust_env=False,
         )
         self.workspace = server.workspace

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
@@ -58,8 +59,7 @@ class WritingModel(BaseChatModel):
 @tool
 def write_file(path: str, content: str) -> str:
     """Write a file in the workspace."""
-    with open(os.path.join(os.environ["WORKSPACE"], path), "w") as file:  # noqa: PTH118, PTH123  # the shortest
-        file.write(content)
+    Path(os.environ["WORKSPACE"], path).write_text(content)
     return f"wrote {path}"
 
 

@@ -80,6 +80,7 @@ class SqliteDatabase(Database):
     ) -> None:
         super().__init__(str(file))
         self.file = file
+        self.synchronous = synchronous
         self._make: Callable[[], _Connection] = partial(_Connection, file, timeout, synchronous)
         self._alone = self._make()
         """For single statements: they wait for each other here, and not for a lock."""

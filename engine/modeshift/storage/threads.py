@@ -116,6 +116,7 @@ async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[An
     """The checkpointer; ``prepare`` has been called before."""
     if isinstance(database, SqliteDatabase):
         async with aiosqlite.connect(database.file) as connection:
+            await connection.execute(f"PRAGMA synchronous = {database.synchronous}")
             saver = WholeWrites(connection)
             saver.database = database
             yield saver
@@ -132,8 +133,7 @@ async def open_store(database: Database) -> AsyncIterator[BaseStore]:
         async with aiosqlite.connect(
             database.file, timeout=SECONDS, isolation_level=None
         ) as opened:
-            # A power cut may lose the last moments, of the checkpoints too; a crash loses nothing.
-            await opened.execute("PRAGMA synchronous = NORMAL")
+            await opened.execute(f"PRAGMA synchronous = {database.synchronous}")
             yield SqliteStore(opened)
     else:
         from modeshift.storage.postgres_threads import build_store  # noqa: PLC0415  # an extra's

@@ -4,10 +4,11 @@ The shape is that of LangChain's human-in-the-loop middleware and of Agent Chat 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langgraph.types import interrupt
-from pydantic import AfterValidator, Discriminator, ValidationError, with_config
+from pydantic import AfterValidator, Discriminator, RootModel, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from modeshift.graph.approvals.judging import Judged
@@ -80,6 +81,17 @@ class Decisions(TypedDict):
     """The question's id: an answer to another one is refused."""
 
 
+_check: ContextVar[Callable[[Decisions], Decisions]] = ContextVar("check")
+
+
+def _run_check(answer: Decisions) -> Decisions:
+    return _check.get()(answer)
+
+
+class _Answer(RootModel[Annotated[Decisions, AfterValidator(_run_check)]]):
+    """A model: any other type LangGraph has pydantic build anew for every question."""
+
+
 def ask_person(
     deps: AgentDeps, asking: Sequence[Judged], request: Mapping[str, object]
 ) -> list[Decision]:
@@ -127,14 +139,16 @@ def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approv
 def _interrupt(
     request: Mapping[str, object], check: Callable[[Decisions], Decisions]
 ) -> list[Decision]:
-    schema: Any = Annotated[Decisions, AfterValidator(check)]
+    token = _check.set(check)
     try:
-        answer: Decisions = interrupt(request, response_schema=schema)
+        answer = interrupt(request, response_schema=_Answer).root
     except ValidationError as error:
         text = describe_misfit(error)
         if error.errors()[0]["type"] != "value_error":  # pydantic's words, not those of check
             text = f"the answer does not fit: {text}; give {EXAMPLE}"
         raise InvalidInputError(text) from None
+    finally:
+        _check.reset(token)
     return answer["decisions"]
 
 
