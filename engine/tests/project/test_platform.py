@@ -1,9 +1,11 @@
 """LangGraph's own Agent Server takes the project: its configuration, its image, its own threads."""
 
 import json
+import sqlite3
 import subprocess
 import sysconfig
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -86,8 +88,9 @@ async def test_threads_that_the_platform_keeps(server: Server) -> None:
         await thread.decide(APPROVE)
         assert (server.workspace / "kept.txt").read_text() == "1"
         assert (await http.get("/threads/" + thread.id)).status_code == 200
-    assert not (server.folder / "checkpoints.sqlite").exists() or not _has_checkpoints(server)
+    assert not _has_checkpoints(server.folder / "checkpoints.sqlite")
 
 
-def _has_checkpoints(server: Server) -> bool:
-    return b"CREATE TABLE checkpoints" in (server.folder / "checkpoints.sqlite").read_bytes()
+def _has_checkpoints(file: Path) -> bool:
+    with closing(sqlite3.connect(file)) as database:
+        return bool(database.execute("SELECT count(*) FROM checkpoints").fetchone()[0])
