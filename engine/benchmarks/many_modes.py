@@ -115,10 +115,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds; 5 by default")
     parser.add_argument("--modes", type=int, nargs="+", default=(0, 200), help="0 200 by default")
+    parser.add_argument("--proofs", type=int, nargs="+", default=(0, 25), help="0 25 by default")
     given = parser.parse_args()
     asyncio.run(bench(given.rounds, given.modes))
     print(f"{'':24}{'seconds':>13}{'transitions':>14}")
-    for count in (0, 25):
+    for count in given.proofs:
         bench_proof(count)
 
 

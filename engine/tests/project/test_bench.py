@@ -24,9 +24,11 @@ def test_a_short_round() -> None:
 
 
 def test_few_modes_and_many() -> None:
-    rows = rows_of("benchmarks.many_modes", "--rounds", "1", "--modes", "0", "12")
+    short = "--rounds", "1", "--modes", "0", "12", "--proofs", "0"
+    *rows, _, proof = rows_of("benchmarks.many_modes", *short)
     assert [row.split()[0] for row in rows] == ["0", "12"]
     assert all(float(figure) > 0 for row in rows for figure in row.split()[3:])
+    assert float(proof.split()[3]) > 0
 
 
 def test_the_tools_at_a_small_scale() -> None:
