@@ -119,8 +119,10 @@ def test_a_clone_with_all_of_them_merges_a_later_engine(tmp_path: Path) -> None:
     assert str(clone / "engine/modeshift") in run(clone, "where")
     assert "code" in run(clone, "modeshift", "modes")
     names = {"check", "sign_off", "intake"}
-    nodes = "from graph.agent import agent; import asyncio; print(*asyncio.run(agent()).nodes)"
-    (clone / "nodes_of_it.py").write_text(nodes)
+    (clone / "nodes_of_it.py").write_text(
+        "from types import SimpleNamespace\nimport asyncio\nfrom graph.agent import agent\n"
+        "print(*asyncio.run(agent({}, SimpleNamespace(store=None))).nodes)\n"
+    )
     assert names <= {*run(clone, "nodes_of_it").split()}
 
 

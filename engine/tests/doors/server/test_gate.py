@@ -168,7 +168,6 @@ NOT_LET_IN = {
     "/internal/debug/thread/{thread_id}",
     "/deploy",
     "/deploy/{operation_id}/stream",
-    "/metrics",
     "/ui",
     "/ui/{graph_id}",
     "/threads/{thread_id}/storage",
