@@ -118,7 +118,8 @@ async def test_cancel_at_any_moment(editor: Editor, workspace: Path) -> None:
     assert await talk.say("write last: x") == "end_turn"
     completed = [end for end in talk.ends if end[1] == "completed"]
     assert completed[-1] == ("Write file last", "completed")
-    assert [end for end in (await talk.replayed()).ends if end[1] == "completed"] == completed
+    # What was cut off may have run to its end: the journal knows, and the next turn has its result.
+    assert {*completed} <= {*(await talk.replayed()).ends}
 
 
 async def test_how_full_the_window_is_and_what_it_cost(

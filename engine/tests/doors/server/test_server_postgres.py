@@ -1,5 +1,6 @@
 """The dev server on Postgres, and what is read and removed beside it."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +99,9 @@ async def test_a_database_that_goes_away_and_comes_back(
             assert thread.error is not None
         finally:
             postgres.start()
+        async with httpx.AsyncClient(base_url=server.url) as http, asyncio.timeout(60):
+            while (await http.get("/modeshift/ready")).status_code != httpx.codes.OK:
+                await asyncio.sleep(0.2)
         await thread.decide(APPROVE)
     assert (server.workspace / "a.txt").read_text() == "x"
 
