@@ -1,6 +1,7 @@
 """A server for all tests that need no other settings, and its clients."""
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -9,6 +10,8 @@ from langgraph_sdk.client import LangGraphClient
 from tests.harness.server import Server, running
 
 STUDIO = "https://smith.langchain.com"
+LOGGED = 8_000
+"""Characters of its server's log that a failed test shows."""
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +22,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     }
     with running(tmp_path_factory.mktemp("clone"), **given) as server:
         yield server
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A test that fails shows what its server has logged."""
+    result: Any = yield
+    report = result.get_result()
+    server = getattr(item, "funcargs", {}).get("server")
+    if report.failed and isinstance(server, Server) and server.log.exists():
+        log = server.log.read_text(errors="replace")[-LOGGED:]
+        report.sections.append(("the server's log", log))
 
 
 @pytest.fixture
