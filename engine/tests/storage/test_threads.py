@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
@@ -12,6 +14,8 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.store.base import BaseStore
 
 from modeshift.commands.usage import read_threads
+from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.configuration.user_files import open_threads
 from modeshift.graph.mailbox import REVISION, Mailbox
 from modeshift.modes.errors import StorageError
 from modeshift.modes.policy import Approvals
@@ -190,3 +194,26 @@ async def test_a_server_that_goes_away_and_comes_back(postgres: Postgres, worksp
         await talk.decide(APPROVE)
         assert (workspace / "a.txt").read_text() == "x"
     await database.close()
+
+
+def read_elsewhere(file: Path) -> str:
+    """What another program reads, which closes the database then."""
+    code = "import sqlite3, sys; database = sqlite3.connect(sys.argv[1])"
+    code += "; print(*next(database.execute('SELECT count(*) FROM checkpoints'))); database.close()"
+    command = [sys.executable, "-c", code, str(file)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+async def test_what_is_written_outlives_another_program_that_reads(tmp_path: Path) -> None:
+    """It did not once the file had been opened a second time here, and not by SQLite."""
+    file = tmp_path / "threads.sqlite"
+    settings = Settings(workspace=tmp_path)
+    async with (
+        open_threads(settings, file) as (database, saver, _),
+        open_threads(settings, file),
+    ):
+        assert read_elsewhere(file) == "0"
+        place: Any = {"configurable": {"thread_id": "one", "checkpoint_ns": ""}}
+        await saver.aput(place, empty_checkpoint(), {}, {})
+        assert await read_newest(database, "one") == {}
+        assert read_elsewhere(file) == "1"

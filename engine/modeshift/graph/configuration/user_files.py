@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -166,10 +166,19 @@ def make_private(file: Path) -> None:
 
     The files that SQLite makes beside it get the same permissions. Raises ``ConfigurationError``.
     """
+    problem: str | None = None
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        problem = None if os.access(file.parent, os.W_OK) else "its folder is read-only"
+        # One that is there is not opened: closing it ends the locks that SQLite has on it in this
+        # process, and whoever closes the database next removes what only its log has yet.
+        with suppress(FileExistsError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        if not file.is_file():
+            problem = "it is no file"
+        elif not os.access(file, os.R_OK | os.W_OK):
+            problem = "it is read-only, or another user's"
+        elif not os.access(file.parent, os.W_OK):
+            problem = "its folder is read-only"
     except OSError as error:
         problem = error.strerror
     if problem:
