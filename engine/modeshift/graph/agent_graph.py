@@ -13,7 +13,7 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import build_input_check, build_update_check
 from modeshift.graph.entry.compiled import Agent, LiveDeps
 from modeshift.graph.entry.stopping import stop
-from modeshift.graph.messages.channels import CheckedInput, use_last
+from modeshift.graph.messages.channels import use_last
 from modeshift.graph.one_move import Result
 from modeshift.graph.routing import build_router, get_thread
 from modeshift.graph.state import State, build_input_type
@@ -29,9 +29,8 @@ class AgentGraph:
     def __init__(self, deps: AgentDeps) -> None:
         self._deps = deps
         self._live = LiveDeps(deps)
-        self._input = build_input_type(deps.state)
         self._graph: StateGraph[Any, Any, Any, Any] = StateGraph(
-            deps.state, input_schema=self._input
+            deps.state, input_schema=build_input_type(deps.state)
         )
         use_last(self._graph.channels)
         self._added = set[str]()
@@ -100,11 +99,10 @@ class AgentGraph:
                 graph.add_conditional_edges(name, route, self._list_targets(row))
         compiled = graph.compile(checkpointer=checkpointer, name="agent")
         specs = deps.toolbox.specs
-        check = build_input_check(deps.catalog, specs, deps.state)
-        compiled.channels[START] = CheckedInput(self._input, check)
         agent = Agent.of(
             compiled,
             build_update_check(deps.catalog, specs, deps.state, deps.chart.phases),
+            build_input_check(deps.catalog, specs, deps.state),
             self._live,
         )
         return agent.with_config(recursion_limit=max_steps)

@@ -118,14 +118,17 @@ async def test_an_answer_is_not_for_another_call_of_the_same_message(
     talk: Conversation, workspace: Path
 ) -> None:
     """The host's choices change which call needs a person while the question is open."""
-    await talk.say("run touch a", mode="code")
-    await talk.decide({**APPROVE, "remember": True})
-    (workspace / "a").unlink()
-    await talk.say("write b: x & run touch a")
+    for name in ("a", "b"):
+        await talk.say(f"run touch {name}", mode="code")
+        await talk.decide({**APPROVE, "remember": True})
+        (workspace / name).unlink()
+    first, second = (await talk.values())["remembered"]
+    await talk.agent.aupdate_state(talk.config, {"remembered": [first]})
+    await talk.say("run touch b & run touch a")
     named = (await question(talk)).value["question"]
-    await talk.send({"approvals": "auto", "forget": "all"})
+    answer = {"decisions": [APPROVE], "question": named}
     with suppress(InvalidInputError):
-        await talk.send(Command(resume={"decisions": [APPROVE], "question": named}))
+        await talk.send(Command(resume=answer, update={"remembered": [second]}))
     assert not (workspace / "a").exists()
 
 

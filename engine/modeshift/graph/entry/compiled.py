@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
-from langgraph.graph import END, START
+from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 from typing_extensions import override
@@ -23,7 +23,6 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import check_turn, read_writes
 from modeshift.graph.entry.stopping import stop
 from modeshift.graph.mailbox import SETTINGS, Mailbox
-from modeshift.graph.messages.channels import CheckedInput
 from modeshift.graph.routing import is_cut_off
 from modeshift.graph.state import Input, State, list_switches
 from modeshift.graph.threads import StartedCalls
@@ -98,9 +97,17 @@ Updates = Sequence[Sequence[StateUpdate]]
 class Agent(CompiledStateGraph[State, None, Input, State]):
     """What ``build_agent`` makes."""
 
-    def __init__(self, *, check: Callable[[Any], None], live: LiveDeps, **parts: Any) -> None:
+    def __init__(
+        self,
+        *,
+        check: Callable[[Any], None],
+        check_input: Callable[[Any], Any],
+        live: LiveDeps,
+        **parts: Any,
+    ) -> None:
         super().__init__(**parts)
         self.check = check
+        self.check_input = check_input
         self.live = live
 
     @property
@@ -113,10 +120,11 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         cls,
         graph: CompiledStateGraph[State, None, Input, State],
         check: Callable[[Any], None],
+        check_input: Callable[[Any], Any],
         live: LiveDeps,
     ) -> Self:
-        """The graph with ``check``, made as LangGraph copies one."""
-        return cls(check=check, live=live, **vars(graph))
+        """The graph with its checks, made as LangGraph copies one."""
+        return cls(check=check, check_input=check_input, live=live, **vars(graph))
 
     @override
     def astream(
@@ -162,20 +170,20 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         """What the run begins with, once its settings are kept."""
         here = config.get("configurable", {})
         thread = str(here.get("thread_id", ""))
-        if isinstance(input, dict) and await self._has_taken(thread, config):
-            input = None
         if isinstance(input, dict):
-            await self.started_calls.background.end(thread)
-            await self._keep_finished(here)
-            input = await self._drop_known(input, config)
-            start = self.channels[START]
-            assert isinstance(start, CheckedInput)
-            start.check(input)
-            await self._keep_settings(thread, input)
-        elif input is None and self.checkpointer and await self._has_no_task(config):
-            input = {}
-        elif isinstance(input, Command):
-            await self._keep_settings(thread, dict(read_writes(input)))
+            if await self._has_taken(thread, config):
+                input = None
+            else:
+                await self.started_calls.background.end(thread)
+                await self._keep_finished(here)
+                input = await self._drop_known(input, config)
+        if input is None:
+            return {} if self.checkpointer and await self._has_no_task(config) else None
+        if not isinstance(input, Command):
+            # In a node it would be too late: the input would be in place of what was waiting.
+            input = self.check_input(input)
+        writes = read_writes(input) if isinstance(input, Command) else input
+        await self._keep_settings(thread, dict(writes))
         return input
 
     async def _hold(self, config: RunnableConfig, options: dict[str, Any]) -> RunnableConfig:
@@ -247,6 +255,8 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:
         if isinstance(input, Command):
             self.check(input)
+        elif input is not None:
+            input = self.check_input(input)
         return super().stream(input, *given, **options)
 
     @override

@@ -4,12 +4,12 @@ The only module that names ``DeltaChannel``, which is beta: ``add_messages`` wou
 history at every step.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import convert_to_messages
-from langgraph.channels import DeltaChannel, EphemeralValue, LastValue
+from langgraph.channels import DeltaChannel, LastValue
 from langgraph.checkpoint.base import PendingWrite
 from langgraph.types import Overwrite
 from typing_extensions import override
@@ -33,35 +33,6 @@ def use_last(channels: dict[str, Any]) -> None:
     for key, channel in channels.items():
         if isinstance(channel, LastValue):
             channels[key] = Last(channel.typ, key)
-
-
-class CheckedInput(EphemeralValue[Any]):
-    """A run's input, checked before the run's first checkpoint.
-
-    A check in a node would come too late: by then the input has replaced the
-    state, and an interrupt that was waiting is gone.
-    """
-
-    def __init__(self, typ: Any, check: Callable[[Any], Any]) -> None:
-        super().__init__(typ)
-        self.check = check
-
-    @override
-    def copy(self) -> "CheckedInput":
-        return self._with(self.value)
-
-    @override
-    def from_checkpoint(self, checkpoint: Any) -> "CheckedInput":
-        return self._with(super().from_checkpoint(checkpoint).value)
-
-    def _with(self, value: Any) -> "CheckedInput":
-        new = CheckedInput(self.typ, self.check)
-        new.key, new.value = self.key, value
-        return new
-
-    @override
-    def update(self, values: Sequence[Any]) -> bool:
-        return super().update([self.check(value) for value in values])
 
 
 class Messages(DeltaChannel[list[AnyMessage]]):

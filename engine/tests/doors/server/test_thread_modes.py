@@ -127,6 +127,8 @@ async def test_a_question_is_taken_back_that_is_another_one_by_it(
         "begun": [],
     }
     assert not await thread.waiting()
+    question = (await http.get(f"/threads/{thread.id}/question")).json()
+    assert (question["question"], question["is_cut_off"]) == (None, False)
     resume = {"command": {"resume": {"decisions": [APPROVE]}}, "assistant_id": "agent"}
     answer = await http.post(f"/threads/{thread.id}/runs/wait", json=resume)
     assert answer.status_code == 409, answer.text
