@@ -250,7 +250,6 @@ class DueCall:
             yield problem
         finally:
             self._has_started = False
-            self._deps.started_calls.going.pop((self._thread, self._judged.id), None)
             if self._key is not None:
                 self._journal.leave(self._key)
 
@@ -261,13 +260,9 @@ class DueCall:
     async def _begin(self) -> str | None:
         """Record it as begun; why it must not, if it has before or the host has changed."""
         judged, name = self._judged, self._judged.call["name"]
-        # Recorded first: whoever sets something and does not find it is found here.
-        self._deps.started_calls.going[self._thread, judged.id] = name
-        if await read_host_changes(self._runtime.store, self.task, self._config):
-            return CHANGED
         if not judged.effect.changes_the_world or judged.verdict.is_read_only:
             self._key = None
-            return None
+            return CHANGED if await self._has_host_changed() else None
         if self._key is None:  # it only read when it was planned
             self._key = judged.digest(self._thread, self.task["planned"].get("message", ""))
         self._before = await digest_contents(self._deps, judged.edited_paths)
@@ -281,7 +276,14 @@ class DueCall:
             if (problem := await self.look_up()) is not None:
                 return problem
             await self._journal.check_holder(self._thread)
+        # Recorded first: whoever sets something and does not find the call is found here.
+        if await self._has_host_changed():
+            await self._journal.take_back(self._key)
+            return CHANGED
         return None
+
+    async def _has_host_changed(self) -> bool:
+        return bool(await read_host_changes(self._runtime.store, self.task, self._config))
 
     def _observe(self) -> AbstractContextManager[Told]:
         kind = self._judged.effect.shown_as if self._judged.tool else "other"

@@ -212,6 +212,20 @@ class Journal:
         """Whether there is such a call, however it ended."""
         return await self._read(key) is not None
 
+    async def list_going(self, thread: str) -> list[str]:
+        """The tools of its calls that go on and may change something, in whichever process."""
+        rows = await self._execute(
+            "SELECT key, owner, tool FROM effects WHERE thread_id = ? AND state = 'started' "  # noqa: S608  # ours
+            f"AND NOT coalesce(lease < {self._database.clock}, FALSE) ORDER BY started_at",
+            thread,
+        )
+        return [tool for key, owner, tool in rows if await self._goes_on(key, owner)]
+
+    async def _goes_on(self, key: str, owner: str) -> bool:
+        if owner == await self._prepare():
+            return key in self._running
+        return not await asyncio.to_thread(self._owner.sees_dead, owner)
+
     async def wait_for(self, saver: BaseCheckpointSaver[Any], thread: str, checkpoint: str) -> None:
         """Wait until it is stored: a run that is cut off goes on from it, and finds its calls.
 
@@ -300,6 +314,10 @@ class Journal:
         owner = await self._prepare()
         now = json.dumps(after), json.dumps(asdict(done))
         await self._execute(_FINISH, state, stored, *now, key, owner)
+
+    async def take_back(self, key: str) -> None:
+        """Forget its start: nothing followed."""
+        await self._execute(_FORGET, key, await self._prepare())
 
     def leave(self, key: str) -> None:
         """The call has ended, or was cancelled: this process does no more of it."""

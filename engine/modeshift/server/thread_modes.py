@@ -116,7 +116,7 @@ async def set_mode(request: Request) -> Response:
     if not changed.is_success:
         return pass_on(changed)
     await mailbox.put(thread, given)
-    begun = deps.started_calls.list_going(thread)
+    begun = await deps.started_calls.journal.list_going(thread)
     values, news = await _read(request, mailbox)
     is_pending = not await _take_in(request, deps, values, news)
     shown = _show(deps, values, news, is_pending=is_pending)

@@ -86,6 +86,22 @@ async def test_a_living_owner_is_waited_for(make: Make) -> None:
     assert effect.result == RESULT
 
 
+async def test_what_goes_on_is_known_to_every_process(make: Make) -> None:
+    first, second = make(), make()
+    for key in ("cut off", "taken back", "ended", "goes on"):
+        files = BEFORE, AFTER
+        assert await first.start(key, "thread", key, *files, FORESEEN)
+    first.leave("cut off")
+    await first.take_back("taken back")
+    await first.finish("ended", RESULT, AFTER, RAN)
+    assert await first.list_going("thread") == ["goes on"]
+    assert await second.list_going("thread") == ["cut off", "goes on"], "as far as it knows"
+    assert await second.list_going("another") == []
+    del first
+    gc.collect()
+    assert await second.list_going("thread") == []
+
+
 @pytest.mark.parametrize("is_killed", [True, False])
 @pytest.mark.parametrize(
     ("now", "state", "told"),

@@ -1,14 +1,14 @@
 """What the host sets while a run goes on: taken in between two steps, and before each call."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.store.base import Op, Result
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
+from typing_extensions import override
 
+from modeshift.graph.journal import Journal
 from modeshift.graph.mailbox import Mailbox
 from modeshift.graph.messages.repair import NOT_RUN, VOID
 from modeshift.graph.threads import StartedCalls
@@ -27,41 +27,42 @@ from tests.harness.scripted import Call
 WRITES: list[Call] = [("write_file", {"path": f"{name}.txt", "content": "x"}) for name in "abc"]
 
 
-class Interfering(InMemoryStore):
-    """A store into which the host puts something just before the second call begins."""
+class Interfering(Journal):
+    """The host puts something into the store just after the second call is recorded."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
-        self.values = values
-        self.started = StartedCalls()
-        self.begun: list[str] = []
+        self.store = InMemoryStore()
+        self._values = values
+        self._starts = 0
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        for call in {call for _, call in self.started.going} - {*self.begun}:
-            self.begun.append(call)
-            if len(self.begun) == 2:
-                ((thread, _),) = self.started.going
-                await Mailbox(self).put(thread, self.values)
-        return await super().abatch(ops)
+    @override
+    async def start(self, key: str, thread: str, *call: Any) -> bool:
+        self._starts += 1
+        has_started = await super().start(key, thread, *call)
+        if self._starts == 2:
+            await Mailbox(self.store).put(thread, self._values)
+        return has_started
 
 
 @pytest.mark.parametrize("values", [{"limit": "ask"}, {"mode": "ask"}, {"approvals": "manual"}])
 async def test_a_call_that_was_judged_before_does_not_begin(
     workspace: Path, values: dict[str, str]
 ) -> None:
-    store = Interfering(**values)
+    journal = Interfering(**values)
     talk = script(
         workspace,
         WRITES[:2],
         approvals=Approvals.AUTO,
-        started_calls=store.started,
-        store=store,
+        started_calls=StartedCalls(journal),
+        store=journal.store,
     )
     await talk.say("go", mode="code")
     assert [file.name for file in workspace.iterdir()] == ["a.txt"]
     assert "the host has changed" in (await talk.results())["call_1"].text
     mode = values.get("mode", "code")
     assert talk.nodes == ["intake", "code", "act", "act", "intake", mode]
+    assert await journal.count_effects() == {"done": 1}
     state = await talk.values()
     assert {key: state[key] for key in values} == values
     await talk.say("again")
