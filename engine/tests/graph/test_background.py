@@ -52,13 +52,6 @@ async def test_it_goes_on_while_a_person_decides(workspace: Path, mark: str) -> 
     await wait_for(False, mark)
 
 
-async def test_the_next_turn_reads_nothing_of_it(workspace: Path, mark: str) -> None:
-    talk = await run_script(workspace, [background(mark)], "done", [READ], mode="code")
-    await talk.decide(APPROVE)
-    await talk.say("and?")
-    assert f"this turn has no command {ID!r} to read" in (await talk.results())["step2_0"].text
-
-
 async def test_another_thread_reads_nothing_of_it(workspace: Path, mark: str) -> None:
     talk = await begin(workspace, mark, [EDIT], [READ])
     await wait_for(True, mark)

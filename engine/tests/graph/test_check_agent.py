@@ -1,21 +1,23 @@
 """``modeshift.testing.check_agent`` passes the clone's graph, and says what another leaves open."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 from typing_extensions import override
 
 from graph import nodes
 from graph.agent import build
-from modeshift import Agent, AgentDeps, AgentGraph, Step, Update
+from modeshift import Agent, AgentDeps, Step, Update
 from modeshift.graph.journal import Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.policy import Approvals
 from modeshift.testing import check_agent
+from tests.harness.own_graph import Build, build_with
 
 Saver = BaseCheckpointSaver[Any] | None
 
@@ -25,33 +27,32 @@ def test_the_clones_graph_holds() -> None:
     check_agent(build)
 
 
-def runs_what_the_model_calls(deps: AgentDeps, saver: Saver = None) -> Agent:
-    """By itself, without ``act``."""
-
-    async def think(step: Step, mode: str) -> Update:
-        answer = await step.ask_model(mode)
-        if answer is None:
-            return step.update
-        if not answer.tool_calls:
-            return step.go("answer")
-        for call in answer.tool_calls:
-            if call["name"].startswith("probe"):
-                await deps.toolbox[call["name"]].runnable.ainvoke(call["args"])
-        calls = await step.judge(answer)
-        if calls.need_a_person:
-            return step.go("review", asked=await calls.question())
-        return step.go("act", plan=calls.batches())
-
-    return build_with(deps, saver, think=think)
+async def go_on(step: Step, answer: AIMessage) -> Update:
+    """As the clone's ``think`` does."""
+    if not answer.tool_calls:
+        return step.go("answer")
+    calls = await step.judge(answer)
+    if calls.need_a_person:
+        return step.go("review", asked=await calls.question())
+    return step.go("act", plan=calls.batches())
 
 
-def build_with(deps: AgentDeps, saver: Saver, **other: Any) -> Agent:
-    graph = AgentGraph(deps)
-    for mode in graph.modes:
-        graph.add_mode(mode, other.get("think", nodes.think))
-    for name in ("intake", "review", "act", "switch_mode", "end_subtask", "compact_history"):
-        graph.add_node(name, other.get(name, getattr(nodes, name)))
-    return graph.compile(saver)
+def runs_calls_itself(first: int) -> Build:
+    """Without ``act``, from the message's call of this number on."""
+
+    def build(deps: AgentDeps, saver: Saver = None) -> Agent:
+        async def think(step: Step, mode: str) -> Update:
+            answer = await step.ask_model(mode)
+            if answer is None:
+                return step.update
+            for call in answer.tool_calls[first:]:
+                if call["name"].startswith("probe"):
+                    await deps.toolbox[call["name"]].runnable.ainvoke(call["args"])
+            return await go_on(step, answer)
+
+        return build_with(think=think)(deps, saver)
+
+    return build
 
 
 def approves_by_itself(deps: AgentDeps, saver: Saver = None) -> Agent:
@@ -75,7 +76,7 @@ def swallows_the_question(deps: AgentDeps, saver: Saver = None) -> Agent:
     async def review(step: Step) -> Update:
         return step.go("decided")
 
-    return build_with(deps, saver, review=review)
+    return build_with(review=review)(deps, saver)
 
 
 class SaysYesItself(Agent):
@@ -105,15 +106,10 @@ def takes_the_tools_it_asked_for(deps: AgentDeps, saver: Saver = None) -> Agent:
     async def think(step: Step, mode: str) -> Update:
         answer = await step.ask_model([mode, *wanted][-1])
         assert answer is not None
-        if not answer.tool_calls:
-            return step.go("answer")
         wanted[:] = [call["args"].get("mode_slug", mode) for call in answer.tool_calls]
-        calls = await step.judge(answer)
-        if calls.need_a_person:
-            return step.go("review", asked=await calls.question())
-        return step.go("act", plan=calls.batches())
+        return await go_on(step, answer)
 
-    return build_with(deps, saver, think=think)
+    return build_with(think=think)(deps, saver)
 
 
 def keeps_the_old_tools(deps: AgentDeps, saver: Saver = None) -> Agent:
@@ -123,57 +119,32 @@ def keeps_the_old_tools(deps: AgentDeps, saver: Saver = None) -> Agent:
         first.append(mode)
         return await nodes.think(step, first[0])
 
-    return build_with(deps, saver, think=think)
+    return build_with(think=think)(deps, saver)
 
 
-def runs_the_second_call_itself(deps: AgentDeps, saver: Saver = None) -> Agent:
-    """What a message with one call does not show."""
-
-    async def think(step: Step, mode: str) -> Update:
-        answer = await step.ask_model(mode)
-        if answer is None:
-            return step.update
-        if not answer.tool_calls:
-            return step.go("answer")
-        for call in answer.tool_calls[1:]:
-            if call["name"].startswith("probe"):
-                await deps.toolbox[call["name"]].runnable.ainvoke(call["args"])
-        calls = await step.judge(answer)
-        if calls.need_a_person:
-            return step.go("review", asked=await calls.question())
-        return step.go("act", plan=calls.batches())
-
-    return build_with(deps, saver, think=think)
+IN_PROBE = r"in \w+ mode, probe_\w+:? .*"
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (runs_what_the_model_calls, r"runs although (the mode denies|nobody has approved) it"),
-        (approves_by_itself, "runs although nobody has approved it"),
-        (forgets_what_has_begun, "once more after it was cut off by a cancel"),
-        (swallows_the_question, "the node 'review' cannot send"),
-    ],
-)
-def test_what_a_wrong_graph_leaves_open_is_named(wrong: Callable[..., Agent], told: str) -> None:
-    with pytest.raises(AssertionError, match=rf"in \w+ mode, probe_\w+:? .*{told}"):
-        check_agent(wrong)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
+        (
+            runs_calls_itself(0),
+            IN_PROBE + r"runs although (the mode denies|nobody has approved) it",
+        ),
+        (approves_by_itself, IN_PROBE + "runs although nobody has approved it"),
+        (forgets_what_has_begun, IN_PROBE + "once more after it was cut off by a cancel"),
+        (swallows_the_question, IN_PROBE + "the node 'review' cannot send"),
         (switches_without_a_yes, r"in \w+ mode, switch_mode to \w+ takes effect although nobody"),
         (
             takes_the_tools_it_asked_for,
             r"switch_mode to \w+ after 'reject' the model has the tools",
         ),
         (keeps_the_old_tools, r"switch_mode to \w+ after 'approve' the model has the tools of"),
-        (runs_the_second_call_itself, r"in random walk \d probe_\w+ runs although"),
+        (runs_calls_itself(1), r"in random walk \d probe_\w+ runs although"),
     ],
 )
-def test_a_switch_that_nobody_approved_and_what_only_a_walk_shows(
-    wrong: Callable[..., Agent], told: str
-) -> None:
+def test_what_a_wrong_graph_leaves_open_is_named(wrong: Build, told: str) -> None:
+    """The last is what a message with one call does not show."""
     with pytest.raises(AssertionError, match=told):
         check_agent(wrong)

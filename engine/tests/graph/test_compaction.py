@@ -1,7 +1,7 @@
 """A history that outgrows the model's window gives way to a summary, and the thread goes on."""
 
 from collections.abc import Sequence
-from itertools import count, cycle
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +70,7 @@ def start(model: str, workspace: Path, window: int | None = WINDOW, **more: Any)
 
 
 @pytest.mark.parametrize(
-    ("name", "is_streamed"),
-    [("anthropic", False), ("openai", True), ("chat", True)],
+    ("name", "is_streamed"), [("anthropic", False), ("openai", True), ("chat", True)]
 )
 async def test_in_the_middle_of_a_long_turn(
     workspace: Path, serve: Serve, name: str, *, is_streamed: bool
@@ -268,39 +267,6 @@ async def test_too_long_for_a_model_of_which_nothing_is_known(
     assert request.count("read_file") < 20
 
 
-async def test_all_goes_through_a_summary_if_nothing_is_known(
-    workspace: Path, serve: Serve
-) -> None:
-    """In parts, each with the summary of those before; later the summary, too."""
-    counted = count(1)
-
-    def answer(history: Sequence[BaseMessage]) -> Step:
-        is_asked = history[-1].text.endswith(REQUEST)
-        return say(f"Summary {next(counted)}." if is_asked else "I noted it.")
-
-    with serve(answer) as provider:
-        talk = start(MODELS["chat"], workspace, None)
-        for begin in (0, 32):
-            provider.window = None
-            for number in range(begin, begin + 32):
-                await talk.say(f"Fact {number}: " + "word " * 300)
-            provider.window = WINDOW
-            await talk.say("And now?")
-        (notice,) = (await talk.values())["notices"]
-    assert "A summary is in the place" in notice
-    asked = [body for body in bodies(provider) if REQUEST[:50] in body]
-    taken = next(counted) - 1
-    assert taken > 4
-    assert all(any(f"Fact {number}: " in body for body in asked) for number in range(64))
-    answered = asked[-1]
-    for number in range(1, taken):
-        assert any(f"Summary {number}." in body for body in asked), "none is lost"
-    assert f"Summary {taken - 1}." in answered
-    first, *_ = await talk.messages()
-    assert first.text == f"{HEADER}\n\nSummary {taken}."
-    assert (await talk.messages())[-1].text == "I noted it."
-
-
 @pytest.mark.parametrize("kind", ["a call", "nothing", "request", "too long"])
 async def test_a_model_that_will_not_summarize_does_not_end_the_thread(
     workspace: Path, serve: Serve, kind: str
@@ -364,19 +330,6 @@ async def test_a_window_smaller_than_the_prompt(workspace: Path, serve: Serve) -
         talk.agent = make_agent(workspace, CLAUDE, saver=talk.agent.checkpointer)  # type: ignore[arg-type]
         await talk.send(None)
         assert [message.text for message in await talk.messages()] == ["Hello?", "Hello."]
-
-
-async def test_a_thread_of_an_older_version(workspace: Path, serve: Serve) -> None:
-    """Nothing was counted or told there, and its thinking is of another prompt."""
-    thought = {"type": "thinking", "thinking": "Hm.", "signature": "EqE"}
-    said = [HumanMessage("One " * 9000), AIMessage([thought, {"type": "text", "text": "Two."}])]
-    with serve(worker := Worker([say("Four.")]), "anthropic"):
-        talk = start(CLAUDE, workspace)
-        await talk.agent.aupdate_state(talk.config, {"messages": said, "mode": "code"})
-        await talk.say("Three?")
-        messages = await talk.messages()
-    assert worker.asked == [1]
-    assert [one.text for one in messages] == [f"{HEADER}\n\n{TEXT}", "Three?", "Four."]
 
 
 async def test_there_is_nothing_to_summarize(workspace: Path) -> None:

@@ -10,14 +10,7 @@ from langgraph.types import Command
 from modeshift.graph.models.loading import Models
 from modeshift.graph.state import State
 from modeshift.modes.errors import ConfigurationError
-from tests.harness.conversation import (
-    APPROVE,
-    REJECT,
-    Conversation,
-    edit,
-    open_thread,
-    reload,
-)
+from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, open_thread, reload
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import Call, ScriptedModel, calling
 
@@ -212,12 +205,3 @@ async def test_the_question_says_which_files_are_gained(place: UserFolders) -> N
     (request,) = await talk.waiting()
     said = r"Files to edit: every file instead of Markdown files only (paths that match `\.md$`)."
     assert said in request["description"]
-
-
-async def test_untrusted_files_are_noticed_in_every_thread(place: UserFolders) -> None:
-    place.project_modes.write_text(modes_file("theirs"))
-    talk = open_thread(place.loader().deps())
-    await talk.say("hello")
-    (notice,) = (await talk.values())["notices"]
-    assert "ignored until you trust" in notice
-    assert "theirs" not in str(talk.agent.get_graph().nodes)

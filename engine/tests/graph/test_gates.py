@@ -34,19 +34,6 @@ def assert_untouched(workspace: Path) -> None:
     assert (workspace / "there.txt").read_text() == "old"
 
 
-@pytest.mark.parametrize("mode", ["ask", "architect", "debug"])
-async def test_a_hallucinated_call_never_runs(there: Path, mode: str) -> None:
-    """Debug mode has no tool groups here."""
-    catalog = load_with("debug", groups=())
-    talk = await run_script(there, CHANGES, mode=mode, approvals=Approvals.AUTO, catalog=catalog)
-    assert await talk.waiting() == [], "nobody is asked about what cannot be"
-    assert {result.status for result in (await talk.results()).values()} == {"error"}
-    assert_untouched(there)
-    if mode == "debug":
-        always = {"switch_mode", "new_task", "ask_followup_question", "update_todo_list"}
-        assert talk.model.asked[0].tools == {*always, "attempt_completion"}
-
-
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -129,9 +116,7 @@ async def test_a_call_that_nobody_approved_does_not_run_though_it_is_planned(the
         assert_untouched(there)
 
 
-async def test_a_call_that_is_denied_by_now_does_not_run_though_it_was_allowed(
-    there: Path,
-) -> None:
+async def test_a_call_that_is_denied_by_now_does_not_run_though_it_was_allowed(there: Path) -> None:
     """The mode's rules change between the plan and the run."""
     talk = script(there, CHANGES[:2], approvals=Approvals.AUTO)
     given = {"messages": [{"role": "user", "content": "go"}], "mode": "code"}

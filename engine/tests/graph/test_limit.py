@@ -140,22 +140,6 @@ async def test_an_old_question_and_an_old_approval_do_not_raise_it(
     assert_untouched(there)
 
 
-async def test_a_fork_behind_it_is_limited_too(there: Path) -> None:
-    talk = await run_script(there, [to("code")], [*CHANGES], approvals=Approvals.AUTO, limit="ask")
-    forks = [one async for one in talk.agent.aget_state_history(talk.config) if one.values]
-    for fork in forks:
-        if "phase" not in fork.values:
-            continue
-        talk.config = await talk.agent.aupdate_state(
-            fork.config, {"mode": "code"}, as_node="intake"
-        )
-        talk.config["configurable"].pop("checkpoint_id")
-        await talk.send(None)
-        await talk.say("go on")
-        assert (await talk.values())["limit"] == "ask"
-        assert_untouched(there)
-
-
 async def test_a_limit_whose_mode_is_gone_lets_nothing_through(there: Path) -> None:
     read: Call = ("read_file", {"path": "there.txt"})
     catalog = load_test_catalog()

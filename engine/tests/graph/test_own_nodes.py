@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from graph import nodes
 from graph.chart import CHART
-from modeshift import Agent, AgentDeps, AgentGraph, ChartData, Step, Update
+from modeshift import ChartData, Step, Update
 from modeshift.modes.errors import NodeError
 from modeshift.modes.facts import ProjectTests
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Commands
 from tests.harness.conversation import Conversation, script
+from tests.harness.own_graph import build_with
 from tests.tools.sandbox.commands import needs_sandbox, sandbox
 
 READ = ("read_file", {"path": "a.txt"})
@@ -38,17 +38,8 @@ def talk_with(check: Check, workspace: Path, *steps: Any, **options: Any) -> Con
         await check(step)
         return step.go("checked")
 
-    def build(deps: AgentDeps, saver: Any = None, max_steps: int = 500) -> Agent:
-        graph = AgentGraph(deps)
-        for mode in graph.modes:
-            graph.add_mode(mode, nodes.think)
-        for name in ("intake", "review", "act", "switch_mode", "end_subtask", "compact_history"):
-            graph.add_node(name, getattr(nodes, name))
-        graph.add_node("check", run)
-        return graph.compile(saver, max_steps)
-
     steps = steps or ([READ], "done")
-    return script(workspace, *steps, build=build, chart=OWN, **options)
+    return script(workspace, *steps, build=build_with(check=run), chart=OWN, **options)
 
 
 async def run_commands(

@@ -301,9 +301,5 @@ class Promises(RuleBasedStateMachine):
             assert not (isinstance(last, AIMessage) and last.tool_calls)
 
 
-Promises.TestCase.settings = settings(
-    max_examples=15,
-    stateful_step_count=10,
-    derandomize=True,
-)
+Promises.TestCase.settings = settings(max_examples=15, stateful_step_count=10, derandomize=True)
 TestPromises = pytest.mark.slow(Promises.TestCase)

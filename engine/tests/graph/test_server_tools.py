@@ -1,7 +1,6 @@
 """Tools of MCP servers in the graph: which mode has which, what asks, what is remembered."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ from modeshift.graph.messages.repair import VOID
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.machine import MAX_SERVER_TOOLS
 from modeshift.modes.mode import Level, Mode
-from modeshift.modes.policy import Approvals
-from tests.harness.conversation import APPROVE, Conversation, make_agent, reload, script
+from tests.harness.conversation import APPROVE, Conversation, make_agent, script
 from tests.harness.modes import load_test_catalog
-from tests.harness.scripted import Call, ScriptedModel
+from tests.harness.scripted import ScriptedModel
 from tests.tools.mcp.servers import managed, raw
 
 GET, SET, LOOK = "mcp__raw__get_time", "mcp__raw__set_time", "mcp__raw__look"
@@ -40,36 +38,6 @@ def with_modes(**groups: Any) -> Catalog:
         for slug, given in groups.items()
     ]
     return Catalog([*(catalog[slug] for slug in catalog), *own], "ask")
-
-
-async def test_a_call_asks_runs_and_is_remembered(workspace: Path) -> None:
-    steps: list[list[Call]] = [
-        [(GET, {"zone": "Rome"})], [(GET, {"zone": "Oslo"})], [(LOOK, {})], [(GET, {})]
-    ]  # fmt: skip
-    async with managed(workspace, SERVER) as servers:
-        talk = script(workspace, *steps, servers=servers, approvals=Approvals.AUTO)
-        await talk.say("hello")
-        (asked,) = await talk.waiting()
-        assert asked["name"] == asked["remember"] == GET
-        assert "calls an MCP server: 'raw'" in asked["description"]
-        await talk.decide({**APPROVE, "remember": True})
-        assert [one["name"] for one in await talk.waiting()] == [LOOK]
-        results = await talk.results()
-        assert f'source="{GET}"' in results["call_0"].text
-        assert "done with {'zone': 'Rome'}" in results["call_0"].text
-        assert "Oslo" in results["step1_0"].text
-        await talk.decide({**APPROVE, "remember": "mcp__raw__*"})
-        assert not await talk.waiting()
-        state = await talk.values()
-        other = replace(servers[0].server, args=(*servers[0].server.args, "x"))
-    async with managed(workspace, other) as servers:
-        # Its entry is another one now: what was remembered was for the old one.
-        reload(talk, make_agent(workspace, servers=servers).live.deps)
-        await talk.say("hello")
-        after = await talk.values()
-    assert len(state["remembered"]) == 2
-    assert after["remembered"] == []
-    assert "is revoked" in str(after["notices"])
 
 
 @pytest.mark.parametrize(

@@ -222,13 +222,7 @@ async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(works
     """Such as "ask" for a child in ask mode, and not only until the parent goes on in code."""
     store = InMemoryStore()
     steps: list[Step] = [[task("ask")], [("read_file", {"path": ".env"})], "end", [WRITE]]
-    talk = await run_script(
-        workspace,
-        *steps,
-        approvals=Approvals.AUTO,
-        store=store,
-        mode="code",
-    )
+    talk = await run_script(workspace, *steps, approvals=Approvals.AUTO, store=store, mode="code")
     await talk.decide({**APPROVE, "approvals": "manual"})
     thread = str(talk.config["configurable"]["thread_id"])
     await Mailbox(store).put(thread, {"mode": "ask", "approvals": "manual"})
@@ -277,18 +271,6 @@ async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
     words = ("one", "two", "rejected")
     assert all(word in results[f"call_{n}"].text for n, word in enumerate(words))
     assert [message.text for message in talk.model.asked[3].messages[2:]] == []
-
-
-async def test_those_that_only_read_are_done_one_after_the_other(workspace: Path) -> None:
-    (workspace / "a.txt").write_text("text")
-    steps: list[Step] = [[task("ask", "1"), task("ask", "2")], [READ], "one", [READ], "two", "end"]
-    talk = await run_script(workspace, *steps)
-    await talk.decide(APPROVE, APPROVE)
-    ended = (await talk.values())["subtasks"]
-    assert [(one["message"], one["result"]) for one in ended] == [("1", "one"), ("2", "two")]
-    assert [len(one["messages"]) for one in ended] == [4, 4]
-    nodes = ["switch_mode", "ask", "act", "ask", "end_subtask"] * 2
-    assert talk.nodes[-len(nodes) - 1 :] == [*nodes, "ask"]
 
 
 async def test_a_message_has_sub_tasks_or_a_switch(workspace: Path) -> None:
@@ -369,38 +351,6 @@ async def test_under_the_hosts_limit_no_child_writes(
     assert await talk.waiting() == [], "nobody is asked about what cannot be"
     assert not (workspace / "a.py").exists()
     assert await talk.mode() in ("architect", "ask")
-
-
-async def test_a_limit_set_while_a_childs_question_is_open(workspace: Path) -> None:
-    talk = await run_script(
-        workspace, [task("code")], [WRITE], [WRITE], "end", approvals=Approvals.AUTO
-    )
-    await talk.agent.aupdate_state(talk.config, {"limit": "ask"})
-    await talk.send(Command(resume={"decisions": [APPROVE]}))
-    while waiting := await talk.waiting():
-        await talk.decide(*[APPROVE] * len(waiting))
-    assert not (workspace / "a.py").exists()
-    assert (await talk.values()).get("subtasks", []) == []
-
-
-async def test_nobody_takes_a_childs_subtask_away_or_gives_it_another(workspace: Path) -> None:
-    talk = await run_script(workspace, [task("code")], [WRITE], "end", "I see.")
-    await talk.decide(APPROVE)
-    before = await talk.values()
-    for forged in (
-        {"subtask": None},
-        {"subtask": {**before["subtask"], "depth": 0}},
-        {"parents": before["parents"]},
-        {"subtask": None, "phase": "idle"},
-    ):
-        for node in (None, "intake", "review"):
-            with pytest.raises(InvalidInputError, match="'subtask' and 'parents' belong together"):
-                await talk.agent.aupdate_state(talk.config, forged, as_node=node)
-        with pytest.raises(InvalidInputError, match="is not taken from a command"):
-            await talk.send(Command(update=forged))
-    assert await talk.values() == before
-    await talk.decide(APPROVE)
-    assert [one["status"] for one in (await talk.values())["subtasks"]] == ["completed"]
 
 
 async def test_an_error_in_the_child_is_the_result_of_the_parents_call(workspace: Path) -> None:

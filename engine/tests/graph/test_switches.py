@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import (
-    AIMessage,
-    HumanMessage,
-    RemoveMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graph.agent import build as build_agent
@@ -206,11 +201,7 @@ BETAS = "mid-conversation-tool-changes-2026-07-01", "thinking-binding-controls-2
     ],
 )
 async def test_a_service_that_refuses_a_way(
-    serve: Serve,
-    project: Path,
-    caplog: pytest.LogCaptureFixture,
-    name: str,
-    unknown: str,
+    serve: Serve, project: Path, caplog: pytest.LogCaptureFixture, name: str, unknown: str
 ) -> None:
     """It is said once, and holds for all threads of the process; every thread goes on."""
     with serve(answer, "openai", unknown=unknown) as provider:

@@ -7,13 +7,7 @@ import pytest
 from langgraph.types import Command
 
 from modeshift.graph.messages.repair import remove_marks
-from tests.harness.conversation import (
-    APPROVE,
-    REJECT,
-    Conversation,
-    edit,
-    run_script,
-)
+from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, run_script
 from tests.harness.scripted import Call
 
 
@@ -39,38 +33,6 @@ async def test_writing_from_ask_takes_a_switch_and_an_approval(
     assert (workspace / "notes.txt").read_text() == "hello"
     assert talk.nodes == ["intake", "ask", "review", "switch_mode", "code", "review", "act", "code"]
     assert "Created notes.txt" in (await talk.messages())[-1].text
-
-
-async def test_the_person_picks_another_target_and_then_its_tools_are_there(
-    workspace: Path,
-) -> None:
-    talk = await run_script(workspace, [switch_to("architect")])
-    await talk.decide(edit("switch_mode", mode_slug="code", reason="just do it"))
-    (change,) = (await talk.values())["mode_changes"]
-    assert change.pop("when").endswith("+00:00")
-    assert tuple(change.values()) == ("ask", "code", "just do it", "human", "by hand")
-    before, after = talk.model.asked
-    assert "write_file" not in before.tools
-    assert "write_file" in after.tools
-    assert before.messages[0] == after.messages[0], "one system prompt"
-    assert "You are in Ask mode now." in before.messages[-1].text
-    assert before.messages[-1] == after.messages[1]
-    assert "Switched from Ask to Code" in after.messages[-1].text
-    assert "You are in Code mode now." in after.messages[-1].text
-
-
-async def test_a_message_instead_of_a_decision_means_not_run(talk: Conversation) -> None:
-    """Agent Chat UI sends a made-up result along, which is replaced."""
-    await talk.say("write notes.txt: hello")
-    call_id = (await talk.waiting())[0]["id"]
-    made_up = {"role": "tool", "content": "Successfully handled", "tool_call_id": call_id}
-    await talk.send({"messages": [made_up, {"role": "user", "content": "list"}]})
-    messages = await talk.messages()
-    assert [message.type for message in messages[:4]] == ["human", "ai", "tool", "human"]
-    result = (await talk.results())[call_id]
-    assert result.status == "error"
-    assert "Not run" in result.text
-    assert (await talk.mode(), await talk.waiting()) == ("ask", [])
 
 
 async def test_one_review_for_a_message_then_reads_side_by_side_and_the_switch_last(
@@ -232,23 +194,6 @@ async def test_the_host_sets_the_mode_without_approval(talk: Conversation) -> No
         ("debug", "host"),
         ("ask", "host"),
     ]
-
-
-async def test_a_mode_that_the_host_sets_at_an_interrupt_voids_what_waited(
-    talk: Conversation, workspace: Path
-) -> None:
-    """Nobody's approval counts for what was asked in another mode."""
-    await talk.say("write a: 1", mode="code")
-    await talk.agent.aupdate_state(talk.config, {"mode": "ask"})
-    await talk.send(None)
-    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
-    assert list(workspace.iterdir()) == []
-    (result,) = (await talk.results()).values()
-    assert result.text.startswith("Not run: the mode, its rules or the files have changed")
-    assert result.text in (await talk.values())["notices"]
-    (*_, change) = (await talk.values())["mode_changes"]
-    assert (change["source"], change["target"], change["decided_by"]) == ("code", "ask", "host")
-    await talk.decide(REJECT)
 
 
 async def test_a_switch_does_not_happen_after_the_host_has_set_a_mode(talk: Conversation) -> None:

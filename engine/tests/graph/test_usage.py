@@ -1,21 +1,18 @@
 """Tokens in the state: by turn, by thread and by model; unknown ones are not taken for none."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from langgraph.channels import UntrackedValue
 
 from modeshift.graph.models.loading import Models
 from modeshift.graph.models.usage import NO_FILL, Tokens, Usage, add_usage, count_answer
-from modeshift.modes.errors import InvalidInputError
 from tests.graph.conftest import Serve
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_test_catalog
 from tests.harness.place import UserFolders
 from tests.harness.recording import MODELS
-from tests.harness.scripted import ScriptedModel, calling
 from tests.provider.script import call, say
 from tests.provider.server import KEY
 
@@ -121,35 +118,6 @@ async def test_turns_with_a_real_client(
     assert usage["turn"][MODELS[name]]["cache_read"] > 2000
     assert usage["last"]["used"] == provider.inputs[-1].total + output[-1]
     assert (usage["last"]["window"] or 0) > 100_000 or name == "chat"
-
-
-async def test_older_threads_repairs_time_travel_and_the_host(workspace: Path) -> None:
-    model = ScriptedModel(answers=[AIMessage("1"), AIMessage("2"), *[answer()] * 3])
-    talk = Conversation(make_agent(workspace, model))
-    new = talk.agent
-    talk.agent = make_agent(workspace, model, saver=new.checkpointer)  # type: ignore[arg-type]
-    talk.agent.channels["usage"] = UntrackedValue(Usage)  # as an older version, which kept none
-    await talk.say("first")
-    talk.agent = new
-    assert not (await talk.values()).get("usage")
-
-    async def taken() -> Tokens:
-        (found,) = (await talk.values())["usage"]["thread"].values()
-        return cast("Tokens", found)
-
-    await talk.say("second")
-    assert await taken() == UNKNOWN
-    before = (await new.aget_state(talk.config)).config
-    left_open = calling(("list_files", {}), prefix="left_open")
-    await new.aupdate_state(talk.config, {"messages": [left_open]})
-    await talk.say("after a repair")
-    assert await taken() == tokens(input=100, output=7, unknown=1)
-    await new.aupdate_state(before, {"messages": []})
-    assert await taken() == UNKNOWN
-    await talk.say("on another branch")
-    assert await taken() == tokens(input=100, output=7, unknown=1)
-    with pytest.raises(InvalidInputError, match=r"usage .* does not fit: thread"):
-        await new.aupdate_state(talk.config, {"usage": {"thread": 5}})
 
 
 async def test_the_setting_wins_over_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,9 +237,7 @@ def test_each_path_of_a_call_counts(
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["true;" * 5000 + "rm x", "x " * 50_000, "x" * 50_000],
-    ids=["commands", "words", "one"],
+    "line", ["true;" * 5000 + "rm x", "x " * 50_000, "x" * 50_000], ids=["commands", "words", "one"]
 )
 def test_a_line_made_to_be_long_asks(specs: dict[str, ToolSpec], line: str) -> None:
     rules = {"execute_command": {"*": "allow", "rm *": "deny"}}

@@ -94,10 +94,5 @@ def test_own_changes_survive_an_upgrade(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     shown = re.sub(" +", " ", done.stdout)
-    for text in (
-        "built-in: modes/gambler.yaml",
-        "roll_dice allow",
-        "Roll often.",
-        "Be lucky.",
-    ):
+    for text in ("built-in: modes/gambler.yaml", "roll_dice allow", "Roll often.", "Be lucky."):
         assert text in shown

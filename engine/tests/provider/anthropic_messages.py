@@ -4,13 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from tests.provider import binding
 from tests.provider.anthropic_input import problem

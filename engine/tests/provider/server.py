@@ -223,10 +223,7 @@ class _Handler(Handler):
         self.wfile.write(content)
 
     def _stream(self, wire: ModuleType, step: Step, body: dict[str, Any]) -> None:
-        kind = {
-            "content-type": "text/event-stream; charset=utf-8",
-            "transfer-encoding": "chunked",
-        }
+        kind = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"}
         self.begin(200, {**kind, **wire.headers(self.provider.ids)})
         answer = step if isinstance(step, Answer) else Answer("Let me see what")
         given = self.provider.take(wire, body, step)

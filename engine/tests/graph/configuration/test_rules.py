@@ -2,7 +2,6 @@
 
 import pytest
 
-from modeshift.commands import trust
 from modeshift.graph.configuration.project_files import UNREAD
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.rules.files import get_protection, is_protected
@@ -154,9 +153,7 @@ async def say(deps: AgentDeps, *texts: str, mode: str = "ask") -> list[str]:
     return [one["text"] for one in (await talk.values())["instructions"]]
 
 
-async def test_a_folders_rules_are_told_once_a_call_names_what_is_in_it(
-    place: UserFolders,
-) -> None:
+async def test_a_folders_rules_are_told_once_a_call_names_what_is_in_it(place: UserFolders) -> None:
     for name in ("AGENTS.md", "src/AGENTS.md", "src/deep/AGENTS.md", "other/AGENTS.md",
                  "node_modules/m/AGENTS.md", "shut/AGENTS.md"):  # fmt: skip
         place.rule(name, f"Rule of {name}.")
@@ -258,18 +255,6 @@ def test_links_that_lead_outside_are_left_out(place: UserFolders) -> None:
     assert len([one for one in deps.notices if "leads outside" in one]) == 3
 
 
-def test_too_many_are_left_out(place: UserFolders) -> None:
-    for number in range(201):
-        place.rule(f".roo/skills/s{number}/SKILL.md", SKILL.format(name=f"s{number}", says="d"))
-        place.rule(f"d{number}/AGENTS.md", "Rule.")
-    deps = load(place)
-    assert deps.rules_at == {}
-    assert "skills: left out: more than 200 files and folders; all are left out" in deps.notices
-    assert (
-        "**/AGENTS.md: left out: more than 200 files and folders; all are left out" in deps.notices
-    )
-
-
 @pytest.mark.parametrize("trusted", [True, False])
 def test_what_is_found_and_not_read_is_said(place: UserFolders, trusted: bool) -> None:
     for name in UNREAD:
@@ -308,17 +293,6 @@ def test_the_files_of_the_kilo_of_today_are_named_once_and_their_denials_with_th
     denials = "what its permissions deny is not denied here: deny it in permissions.yaml in your"
     warned = {name for name, _, instead in said if denials in instead}
     assert warned == {name.removesuffix("/a.md") for name in KILO}
-
-
-def test_make_trust_shows_all_of_it(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("src/AGENTS.md", ".roorules", ".agents/skills/a/SKILL.md")
-    for name in names:
-        place.rule(name, SKILL.format(name="a", says=f"in {name}"))
-    monkeypatch.setattr(trust, "load_settings", place.settings)
-    shown = "\n".join(map(str, trust.main(show=True)))
-    for name in names:
-        assert f"{name}:" in shown
-        assert f"  | Do it in {name}ly." in shown
 
 
 def test_files_of_rules_ask_before_a_write() -> None:

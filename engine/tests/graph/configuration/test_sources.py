@@ -241,23 +241,6 @@ def test_the_default_mode_may_be_a_custom_one_and_must_be_there(place: UserFolde
     assert "new threads start in 'ask'" in deps.notices[0]
 
 
-def test_a_model_that_cannot_be_had_stops_its_mode_alone(
-    place: UserFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    for model, says in (
-        ("anthropic:some", "needs ANTHROPIC_API_KEY"),
-        ("strange:model", "'strange:model' cannot be loaded"),
-        ("groq:llama", "langchain-groq"),
-    ):
-        place.global_modes.write_text(modes_file("mine", rest=f"    model: {model}\n"))
-        deps = place.loader().deps()
-        assert "mine" in deps.catalog
-        (notice,) = deps.notices
-        assert "mode 'mine' cannot be used: the model" in notice
-        assert says in notice
-
-
 WIDE = modes_file("ask", "theirs", groups="read, edit, command") + modes_file("x")[13:]
 
 

@@ -11,7 +11,9 @@ from typing import Any
 from tests.provider.server import Handler, listening
 
 EVENTS = "text/event-stream"
+JSON = "application/json"
 LINES = "application/x-ndjson"
+"""As Ollama streams."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +21,15 @@ class Reply:
     """One answer, as its bytes."""
 
     content: bytes
-    kind: str = "application/json"
+    kind: str = JSON
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str) -> "Reply":
+        """Server-sent events, a JSON text in each line, or one JSON text."""
+        is_stream = text.startswith(("data: ", "event: "))
+        return cls(text.encode(), EVENTS if is_stream else LINES if text[-1] == "\n" else JSON)
 
 
 def whole(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
@@ -39,11 +47,6 @@ def events(*given: Any, end: str = "data: [DONE]\n\n") -> Reply:
         for one in given
     )
     return Reply(f"{text}{end}".encode(), EVENTS)
-
-
-def lines(*given: Any) -> Reply:
-    """A JSON text in each line, as Ollama streams."""
-    return Reply("".join(f"{json.dumps(one)}\n" for one in given).encode(), LINES)
 
 
 @dataclass

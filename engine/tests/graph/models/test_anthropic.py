@@ -152,26 +152,13 @@ async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:
         with pytest.raises(ProviderError, match="bound to a different"):
             await thread.say("and now?")
     sent = [list_thoughts(request) for request in provider.requests]
-    assert sent == [
-        [],
-        ["ask"],
-        [],
-        ["code"],
-        [],
-        ["code"],
-        [],
-        [],
-    ]
+    assert sent == [[], ["ask"], [], ["code"], [], ["code"], [], []]
 
 
 @both_manners
 @pytest.mark.parametrize("unknown", [BETA, "block_binding"])
 async def test_a_service_that_refuses_the_header(
-    serve: Serve,
-    caplog: pytest.LogCaptureFixture,
-    unknown: str,
-    *,
-    is_streamed: bool,
+    serve: Serve, caplog: pytest.LogCaptureFixture, unknown: str, *, is_streamed: bool
 ) -> None:
     """It checks all the same: thinking of an earlier prompt stays away for good."""
     script = [ASK, CODE, CODE, say("Done."), say("Back."), say("Hello.")]
@@ -190,15 +177,7 @@ async def test_a_service_that_refuses_the_header(
     assert not any("thinking" in body for body in rest), "known from then on, in every thread"
     assert all(body["cache_control"] == CACHE for body in rest)
     sent = [list_thoughts(request) for request in provider.requests]
-    assert sent == [
-        [],
-        [],
-        [],
-        ["code"],
-        ["code"] * 2,
-        [],
-        [],
-    ]
+    assert sent == [[], [], [], ["code"], ["code"] * 2, [], []]
     (told,) = caplog.messages
     assert "refuses block_binding: not sent" in told
 

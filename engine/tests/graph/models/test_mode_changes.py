@@ -11,14 +11,11 @@ import pytest
 from modeshift.graph.models.loading import Models, load_model
 from modeshift.graph.models.service import Way, choose_way
 from modeshift.modes.errors import ProviderError
-from modeshift.modes.policy import Approvals
 from tests.graph.models.model_thread import use
-from tests.graph.test_prefix import get_begin
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.root import ROOT
 from tests.provider.script import Failure, call, say
 from tests.provider.server import serving
-from tests.provider.tool_changes import offered
 
 DOCS = (ROOT / "docs/mode-changes.md").read_text(encoding="utf-8")
 ELSEWHERE = "at `OPENAI_BASE_URL`"
@@ -59,35 +56,6 @@ def test_no_way_is_taken_that_the_client_has_not(
         assert choose_way(load_model(model), wanted) == (
             wanted if wanted == possible else "rewrite"
         )
-
-
-async def test_the_tools_are_declared_once_in_a_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A sub-task and a summary begin a history of their own, behind the same tools."""
-    task = call("new_task", mode_slug="ask", message="Look.")
-    script = [
-        *(task, call("list_files"), say("Nothing there.")),
-        call("switch_mode", mode_slug="ask", reason="To read."),
-        *(say("Read."), say("The user wants it."), say("Yes."), say("Still.")),
-    ]
-    with serving(script) as provider:
-        use(provider, monkeypatch)
-        agent = make_agent(tmp_path, "anthropic:claude-sonnet-5-5", Approvals.AUTO)
-        talk = Conversation(agent)
-        await talk.say("Do it.", mode="code")
-        await talk.approve_all()
-        await talk.say("Go on.", compact=True)
-        await talk.say("And now?")
-    assert (provider.refused, provider.dropped, provider.not_offered) == ([], [], [])
-    assert provider.steps_left == 0
-    begins = {json.dumps(get_begin(request.body)) for request in provider.requests}
-    assert len(begins) == 1
-    first, *others = provider.inputs
-    assert all(given.read > 0.5 * first.total for given in others)
-    for request in (*provider.requests[1:3], *provider.requests[4:]):
-        assert "list_files" in offered(request.body), "Ask mode's, and no others"
-        assert "write_file" not in offered(request.body)
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from modeshift.modes.errors import ProviderError
 from modeshift.modes.policy import Approvals
 from modeshift.tools.toolbox import BROKEN
 from tests.graph.conftest import Serve
-from tests.graph.models.model_thread import ModelThread, bind, use
+from tests.graph.models.model_thread import ModelThread, bind
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.recording import KEYS, MODELS
-from tests.provider.script import Answer, Call, Failure, Raw, Step, call, say
+from tests.provider.script import Answer, Call, Failure, Raw, Step, say
 from tests.provider.server import KEY
 
 AT_ONCE = "0.01"
@@ -57,34 +57,6 @@ def start(serve: Serve, name: str, *, is_streamed: bool) -> Iterator[Start]:
 def broken(answer: AIMessage) -> list[bool]:
     """Of each call, whether it is marked so that it does not run."""
     return [list(call["args"]) == [BROKEN] for call in answer.tool_calls]
-
-
-@everywhere
-async def test_text_and_calls_arrive_piece_by_piece_in_a_conversation(
-    workspace: Path,
-    serve: Serve,
-    name: str,
-    *,
-    is_streamed: bool,
-) -> None:
-    text = "hello " * 9
-    script = [call("write_file", text="I write it now.", path="a.txt", content=text), HERE]
-    with serve(script, name) as provider:
-        talk = Conversation(
-            make_agent(workspace, MODELS[name], Approvals.AUTO), is_streamed=is_streamed
-        )
-        await talk.say("go", mode="code")
-    assert (workspace / "a.txt").read_text() == text
-    assert (await talk.messages())[-1].text == "Here I am."
-    message: Any = (await talk.messages())[1]
-    assert message.text == "I write it now.", "text only, and the same with each provider"
-    assert provider.requests[0].body.get("stream", False) is is_streamed
-    words = [chunk.text for chunk in talk.chunks if chunk.text]
-    parts = [piece["args"] for chunk in talk.chunks for piece in chunk.tool_call_chunks]
-    assert (len(words) > 2, len(parts) > 4) == (is_streamed, is_streamed)
-    if is_streamed:
-        assert "".join(words) == "I write it now.Here I am."
-        assert json.loads("".join(part or "" for part in parts)) == message.tool_calls[0]["args"]
 
 
 FAILURES: list[tuple[list[Step], list[str] | None, int]] = [
@@ -268,27 +240,6 @@ async def test_names_and_ids_that_no_provider_takes_back(start: Start) -> None:
     await thread.say()
     await thread.proceed()
     assert (await thread.proceed()).text == "Here I am."
-
-
-async def test_a_thread_that_changes_its_provider(
-    monkeypatch: pytest.MonkeyPatch, serve: Serve
-) -> None:
-    """Thinking goes back to the provider that it came from, and to no other."""
-    first = Answer("Seen.", (Call("list_files"),), thinking="Let me look.")
-    names = ("anthropic", "anthropic", "chat", "anthropic", "openai", "chat", "anthropic", "openai")
-    with serve([first, *[HERE] * 7], names[0]) as provider:
-        thread = ModelThread(provider, bind(MODELS[names[0]]))
-        for number, name in enumerate(names):
-            with monkeypatch.context() as patch:
-                use(provider, patch, name)
-                thread.bound = bind(MODELS[name])
-                await (thread.proceed() if number == 1 else thread.say())
-    sent = [json.dumps(request.body) for request in provider.requests]
-    assert ["Let me look." in text for text in sent[1:]] == [
-        one == "anthropic" for one in names[1:]
-    ]
-    assert ["gAAAA" in text for text in sent] == [*[False] * 7, True]
-    assert all("Seen." in text for text in sent[1:])
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}

@@ -216,10 +216,7 @@ def test_what_fails_a_test_and_says_why(samples: Path, tmp_path: Path) -> None:
     code, text = run(samples, into=tmp_path, only=only)
     assert code == 1
     for test, texts in {
-        "test_short[openai-whole]": [
-            "request 1 of 1 is not",
-            "mode now. Another prompt. You",
-        ],
+        "test_short[openai-whole]": ["request 1 of 1 is not", "mode now. Another prompt. You"],
         "test_short[openai-streamed]": ["request 1 of 1 is not", "+stream: true"],
         "test_short[anthropic-whole]": ["test_short-anthropic-whole.yaml:2' is not a cassette"],
         "test_short[anthropic-streamed]": ["is missing; record it: make record T=test_short"],

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from modeshift.modes.catalog import Catalog
-from tests.harness.conversation import REJECT, Conversation, make_agent, problems
+from tests.harness.conversation import Conversation, make_agent, problems
 from tests.harness.modes import load_test_catalog
 from tests.harness.recording import MODELS, Begin, Tape
 from tests.provider.script import Answer, Call, call, say
@@ -53,14 +53,6 @@ async def went_well(talk: Conversation) -> list[str]:
     assert messages[-1].text
     assert problems(messages) == []
     return asked
-
-
-async def refused(talk: Conversation, *texts: str) -> bool:
-    """Whether each call was answered with an error that says so."""
-    results = (await talk.results()).values()
-    return [(one.status, text in one.text) for one, text in zip(results, texts, strict=True)] == [
-        ("error", True)
-    ] * len(texts)
 
 
 async def changes(talk: Conversation) -> list[tuple[str, str, str]]:
@@ -131,23 +123,6 @@ async def test_thoughts_through_two_switches(begin: Begin, project: Path) -> Non
     assert all(one.content[0]["type"] == "thinking" for one in answers), "all of it is kept"  # type: ignore[index]  # a list of blocks
 
 
-async def test_a_rejected_switch(begin: Begin, project: Path) -> None:
-    tape = begin(
-        [
-            call("switch_mode", mode_slug="code", reason="Writing a file needs code mode."),
-            say("Run `echo hello > hello.txt` in the folder."),
-        ]
-    )
-    talk = talk_of(tape, project)
-    await talk.say("Write hello to hello.txt.")
-    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
-    await talk.decide({**REJECT, "message": "No; only tell me how I would do it."})
-    await went_well(talk)
-    assert (await talk.mode(), await changes(talk)) == ("ask", [])
-    assert not (project / "hello.txt").exists()
-    assert await refused(talk, "only tell me how")
-
-
 async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> None:
     found = "add in add.py subtracts: `return a - b`."
     told = "Look at add.py in this folder and say what is wrong with add. Change nothing."
@@ -197,28 +172,6 @@ async def test_parallel_reads(begin: Begin, project: Path) -> None:
     both = await talk.results()
     assert ["a - b" in both[id].text or "found == 5" in both[id].text for id in both] == [True] * 2
     assert [len(m.tool_calls) for m in await talk.messages() if isinstance(m, AIMessage)] == [2, 0]
-
-
-async def test_a_refused_edit_in_architect(begin: Begin, project: Path) -> None:
-    tape = begin([MEND, say("In this mode I may change Markdown files only.")], is_odd=True)
-    talk = talk_of(tape, project)
-    await talk.say("Mend add.py.", mode="architect")
-    await went_well(talk)
-    assert (project / "add.py").read_text() == ADD
-    assert await refused(talk, "\\.md$")
-
-
-async def test_a_hallucinated_tool(begin: Begin, project: Path) -> None:
-    calls = (
-        Call("delete_file", {"path": "add.py"}),
-        Call("write_file", {"path": "a", "content": ""}),
-    )
-    tape = begin([Answer("", calls), say("I have no such tools.")], is_odd=True)
-    talk = talk_of(tape, project)
-    await talk.say("Delete add.py.")
-    await went_well(talk)
-    assert sorted(file.name for file in project.iterdir()) == ["add.py", "check.py"]
-    assert await refused(talk, "delete_file", "write_file")
 
 
 async def test_a_call_of_an_mcp_server(begin: Begin, project: Path) -> None:
