@@ -99,6 +99,27 @@ async def test_a_change_cut_off_before_its_result_is_stored(
     assert (workspace / "log").read_text() == "one\n"
 
 
+def lose_checkpoint(talk: Conversation) -> None:
+    """Leave a step's results without the checkpoint behind it, as a crash between them does."""
+    saver: Any = talk.agent.checkpointer
+    kept = saver.storage[talk.config["configurable"]["thread_id"]][""]
+    del kept[max(kept)]
+
+
+async def test_an_answer_without_its_checkpoint_is_not_lost(
+    talk: Conversation, workspace: Path
+) -> None:
+    await talk.say("write a: x", mode="code")
+    lose_checkpoint(talk)
+    state = await talk.agent.aget_state(talk.config)
+    assert not state.next
+    assert not state.interrupts
+    restart(talk, workspace)
+    await talk.say("list")
+    assert [message.type for message in await talk.messages()][:3] == ["human", "ai", "tool"]
+    assert (await talk.values())["phase"] == "idle"
+
+
 async def test_a_run_without_input_goes_on_where_no_task_is_left(
     talk: Conversation, workspace: Path
 ) -> None:

@@ -35,6 +35,20 @@ async def test_writing_from_ask_takes_a_switch_and_an_approval(
     assert "Created notes.txt" in (await talk.messages())[-1].text
 
 
+async def test_a_message_instead_of_a_decision_means_not_run(talk: Conversation) -> None:
+    """Agent Chat UI sends a made-up result along, which is replaced."""
+    await talk.say("write notes.txt: hello")
+    call_id = (await talk.waiting())[0]["id"]
+    made_up = {"role": "tool", "content": "Successfully handled", "tool_call_id": call_id}
+    await talk.send({"messages": [made_up, {"role": "user", "content": "list"}]})
+    messages = await talk.messages()
+    assert [message.type for message in messages[:4]] == ["human", "ai", "tool", "human"]
+    result = (await talk.results())[call_id]
+    assert result.status == "error"
+    assert "Not run" in result.text
+    assert (await talk.mode(), await talk.waiting()) == ("ask", [])
+
+
 async def test_one_review_for_a_message_then_reads_side_by_side_and_the_switch_last(
     talk: Conversation, workspace: Path
 ) -> None:
@@ -194,6 +208,23 @@ async def test_the_host_sets_the_mode_without_approval(talk: Conversation) -> No
         ("debug", "host"),
         ("ask", "host"),
     ]
+
+
+async def test_a_mode_that_the_host_sets_at_an_interrupt_voids_what_waited(
+    talk: Conversation, workspace: Path
+) -> None:
+    """Nobody's approval counts for what was asked in another mode."""
+    await talk.say("write a: 1", mode="code")
+    await talk.agent.aupdate_state(talk.config, {"mode": "ask"})
+    await talk.send(None)
+    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
+    assert list(workspace.iterdir()) == []
+    (result,) = (await talk.results()).values()
+    assert result.text.startswith("Not run: the mode, its rules or the files have changed")
+    assert result.text in (await talk.values())["notices"]
+    (*_, change) = (await talk.values())["mode_changes"]
+    assert (change["source"], change["target"], change["decided_by"]) == ("code", "ask", "host")
+    await talk.decide(REJECT)
 
 
 async def test_a_switch_does_not_happen_after_the_host_has_set_a_mode(talk: Conversation) -> None:

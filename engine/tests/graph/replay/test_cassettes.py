@@ -37,8 +37,6 @@ SECRET = "hush-hush-0123456789"  # noqa: S105  # for tests
 
 # Tests as a user would write them; what befalls their cassettes must not hang on ours.
 SAMPLES = '''
-import os
-
 import httpcore2
 import pytest
 
@@ -95,11 +93,6 @@ async def test_that_never_begins(begin):
 
 async def test_odd(begin, workspace):
     await talk(begin([say("I am scripted.")], is_odd=True), workspace)
-
-
-@pytest.mark.vcr(match_on=["method", "uri"], filter_headers=["anthropic-version"])
-async def test_loose(begin, workspace):
-    await talk(begin([say("Hello.")]), workspace, os.environ.get("SAID", "Hello."))
 
 
 async def test_real(monkeypatch, begin, workspace):
@@ -244,39 +237,6 @@ def test_recording_again_gives_the_same(samples: Path, tmp_path: Path) -> None:
     assert code == 0, text
     assert {name: cassette(tmp_path, name).read_bytes() for name in names} == before
     assert len(list(tmp_path.rglob("*"))) == 7, "nothing else is left"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("mode", "is_longer"), [("once", False), ("new_episodes", True)])
-def test_what_a_record_mode_means(
-    samples: Path, tmp_path: Path, mode: str, *, is_longer: bool
-) -> None:
-    """Of a conversation's three requests the first is there: vcrpy's own rules decide."""
-    name = "test_long-anthropic-streamed"
-    requests, responses = load_cassette(cassette(samples, name))
-    file = cassette(tmp_path, name)
-    file.write_text(dump_cassette(requests[:1], responses[:1]))
-    short = file.read_text().removesuffix("...\n")  # the end of a document, after a stream
-    only = "test_long[anthropic-streamed"
-    code, text = run(samples, f"--record-mode={mode}", into=tmp_path, only=only)
-    assert (code == 0) is is_longer, text
-    assert file.read_text().startswith(short.replace("1 of 1", "1 of 3") if is_longer else short)
-    assert len(load_cassette(file)[0]) == (3 if is_longer else 1)
-    file.unlink()
-    code, text = run(samples, f"--record-mode={mode}", into=tmp_path, only=only)
-    assert (code, len(load_cassette(file)[0])) == (0, 3), text
-
-
-@pytest.mark.slow
-def test_what_a_mark_means(samples: Path, tmp_path: Path) -> None:
-    only = "test_loose[anthropic-whole"
-    code, text = run(samples, RECORD, into=tmp_path, only=only)
-    assert code == 0, text
-    written = cassette(tmp_path, "test_loose-anthropic-whole").read_text()
-    assert "content-type" in written
-    assert "anthropic-version" not in written
-    code, text = run(samples, into=tmp_path, only=only, SAID="Other words.")
-    assert code == 0, text
 
 
 @pytest.mark.slow
