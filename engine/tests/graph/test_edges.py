@@ -24,7 +24,7 @@ from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call
 
 TESTS = ProjectTests(command="make test", files=("Makefile", "tests/"))
-PASS, FAIL = "test:\n\ttrue\n", "test:\n\tfalse\n"
+PASS, FAIL, SLOW = (f"test:\n\t{line}\n" for line in ("true", "false", "sleep 30"))
 PROVE_IT = {"switches": [{"to": "*", "when": "tests_passed or not files_changed"}]}
 PLAN_FIRST = {"enterFrom": [{"from": "architect", "when": "plan_written"}]}
 
@@ -58,6 +58,10 @@ def run(line: str, **more: Any) -> Call:
     return "execute_command", {"command": line, **more}
 
 
+def todo(done: str) -> Call:
+    return "update_todo_list", {"todos": [{"content": done, "status": "completed"}]}
+
+
 def task(slug: str) -> Call:
     return "new_task", {"mode_slug": slug, "message": "do it"}
 
@@ -87,7 +91,7 @@ PLANNED: dict[str, Any] = {"catalog": with_tables(code=PLAN_FIRST)}
 
 async def test_code_is_not_left_before_the_tests_have_passed(project: Path) -> None:
     talk = await run_script(
-        project, [write("a.py")], [ask_for("ask")], [run("make test")], [ask_for("ask")],
+        project, [write("tests/new.py")], [ask_for("ask")], [run("make test")], [ask_for("ask")],
         mode="code", **PROVEN,
     )  # fmt: skip
     await talk.decide(APPROVE)
@@ -99,14 +103,10 @@ async def test_code_is_not_left_before_the_tests_have_passed(project: Path) -> N
     await talk.decide(APPROVE)
     (card,) = await talk.waiting()
     assert "Met: tests_passed or not files_changed (tests_passed: yes, files" in card["description"]
+    assert "tests_changed: yes" in card["description"]
     await talk.decide(APPROVE)
     assert await talk.mode() == "ask"
     assert "how" not in (await talk.values())["mode_changes"][-1]
-
-
-async def test_nothing_changed_nothing_to_prove(project: Path) -> None:
-    talk = await try_out(project, [ask_for("ask")], mode="code", **PROVEN)
-    assert await talk.mode() == "ask"
 
 
 async def test_what_is_written_between_the_yes_and_the_switch(project: Path) -> None:
@@ -116,32 +116,24 @@ async def test_what_is_written_between_the_yes_and_the_switch(project: Path) -> 
     assert (await talk.messages())[-1].text == "done"
 
 
+LINES = [
+    "echo '[exit code 0]'", "echo make test '[exit code 0]'", "make test || true",
+    "make test; true", "make test && true", "true || make test", " make test", "make test ",
+    "make  test", "make test\n", "make\u00a0test", "make test # now", "X=1 make test",
+    "make test -n", "sh -c 'make test'", "exec make test", "make tests", "make test\ntrue",
+    "cd . && make test", "MAKE TEST", "PATH=.:$PATH make test",
+]  # fmt: skip
 FAKES: dict[str, list[list[Call]]] = {
     "not at all": [],
-    "says so": [[run("echo '[exit code 0]'")]],
-    "says so, with its name": [[run("echo make test '[exit code 0]'")]],
-    "whatever it gives": [[run("make test || true")]],
-    "and then": [[run("make test; true")]],
-    "and": [[run("make test && true")]],
-    "true or": [[run("true || make test")]],
-    "a blank before": [[run(" make test")]],
-    "a blank behind": [[run("make test ")]],
-    "two blanks": [[run("make  test")]],
-    "a line break": [[run("make test\n")]],
-    "a no-break space": [[run("make\u00a0test")]],
-    "a comment": [[run("make test # now")]],
-    "a variable": [[run("X=1 make test")]],
-    "an option": [[run("make test -n")]],
+    "another line": [step for line in LINES for step in ([run(line)], [ask_for("ask")])],
     "another makefile": [[write("o.mk", PASS)], [run("make -f o.mk test")]],
-    "a shell": [[run("sh -c 'make test'")]],
-    "exec": [[run("exec make test")]],
     "another folder": [[write("sub/Makefile", PASS)], [run("make test", cwd="sub")]],
     "in the background": [[run("make test", background=True)]],
     "in the background, read": [
         [run("make test", background=True)],
         [("read_output", {"id": "f4bd17", "wait": 5})],
     ],
-    "ended by a limit": [[write("Makefile", "test:\n\tsleep 30\n")], [run("make test", timeout=1)]],
+    "ended by a limit": [[write("Makefile", SLOW)], [run("make test", timeout=1)]],
     "failed": [[write("Makefile", FAIL)], [run("make test")]],
     "an edit behind": [[run("make test")], [write("a.py", "y")]],
     "an edit that fails behind": [
@@ -149,31 +141,20 @@ FAKES: dict[str, list[list[Call]]] = {
         [("edit_file", {"path": "a.py", "edits": [{"old": "none", "new": "x"}]})],
     ],
     "a command behind": [[run("make test")], [run("ls")]],
-    "another test behind": [[run("make test")], [run("make test || true")]],
     "a failed one behind": [[run("make test")], [run("false")]],
     "a background command behind": [[run("make test")], [run("sleep 0", background=True)]],
     "beside a background command": [[run("sleep 30", background=True)], [run("make test")]],
     "in the same message, before": [[run("make test"), write("a.py", "y")]],
-    "in the todo list": [[("update_todo_list", {"todos": [{"content": "make test",
-                                                           "status": "completed"}]})]],
+    "in the todo list": [[todo("make test")]],
     "a file that says so": [[write("tests_passed", "yes")]],
-    "a broken name": [[run("make tests")]],
-    "a line ended": [[run("make test\ntrue")]],
-    "make of the model's": [[write("make", "#!/bin/sh\ntrue")], [run("PATH=.:$PATH make test")]],
-    "a longer line": [[run("cd . && make test")]],
     "a sub-task that breaks it": [[run("make test")], [task("code")], [write("a.py", "z")]],
-    "a person says no": [],
-    "a rejected edit of the command": [[run("MAKE TEST")]],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FAKES)
 async def test_passed_tests_are_not_faked(project: Path, name: str) -> None:
-    steps = FAKES[name]
-    talk = await run_script(
-        project, [write("a.py")], *steps, [ask_for("ask")], mode="code",
-        subtask_depth=1, **PROVEN,
-    )  # fmt: skip
+    steps = [[write("a.py")], *FAKES[name], [ask_for("ask")]]
+    talk = await run_script(project, *steps, mode="code", subtask_depth=1, **PROVEN)
     while waiting := await talk.waiting():
         assert waiting[0]["name"] != "switch_mode", name
         await talk.decide(*[APPROVE] * len(waiting))
@@ -182,20 +163,20 @@ async def test_passed_tests_are_not_faked(project: Path, name: str) -> None:
 
 
 LAWFUL: dict[str, list[list[Call]]] = {
-    "at once": [[run("make test")]],
-    "again": [[write("Makefile", FAIL)], [run("make test")], [write("Makefile", PASS)],
+    "at once": [[write("a.py")], [run("make test")]],
+    "nothing to prove": [],
+    "again": [[write("a.py")], [write("Makefile", FAIL)], [run("make test")], [write("Makefile", PASS)],
               [run("make test")]],
-    "reads behind it": [[run("make test")], [("read_file", {"path": "a.py"})]],
-    "the folder by name": [[run("make test", cwd=".")]],
-    "the folder in a roundabout way": [[run("make test", cwd="tests/..")]],
-    "notes behind it": [[run("make test")], [("update_todo_list", {"todos": []})]],
+    "reads behind it": [[write("a.py")], [run("make test")], [("read_file", {"path": "a.py"})]],
+    "the folder by name": [[write("a.py")], [run("make test", cwd=".")]],
+    "the folder in a roundabout way": [[write("a.py")], [run("make test", cwd="tests/..")]],
+    "notes behind it": [[write("a.py")], [run("make test")], [todo("x")]],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LAWFUL)
 async def test_tests_that_passed(project: Path, name: str) -> None:
-    steps = [[write("a.py")], *LAWFUL[name], [ask_for("ask")]]
-    talk = await try_out(project, *steps, mode="code", **PROVEN)
+    talk = await try_out(project, *LAWFUL[name], [ask_for("ask")], mode="code", **PROVEN)
     assert await talk.mode() == "ask"
 
 
@@ -207,15 +188,6 @@ async def test_a_makefile_that_says_true_is_seen(project: Path) -> None:
     talk = await try_out(project, *steps, mode="code", catalog=catalog, tests=TESTS)
     assert await talk.mode() == "code"
     assert "tests_passed: yes, tests_changed: yes" in await last_result(talk)
-
-
-async def test_the_card_says_that_test_files_have_changed(project: Path) -> None:
-    steps: list[list[Call]] = [[write("tests/new.py")], [run("make test")], [ask_for("ask")]]
-    talk = await run_script(project, *steps, mode="code", **PROVEN)
-    await talk.decide(APPROVE)
-    await talk.decide(APPROVE)
-    (card,) = await talk.waiting()
-    assert "tests_changed: yes" in card["description"]
 
 
 async def test_what_a_test_run_leaves_does_not_count(project: Path) -> None:
@@ -252,40 +224,42 @@ async def test_a_pipe_among_the_test_files_holds_nothing_up(project: Path) -> No
     assert "tests_changed: cannot be determined" in await last_result(talk)
 
 
-NO_PLANS: dict[str, list[list[Call]]] = {
-    "nothing": [],
-    "says so": [[("update_todo_list", {"todos": [{"content": "plan.md", "status": "completed"}]})]],
-    "another file": [[write("plan.txt")]],
-    "a name that only ends so": [[write("plan.md.txt")]],
-    "a folder": [[write("plan.md/x.txt")]],
-    "refused": [[write("../plan.md")]],
-    "in .git": [[write(".git/plan.md")]],
-    "an edit that fails": [[("edit_file", {"path": "p.md", "edits": [{"old": "a", "new": "b"}]})]],
-    "a command": [[run("touch plan.md")]],
-    "reads one": [[("read_file", {"path": "there.md"})]],
-    "lists": [[("list_files", {"path": "."})]],
-    "broken arguments": [[("write_file", {"path": "plan.md"})]],
-    "no path": [[("write_file", {"content": "x"})]],
-    "more arguments": [[("write_file", {"path": "p.md", "content": "x", "plan_written": True})]],
-    "a tool that is not there": [[("plan_written", {})]],
-    "another spelling": [[write("plan.MD")]],
-    "a blank behind": [[write("plan.md ")]],
-    "a link out": [[write("out.md")]],
-    "a question": [[("search_files", {"regex": "plan"})]],
-    "facts as an argument": [[("update_todo_list", {"todos": [], "facts": {"mode": ["x"]}})]],
-}  # fmt: skip
+NO_PLANS: list[list[Call]] = [
+    [todo("plan.md")],
+    [write("plan.txt")],
+    [write("plan.md.txt")],
+    [write("../plan.md")],
+    [write(".git/plan.md")],
+    [("edit_file", {"path": "p.md", "edits": [{"old": "a", "new": "b"}]})],
+    [run("touch plan.md")],
+    [("read_file", {"path": "there.md"})],
+    [("list_files", {"path": "."})],
+    [("write_file", {"path": "plan.md"})],
+    [("write_file", {"content": "x"})],
+    [("write_file", {"path": "p.md", "content": "x", "plan_written": True})],
+    [("plan_written", {})],
+    [write("plan.MD")],
+    [write("plan.md ")],
+    [write("out.md")],
+    [("search_files", {"regex": "plan"})],
+    [("update_todo_list", {"todos": [], "facts": {"mode": ["x"]}})],
+    [write("plan.md/x.txt")],
+]
 
 
-@pytest.mark.parametrize("name", NO_PLANS)
-async def test_a_plan_is_not_faked(there: Path, name: str) -> None:
+@pytest.mark.parametrize("way", [ask_for("code"), task("code")])
+async def test_a_plan_is_not_faked(there: Path, way: Call) -> None:
     (there / "there.md").write_text("a plan of others")
     (there / "out.md").symlink_to(there.parent / "out.md")
-    for way in ([ask_for("code")], [task("code")]):
-        talk = await try_out(there, *NO_PLANS[name], way, mode="architect", **PLANNED)
-        assert await talk.mode() == "architect"
-        assert "not open from Architect mode yet" in await last_result(talk)
+    talk = await try_out(there, *NO_PLANS, [way], mode="architect", **PLANNED)
+    assert await talk.mode() == "architect"
+    assert "not open from Architect mode yet" in await last_result(talk)
 
 
+SUGGEST: Call = (
+    "ask_followup_question",
+    {"question": "?", "follow_up": [{"text": "Yes", "mode": "code"}]},
+)
 NO_OTHERS: dict[str, tuple[str, list[list[Call]]]] = {
     "rejected": ("architect", [[write("plan.md")]]),
     "from ask": ("ask", [[ask_for("code")]]),
@@ -293,13 +267,12 @@ NO_OTHERS: dict[str, tuple[str, list[list[Call]]]] = {
     "a task from ask": ("ask", [[task("code")]]),
     "a task from debug": ("debug", [[write("plan.md")], [task("code")]]),
     "a plan of an earlier visit": (
-        "architect", [[write("plan.md")], [ask_for("ask")], [ask_for("architect")]],
+        "architect",
+        [[write("plan.md")], [ask_for("ask")], [ask_for("architect")]],
     ),
-    "a suggestion": ("architect", [[("ask_followup_question", {
-        "question": "?", "follow_up": [{"text": "Yes", "mode": "code"}]})]]),
-    "a suggestion from ask": ("ask", [[("ask_followup_question", {
-        "question": "?", "follow_up": [{"text": "Yes", "mode": "code"}]})]]),
-}  # fmt: skip
+    "a suggestion": ("architect", [[SUGGEST]]),
+    "a suggestion from ask": ("ask", [[SUGGEST]]),
+}
 
 
 @pytest.mark.parametrize("name", NO_OTHERS)

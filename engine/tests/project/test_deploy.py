@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from modeshift.graph.configuration.settings import Settings
+from tests.harness.programs import run
 from tests.harness.root import ROOT
 
 FOLDER = ROOT / "deploy"
@@ -78,9 +78,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "modeshift.service"
     text = (FOLDER / "modeshift.service").read_text()
     unit.write_text(text.replace("/srv/modeshift/.venv/bin/python", "/bin/true"))
-    checked = subprocess.run(
-        ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
-    )
+    checked = run("systemd-analyze", "verify", unit)
     assert (checked.returncode, checked.stderr) == (0, "")
     for forbidden in ("RestrictNamespaces=", "ProtectKernelTunables=", "ProtectProc="):
         assert not re.search(f"^{forbidden}", text, re.MULTILINE), "bubblewrap would not work"

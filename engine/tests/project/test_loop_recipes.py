@@ -1,20 +1,17 @@
 """The recipes of docs/loop.md, followed word for word in a copy of the project."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.harness.clone import change, copy_project, git
+from tests.harness.clone import change, copy_project
 from tests.harness.conversation import APPROVE
-from tests.harness.root import ENGINE, ROOT
+from tests.harness.programs import run_in_clone
+from tests.harness.root import ROOT
 from tests.harness.server import Server, Thread
 from tests.project.loop_recipes import RECIPES
-from tests.project.test_upgrade import commit
 
 BLOCKS: list[tuple[str, str, str, str]] = re.findall(
     r"<!-- loop-recipe (\w+) (\S+) -->\n```(\w+)\n(.*?)```\n<!-- /loop-recipe -->",
@@ -60,21 +57,6 @@ def _apply(file: Path, hunk: list[str]) -> None:
         change(file, f"{above[1:]}\n", "".join(f"{line}\n" for line in [above[1:], *added]))
 
 
-def run(clone: Path, *command: str) -> str:
-    """Run it with the clone's own graph and tools, and its engine if it has one."""
-    place = os.pathsep.join([str(clone), str(clone / "engine"), str(ENGINE)])
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=clone,
-        env={**os.environ, "PYTHONPATH": place},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def has_clone(name: str) -> bool:
     return not name.startswith("engine/")
 
@@ -84,46 +66,16 @@ def test_a_recipe_works_and_is_short(recipe: str, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     copy_project(clone, wanted=has_clone)
     assert 0 < follow(recipe, clone) <= 15
-    assert f"{recipe} works" in run(clone, "tests.project.loop_recipes", str(tmp_path), recipe)
+    assert f"{recipe} works" in run_in_clone(
+        clone, "tests.project.loop_recipes", str(tmp_path), recipe
+    )
     for check in CHECKS:
-        run(clone, *check, "graph")
+        run_in_clone(clone, *check, "graph")
 
 
 def test_the_page_has_these_recipes_and_they_touch_files_of_the_clone() -> None:
     assert {name for name, *_ in BLOCKS} == set(RECIPES)
     assert all(file.startswith("graph/") for _, file, *_ in BLOCKS)
-
-
-@pytest.mark.slow
-def test_a_clone_with_all_of_them_merges_a_later_engine(tmp_path: Path) -> None:
-    upstream, clone = tmp_path / "upstream", tmp_path / "clone"
-    copy_project(upstream, wanted=lambda name: not name.startswith("engine/tests/"))
-    assert git(upstream, "init", "-q", "-b", "main").returncode == 0
-    commit(upstream, "The first version")
-    assert git(tmp_path, "clone", "-q", str(upstream), str(clone)).returncode == 0
-    for recipe in RECIPES:
-        follow(recipe, clone)
-    commit(clone, "Our own loop")
-    later = "\n\ndef added_by_upstream() -> None:\n    ...\n"
-    modules = list((upstream / "engine/modeshift").rglob("*.py"))
-    assert len(modules) > 100
-    for module in modules:
-        module.write_text(module.read_text(encoding="utf-8") + later, encoding="utf-8")
-    commit(upstream, "A later version")
-
-    merged = git(clone, "pull", "-q", "--no-rebase", "--no-edit")
-    assert merged.returncode == 0, merged.stdout + merged.stderr
-    assert "added_by_upstream" in (clone / "engine/modeshift/graph/step.py").read_text()
-    where = "import modeshift.graph.step as step; print(step.__file__, step.added_by_upstream)"
-    (clone / "where.py").write_text(where)
-    assert str(clone / "engine/modeshift") in run(clone, "where")
-    assert "code" in run(clone, "modeshift", "modes")
-    names = {"check", "sign_off", "intake"}
-    (clone / "nodes_of_it.py").write_text(
-        "from types import SimpleNamespace\nimport asyncio\nfrom graph.agent import agent\n"
-        "print(*asyncio.run(agent({}, SimpleNamespace(store=None))).nodes)\n"
-    )
-    assert names <= {*run(clone, "nodes_of_it").split()}
 
 
 @pytest.mark.slow

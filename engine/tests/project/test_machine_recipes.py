@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness.clone import copy_project
+from tests.harness.programs import run_in_clone
 from tests.harness.root import ROOT
-from tests.project.test_loop_recipes import CHECKS, _apply, has_clone, run
+from tests.project.test_loop_recipes import CHECKS, _apply, has_clone
 
 BLOCKS: list[tuple[str, str, str, str]] = re.findall(
     r"<!-- machine (\w+) (\S+) -->\n```(\w+)\n(.*?)```\n<!-- /machine -->",
@@ -34,7 +35,7 @@ def follow(example: str, clone: Path) -> None:
 
 def draw(clone: Path) -> str:
     """The clone's diagram, without what may differ between examples."""
-    return run(clone, "modeshift", "diagram")
+    return run_in_clone(clone, "modeshift", "diagram")
 
 
 @pytest.mark.parametrize(
@@ -63,8 +64,10 @@ def test_a_fact_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     copy_project(clone, wanted=has_clone)
     follow("fact", clone)
     for check in CHECKS:
-        run(clone, *check, "graph", "tests/test_facts.py")
-    assert "1 passed" in run(clone, "pytest", "-q", "-p", "no:cacheprovider", "tests/test_facts.py")
+        run_in_clone(clone, *check, "graph", "tests/test_facts.py")
+    assert "1 passed" in run_in_clone(
+        clone, "pytest", "-q", "-p", "no:cacheprovider", "tests/test_facts.py"
+    )
     monkeypatch.delenv("MODES_FOLDER", raising=False)
     code = clone / "modes/code.yaml"
     line = "enterFrom: [{from: architect, when: changelog_written}]\n"

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import subprocess
 import sysconfig
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,6 +15,7 @@ from tests.harness import prefork
 from tests.harness.clone import copy_project
 from tests.harness.conversation import APPROVE
 from tests.harness.place import environment
+from tests.harness.programs import run_well
 from tests.harness.root import ROOT
 from tests.harness.server import Server, Thread
 
@@ -47,11 +47,7 @@ def test_the_platforms_tool_accepts_the_project(name: str, tmp_path: Path) -> No
 def test_the_image_can_install_the_clone(tmp_path: Path) -> None:
     """As its ``pip install .`` does; without a word on what is a package it fails."""
     copy_project(tmp_path, wanted=lambda name: not name.startswith("engine/"))
-    built = subprocess.run(
-        [UV, "build", "--offline", "--wheel", "--out-dir", tmp_path / "dist", tmp_path],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr
+    run_well(UV, "build", "--offline", "--wheel", "--out-dir", tmp_path / "dist", tmp_path)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     assert {"graph/agent.py", "tools/__init__.py"} <= {*ZipFile(wheel).namelist()}
 

@@ -1,9 +1,6 @@
 """The recipe for an own tool in README.md, followed word for word in a copy of the project."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from vcr.request import Request
 
 from tests.harness.cassette_format import dump_cassette
 from tests.harness.clone import change, copy_project
+from tests.harness.programs import run_in_clone
 from tests.harness.root import ROOT
 from tools import GROUPS
 
@@ -63,7 +61,7 @@ def test_a_tool_and_its_recorded_test_follow_the_docs(tmp_path: Path) -> None:
     """docs/tools.md and docs/cassettes.md, in a clone that has a cassette of plain vcrpy, too."""
     copy_project(tmp_path, wanted=lambda name: "cassettes/" not in name)
     follow(read_recipe("docs/tools.md") + read_recipe("docs/cassettes.md"), tmp_path)
-    run(tmp_path, "tests.harness.record", T="words", SCRIPTED="1")
+    run_in_clone(tmp_path, "tests.harness.record", folder="engine", T="words", SCRIPTED="1")
     (cassette,) = (tmp_path / "cassettes").rglob("*.yaml")
     assert cassette.name == "test_words_are_counted.yaml"
     assert "roll_dice" in cassette.read_text(), "the model has the clone's tools"
@@ -71,35 +69,17 @@ def test_a_tool_and_its_recorded_test_follow_the_docs(tmp_path: Path) -> None:
     cassette.write_text(real.replace("It has", "I make it, in /home and for any organisation,"))
     (tmp_path / "tests/test_plain.py").write_text(PLAIN)
     (tmp_path / "cassettes/test_plain").mkdir()
-    answer = {"status": {"code": 200, "message": "OK"}, "body": {"string": b"sunny"}}
-    (tmp_path / "cassettes/test_plain/test_weather.yaml").write_text(
-        dump_cassette(
-            [Request("GET", "https://api.example.org/weather", None, {})],
-            [
-                {
-                    **answer,
-                    "headers": {"server": ["nginx"], "date": ["Mon, 23 Nov 2026 03:34:28 GMT"]},
-                }
-            ],
-        )
-    )
+    headers = {"server": ["nginx"], "date": ["Mon, 23 Nov 2026 03:34:28 GMT"]}
+    status = {"code": 200, "message": "OK"}
+    answer = {"status": status, "headers": headers, "body": {"string": b"sunny"}}
+    request = Request("GET", "https://api.example.org/weather", None, {})
+    plain = tmp_path / "cassettes/test_plain/test_weather.yaml"
+    plain.write_text(dump_cassette([request], [answer]))
     tests = ("words", "plain", "more")
     for folder, where in (("engine", ("-c", "pyproject.toml")), (".", ())):
         files = [str(tmp_path / f"tests/test_{name}.py") for name in tests]
-        assert "4 passed" in run(tmp_path, "pytest", *QUIET, *where, *files, folder=folder)
-
-
-def run(clone: Path, *module: str, folder: str = "engine", **given: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", *module],
-        cwd=clone / folder,
-        env={**os.environ, "PYTHONPATH": f"{clone / 'engine'}:{clone}", **given},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+        said = run_in_clone(tmp_path, "pytest", *QUIET, *where, *files, folder=folder)
+        assert "4 passed" in said
 
 
 @pytest.mark.slow
@@ -109,7 +89,7 @@ def test_the_recipe_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     follow(RECIPE, tmp_path)
     monkeypatch.delenv("MODES_FOLDER", raising=False)
     tests = ("tests/project/research.py", "tests/project/test_api_page.py")
-    run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    run_in_clone(tmp_path, "pytest", "-q", *QUIET, *tests, folder="engine")
 
 
 CHANGES = """
@@ -128,7 +108,7 @@ print(loader.is_outdated(), loader.deps().notices)
 def test_a_changed_list_of_tools_says_to_start_again(tmp_path: Path) -> None:
     copy_project(tmp_path, wanted=lambda name: not name.startswith(("cassettes/", "tests/")))
     (tmp_path / "changes.py").write_text(CHANGES)
-    before, after = run(tmp_path, "changes", folder=".").splitlines()
+    before, after = run_in_clone(tmp_path, "changes").splitlines()
     assert before == "()"
     assert after.startswith("True ('tools/__init__.py has changed: start this again")
 

@@ -5,12 +5,12 @@ What else is there for a clone's tests is shown in docs/cassettes.md, which test
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.harness.programs import run
 from tests.harness.root import ENGINE, ROOT
 from tests.harness.server import LINKED
 
@@ -55,14 +55,9 @@ def test_a_cassette_that_does_not_fit_is_named(tmp_path: Path) -> None:
             tmp_path / f"cassettes/test_samples/test_{name}.yaml",
         )
     options = ("-q", "-p", "no:cacheprovider", "-p", "modeshift.testing.plugin")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "-o", "asyncio_mode=auto", "test_samples.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{ENGINE}:{tmp_path}", "OPENAI_API_KEY": "secret"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = {**os.environ, "PYTHONPATH": f"{ENGINE}:{tmp_path}", "OPENAI_API_KEY": "secret"}
+    command = ("-m", "pytest", *options, "-o", "asyncio_mode=auto", "test_samples.py")
+    done = run(sys.executable, *command, cwd=tmp_path, env=env)
     for text in (
         "test_samples/test_missing.yaml is missing; record it: make record T=test_missing",
         "test_samples/test_unplayed.yaml: not played: 1, 2 of 2",

@@ -1,15 +1,15 @@
-"""A clone with changes of its own merges a later version of the engine without a conflict."""
+"""A clone with changes of its own and the recipes of docs/loop.md merges a later engine."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.harness.clone import change, copy_project, git
-from tests.harness.place import environment
+from tests.harness.programs import run_in_clone
+from tests.project.loop_recipes import RECIPES
+from tests.project.test_loop_recipes import follow
 
 TOOL = '''"""The tools of this clone."""
 
@@ -30,6 +30,14 @@ slug: gambler
 name: Gambler
 roleDefinition: You play dice.
 groups: [read, dice]
+"""
+NODES = """
+from types import SimpleNamespace
+import asyncio
+import modeshift.graph.step as step
+from graph.agent import agent
+assert step.added_by_upstream
+print(step.__file__, *asyncio.run(agent({}, SimpleNamespace(store=None))).nodes)
 """
 
 
@@ -73,6 +81,8 @@ def test_own_changes_survive_an_upgrade(tmp_path: Path) -> None:
     commit(upstream, "The first version")
     assert git(tmp_path, "clone", "-q", str(upstream), str(clone)).returncode == 0
     make_own_changes(clone)
+    for recipe in RECIPES:
+        follow(recipe, clone)
     commit(clone, "Our own")
     assert change_the_engine(upstream) > 50
     commit(upstream, "A later version")
@@ -82,17 +92,12 @@ def test_own_changes_survive_an_upgrade(tmp_path: Path) -> None:
     project = tomllib.loads((clone / "pyproject.toml").read_text())["project"]
     assert project["name"] == "luckshift"
     assert "luck>=1" in project["dependencies"]
-    assert (
-        "added_by_upstream" in (clone / "engine/modeshift/graph/approvals/judging.py").read_text()
-    )
+    env = {"CONFIG_FOLDER": str(tmp_path), "MODES_FOLDER": str(clone / "modes")}
     command = ("modeshift", "modes", "--mode", "gambler", "--prompt")
-    given = environment(tmp_path, MODES_FOLDER=str(clone / "modes"))
-    given["PYTHONPATH"] = f"{clone / 'engine'}:{clone}"
-    done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=clone, env=given, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    shown = re.sub(" +", " ", done.stdout)
+    shown = re.sub(" +", " ", run_in_clone(clone, *command, **env))
     for text in ("built-in: modes/gambler.yaml", "roll_dice allow", "Roll often.", "Be lucky."):
         assert text in shown
+    (clone / "nodes_of_it.py").write_text(NODES)
+    file, *names = run_in_clone(clone, "nodes_of_it").split()
+    assert file.startswith(str(clone / "engine/modeshift"))
+    assert {"check", "sign_off", "intake"} <= {*names}

@@ -1,6 +1,5 @@
 """A clone starts with an engine that it fits, and with no other."""
 
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +11,7 @@ from modeshift.project import check_engine
 from tests.harness import prefork
 from tests.harness.clone import change, copy_project
 from tests.harness.place import environment
+from tests.harness.programs import run
 from tests.harness.root import ROOT
 
 RANGE = ">=0.2,<0.3"
@@ -74,9 +74,7 @@ def test_every_way_to_start_says_so(tmp_path: Path) -> None:
         (line,) = done.stderr.splitlines()
         assert sentence in line
     graph.write_text(served)
-    command = [sys.executable, "-c", "import graph.agent"]  # as the server of LangGraph does
-    served_by = subprocess.run(
-        command, cwd=tmp_path, env=given, capture_output=True, text=True, check=False
-    )
+    # As the server of LangGraph does.
+    served_by = run(sys.executable, "-c", "import graph.agent", cwd=tmp_path, env=given)
     assert served_by.returncode == 1
     assert sentence in served_by.stderr.splitlines()[-1]

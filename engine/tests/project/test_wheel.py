@@ -7,7 +7,7 @@ import subprocess
 import sysconfig
 import time
 import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from zipfile import ZipFile
@@ -19,6 +19,7 @@ from langgraph_sdk import get_client
 from tests.harness.clone import change, copy_project, git
 from tests.harness.conversation import APPROVE, SECONDS
 from tests.harness.place import environment
+from tests.harness.programs import run, run_well
 from tests.harness.root import ENGINE
 from tests.harness.server import Thread, free_port
 
@@ -51,20 +52,12 @@ asyncio.run(talk())
 """
 
 
-def run(
-    command: list[str | Path], *, cwd: Path = ENGINE, env: Mapping[str, str] | None = None
-) -> str:
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not UV.exists():
         pytest.skip("uv, which builds the wheel, is not in this environment")
     folder = tmp_path_factory.mktemp("wheel")
-    run([UV, "build", "--offline", "--quiet", "--wheel", "--out-dir", folder, ENGINE])
+    run_well(UV, "build", "--offline", "--quiet", "--wheel", "--out-dir", folder, ENGINE)
     (file,) = folder.glob("*.whl")
     return file
 
@@ -83,7 +76,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not program.name.startswith("modeshift") and not (scripts / program.name).exists():
             (scripts / program.name).symlink_to(program)
     python = scripts / "python"
-    run([UV, "pip", "install", "--offline", "--quiet", "--no-deps", "--python", python, wheel])
+    run_well(UV, "pip", "install", "--offline", "--quiet", "--no-deps", "--python", python, wheel)
     return python
 
 
@@ -111,38 +104,22 @@ def test_all_that_git_knows_of_the_engine_is_in_the_wheel(wheel: Path) -> None:
 
 def test_the_clones_own_tests(python: Path, clone: Path) -> None:
     """As ``make test`` runs them where there is no ``engine/``."""
-    command: list[str | Path] = [
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-    ]
-    said = run(command, cwd=clone, env=place(clone))
+    command = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    said = run_well(*command, cwd=clone, env=place(clone))
     assert re.search(r"^\d+ passed", said, re.M), said
     change(clone / "graph/nodes.py", "step.ask_model(mode)", 'step.ask_model("ask")')
-    done = subprocess.run(
-        [*command, "tests/test_graph.py"],
-        cwd=clone,
-        env=place(clone),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(*command, "tests/test_graph.py", cwd=clone, env=place(clone))
     assert "the model has the tools of another mode" in done.stdout
-    planned = run(["make", "-n", "check"], cwd=clone)
+    planned = run_well("make", "-n", "check", cwd=clone)
     assert "pytest" in planned
     assert "engine" not in planned.replace(str(clone), "")
 
 
 def test_commands_and_a_conversation(python: Path, clone: Path) -> None:
     given = place(clone)
-    shown = run([python, "-m", "modeshift", "modes"], cwd=clone, env=given)
+    shown = run_well(python, "-m", "modeshift", "modes", cwd=clone, env=given)
     assert "built-in: modes/architect.yaml" in shown
-    talked = run([python, "-c", CONVERSATION], cwd=clone, env=given)
+    talked = run_well(python, "-c", CONVERSATION, cwd=clone, env=given)
     file, mode, asked = talked.split()
     assert Path(file).is_relative_to(python.parent.parent), "the engine's own source was imported"
     assert (mode, asked) == ("code", "2")
