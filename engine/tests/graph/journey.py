@@ -17,7 +17,7 @@ def answer(messages: Sequence[BaseMessage]) -> Step:
     """What the user says is a list of steps: ``mode code, write_file a.txt``."""
     last = max(index for index, one in enumerate(messages) if one.type == "human")
     steps = [step.split() for step in messages[last].text.partition(":")[2].split(",")]
-    done = sum(one.type == "tool" for one in messages[last:])
+    done = sum(message.type == "tool" for message in messages[last:])
     thinking = f"Hm {len(messages)}."
     if done >= len(steps) or not steps[done]:
         return Answer("So.", thinking=thinking)

@@ -38,18 +38,6 @@ async def begin(workspace: Path, mark: str, *steps: list[Call]) -> Conversation:
     return talk
 
 
-async def test_it_goes_on_while_a_person_decides(workspace: Path, mark: str) -> None:
-    wait: Call = ("read_output", {"id": ID, "wait": 1})
-    talk = await begin(workspace, mark, [EDIT], [wait], [EDIT])
-    await wait_for(True, mark)
-    await talk.decide(APPROVE)
-    assert await talk.waiting()
-    assert f"1\tbegun\n[{ID} is still running]" in (await talk.results())["step2_0"].text
-    assert "<data-" in (await talk.results())["step2_0"].text
-    assert find_sleepers(mark)
-    await talk.decide(REJECT)
-    assert (await talk.messages())[-1].text == "done"
-    await wait_for(False, mark)
 
 
 async def test_another_thread_reads_nothing_of_it(workspace: Path, mark: str) -> None:

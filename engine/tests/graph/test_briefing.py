@@ -25,7 +25,7 @@ async def test_what_stood_behind_a_removed_message_is_told_again(workspace: Path
     talk = script(workspace, [TODO], *answers, describe_environment=describe_place)
     for number in range(REMINDED_AFTER + 1):
         await talk.say(f"Turn {number}.")
-    sent = [[message.text for message in one.messages] for one in talk.model.asked]
+    sent = [[message.text for message in request.messages] for request in talk.model.asked]
     assert [sum(WORDS in text for text in texts) for texts in sent] == [1] * len(sent)
     assert any(LIST in text for text in sent[-1])
 
@@ -48,7 +48,10 @@ async def test_where_it_works_is_told_at_the_start_and_when_it_has_changed(works
     talk = script(workspace, *steps * 4, describe_environment=describe)
     for number in range(4):
         await talk.say(f"Turn {number}.")
-    sent = [[one.text for one in asked.messages if PLACE in one.text] for asked in talk.model.asked]
+    sent = [
+        [message.text for message in asked.messages if PLACE in message.text]
+        for asked in talk.model.asked
+    ]
     assert [len(texts) for texts in sent] == [1, 1, 1, 1, 2, 2, 2, 2]
     assert "# Where you work now\n\n- Git: branch other" in sent[-1][-1]
     assert places == []
@@ -62,7 +65,7 @@ async def test_the_todo_list_is_told_when_somebody_else_has_changed_it(workspace
         todos = [{"content": "do it", "status": status}]
         await talk.agent.aupdate_state(talk.config, {"todos": todos})
         await talk.say("Go on.")
-    told = [sum(LIST in one.text for one in asked.messages) for asked in talk.model.asked]
+    told = [sum(LIST in message.text for message in asked.messages) for asked in talk.model.asked]
     assert told == [0, 0, 1, 1]
     assert "- do it (in_progress)" in str(talk.model.asked[-1].messages)
 

@@ -22,11 +22,6 @@ from tests.harness.own_graph import Build, build_with
 Saver = BaseCheckpointSaver[Any] | None
 
 
-@pytest.mark.slow
-def test_the_clones_graph_holds() -> None:
-    check_agent(build)
-
-
 async def go_on(step: Step, answer: AIMessage) -> Update:
     """As the clone's ``think`` does."""
     if not answer.tool_calls:

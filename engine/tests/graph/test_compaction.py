@@ -115,7 +115,7 @@ async def count_read(talk: Conversation) -> int:
     ids = set[str]()
     async for state in talk.agent.aget_state_history(talk.config):
         for message in state.values.get("messages", []):
-            ids |= {str(one["id"]) for one in getattr(message, "tool_calls", [])}
+            ids |= {str(call["id"]) for call in getattr(message, "tool_calls", [])}
     return len(ids)
 
 
@@ -303,7 +303,7 @@ async def test_what_does_not_fit_even_then_is_an_error(workspace: Path, serve: S
         assert worker.asked == [1], "for a summary of what comes before it"
         last = (await talk.messages())[-1]
         await talk.send({"messages": [HumanMessage("Sorry.", id=last.id)]})
-        assert [one.text for one in (await talk.messages())[-2:]] == ["Sorry.", "Back."]
+        assert [message.text for message in (await talk.messages())[-2:]] == ["Sorry.", "Back."]
 
 
 async def test_it_cannot_loop(workspace: Path, serve: Serve) -> None:
@@ -361,7 +361,10 @@ async def test_what_was_cancelled_is_not_done_later(workspace: Path, serve: Serv
         before = await talk.messages()
         await cut_off(talk.send({"compact": True}), lambda: bool(worker.asked))
         await talk.say("Hello?")
-        assert [one.text for one in (await talk.messages())[len(before) :]] == ["Hello?", "Hello."]
+        assert [message.text for message in (await talk.messages())[len(before) :]] == [
+            "Hello?",
+            "Hello.",
+        ]
     assert len(worker.asked) == 1
 
 

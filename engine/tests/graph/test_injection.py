@@ -86,7 +86,7 @@ async def test_what_a_file_or_a_program_says_reaches_nobody_raw(workspace: Path)
     ]
     talk = await run_script(workspace, orders, mode="code")
     asked = await talk.waiting()
-    assert all(shows_all(one["description"]) for one in asked)
+    assert all(shows_all(request["description"]) for request in asked)
     for one, shown in zip(asked, ["u2067", "exit 1 # ", r"x\u202ey", r"\u202eno?"], strict=True):
         assert shown in one["description"]
         assert one["args"] in [args for _, args in orders], "what will run stays as it is"

@@ -213,7 +213,7 @@ async def test_an_agent_that_owns_its_tools_is_refused_under_any_limit(there: Pa
 
 
 def _with(slug: str, *groups: Any) -> Mode:
-    given = tuple(one if isinstance(one, Grant) else Grant(group=one) for one in groups)
+    given = tuple(grant if isinstance(grant, Grant) else Grant(group=grant) for grant in groups)
     return Mode(slug=slug, name=slug, role_definition="x", groups=given)
 
 

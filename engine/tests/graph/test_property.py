@@ -277,7 +277,7 @@ class Promises(RuleBasedStateMachine):
                     assert record["target"] == self.set
                 case _:
                     assert record["reason"] == "the sub-task has ended"
-                    assert record["target"] in [one["source"] for one in records]
+                    assert record["target"] in [record["source"] for record in records]
         assert values["mode"] == (records[-1]["target"] if records else "ask")
         if not values["parents"]:
             self.chosen.clear()
@@ -293,8 +293,8 @@ class Promises(RuleBasedStateMachine):
         messages = self.run(self.talk.messages())
         waiting = self.run(self.talk.waiting())
         assert problems(messages) == []
-        for one in self.run(self.talk.values()).get("subtasks", []):
-            assert problems(one["messages"]) == []
+        for subtask in self.run(self.talk.values()).get("subtasks", []):
+            assert problems(subtask["messages"]) == []
         self.is_asked = bool(waiting)
         if not waiting and messages:
             last = messages[-1]

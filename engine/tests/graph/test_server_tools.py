@@ -68,7 +68,7 @@ async def test_a_rule_lets_calls_run_unasked(workspace: Path) -> None:
     async with managed(workspace, SERVER) as servers:
         talk = script(workspace, [(GET, {})], [(LOOK, {})], servers=servers, catalog=catalog)
         await talk.say("hello", mode="eager")
-        assert [one["name"] for one in await talk.waiting()] == [LOOK]
+        assert [request["name"] for request in await talk.waiting()] == [LOOK]
         assert "done with {}" in (await talk.results())["call_0"].text
 
 
@@ -119,7 +119,7 @@ async def test_a_mode_declares_so_many_tools_of_servers_and_no_more(workspace: P
 async def test_pictures_are_shown_to_models_that_take_them(workspace: Path) -> None:
     # The beginning of one, another file, and no base64.
     pictures = ("iVBORw0KGgo=", "bm8gcGljdHVyZQ==", "!")
-    content = [{"type": "image", "data": one, "mimeType": "image/png"} for one in pictures]
+    content = [{"type": "image", "data": picture, "mimeType": "image/png"} for picture in pictures]
     async with managed(workspace, raw("plain")) as servers:
         talk = script(
             workspace, [("mcp__raw__do", {"result": {"content": content}})], servers=servers

@@ -67,7 +67,9 @@ async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
     assert await talk.approve_all() == ["write_file", "new_task"]
     values = await talk.values()
     assert [(workspace / name).read_text() for name in ("b.txt", "c.txt")] == ["b", "c"]
-    assert [(one["mode"], one["status"], one["files"]) for one in values["subtasks"]] == [
+    assert [
+        (subtask["mode"], subtask["status"], subtask["files"]) for subtask in values["subtasks"]
+    ] == [
         ("ask", "completed", []),
         ("code", "completed", ["b.txt", "c.txt"]),
         ("ask", "completed", []),
@@ -80,8 +82,8 @@ async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
     assert values["usage"]["thread"]["modeshift-offline"]["answers"] == 11
     ids = [
         str(call["id"])
-        for one in values["subtasks"]
-        for message in one["messages"]
+        for subtask in values["subtasks"]
+        for message in subtask["messages"]
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     ]
@@ -129,7 +131,7 @@ async def test_a_child_writes_nothing_that_its_mode_may_not(
     talk = await run_script(
         workspace, [task(mode)], calls, [WRITE], "end", approvals=approvals, mode="code"
     )
-    assert [one["name"] for one in await talk.waiting()] == ["new_task"]
+    assert [request["name"] for request in await talk.waiting()] == ["new_task"]
     if mode == "code":
         await talk.decide(APPROVE)
         assert approvals == "auto" or await talk.approve_all() == ["write_file"]
@@ -139,7 +141,7 @@ async def test_a_child_writes_nothing_that_its_mode_may_not(
     assert await talk.waiting() == [], "nobody is asked about what cannot be"
     assert not (workspace / "a.py").exists()
     (ended,) = (await talk.values())["subtasks"]
-    assert {one.status for one in ended["messages"] if one.type == "tool"} == {"error"}
+    assert {message.status for message in ended["messages"] if message.type == "tool"} == {"error"}
 
 
 async def test_a_call_of_a_withheld_tool_is_refused_to_the_depth_that_is_set(
@@ -173,7 +175,9 @@ async def test_what_is_remembered_holds_on_neither_side(workspace: Path) -> None
     await talk.decide(always)
     await talk.decide(APPROVE)
     assert (await talk.values())["remembered"] == []
-    assert [one["name"] for one in await talk.waiting()] == ["write_file"], "the parent's is not"
+    assert [request["name"] for request in await talk.waiting()] == ["write_file"], (
+        "the parent's is not"
+    )
     await talk.decide({**APPROVE, "remember": True})  # once more, unasked, then the parent
     assert await talk.waiting() == []
     (kept,) = (await talk.values())["remembered"]
@@ -181,7 +185,9 @@ async def test_what_is_remembered_holds_on_neither_side(workspace: Path) -> None
     other = await run_script(workspace, [task()], [WRITE], "end", [WRITE], "end", mode="code")
     await other.decide(APPROVE)
     await other.decide(always)
-    assert [one["name"] for one in await other.waiting()] == ["write_file"], "nor the child's"
+    assert [request["name"] for request in await other.waiting()] == ["write_file"], (
+        "nor the child's"
+    )
 
 
 async def test_forgetting_reaches_the_parent(workspace: Path) -> None:
@@ -189,9 +195,9 @@ async def test_forgetting_reaches_the_parent(workspace: Path) -> None:
     await talk.decide({**APPROVE, "remember": "*.py"})
     await talk.decide(APPROVE)
     await talk.send({"forget": "all"})
-    assert [one["name"] for one in await talk.waiting()] == ["write_file"]
+    assert [request["name"] for request in await talk.waiting()] == ["write_file"]
     await talk.decide(REJECT)
-    assert [one["name"] for one in await talk.waiting()] == ["write_file"]
+    assert [request["name"] for request in await talk.waiting()] == ["write_file"]
     assert (await talk.values())["remembered"] == []
 
 
@@ -249,8 +255,8 @@ async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
     steps: list[Step] = [[task("code", "1"), task("ask", "2"), task("ask", "3")], [WRITE], "one"]
     talk = await run_script(workspace, *steps, "two", "end")
     asked = await talk.waiting()
-    assert [one["description"].splitlines()[-1] for one in asked] == ["1", "2", "3"]
-    named = [{**APPROVE, "id": one["id"]} for one in asked]
+    assert [request["description"].splitlines()[-1] for request in asked] == ["1", "2", "3"]
+    named = [{**APPROVE, "id": request["id"]} for request in asked]
     with pytest.raises(InvalidInputError, match="give one for each of: call_0, call_1, call_2"):
         await talk.decide(*named[1:], APPROVE)
     named[2] |= REJECT
@@ -262,7 +268,7 @@ async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
     restart(talk, workspace)
     await talk.send(None)
     values = await talk.values()
-    assert [(one["message"], one["result"]) for one in values["subtasks"]] == [
+    assert [(subtask["message"], subtask["result"]) for subtask in values["subtasks"]] == [
         ("1", "one"),
         ("2", "two"),
     ]
@@ -288,7 +294,7 @@ async def test_a_write_behind_a_sub_task_does_not_run_before_it(
     before: Call = ("write_file", {"path": "before.py", "content": "x"})
     steps: list[Step] = [[before, task("ask"), WRITE, READ], "part", [WRITE], "end"]
     talk = await run_script(workspace, *steps, mode="code", approvals=approvals)
-    asked = [one["name"] for one in await talk.waiting()]
+    asked = [request["name"] for request in await talk.waiting()]
     assert asked == [*["write_file"] * (approvals is Approvals.MANUAL), "new_task"]
     await talk.decide(*[APPROVE] * (len(asked) - 1), decision)
     assert (workspace / "before.py").exists()
@@ -320,7 +326,7 @@ async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
     assert (await talk.values())["parents"][0]["then"]
     await talk.send(given)
     values = await talk.values()
-    assert [one["message"] for one in values["subtasks"]] == ["Do it."]
+    assert [subtask["message"] for subtask in values["subtasks"]] == ["Do it."]
     assert (await talk.results())["call_1"].status == "error"
     assert "write" not in [message.text for message in values["messages"]]
 

@@ -65,7 +65,7 @@ class Thread:
         await self.talk.agent.aupdate_state(self.talk.config, {"messages": list(messages)})
 
     async def find(self, kind: str, number: int) -> str:
-        found = [one.id for one in await self.talk.messages() if one.type == kind]
+        found = [message.id for message in await self.talk.messages() if message.type == kind]
         return str(found[number])
 
     async def say(self, text: str) -> list[str]:
@@ -86,7 +86,7 @@ async def change_the_prompt(thread: Thread) -> None:
 
 async def remove_a_mode(thread: Thread) -> None:
     catalog = load_test_catalog()
-    thread.reload(catalog=Catalog([catalog[one] for one in catalog if one != "code"], "ask"))
+    thread.reload(catalog=Catalog([catalog[mode] for mode in catalog if mode != "code"], "ask"))
 
 
 async def remove_a_tool(thread: Thread) -> None:
@@ -141,7 +141,9 @@ async def send_all_back(thread: Thread) -> None:
 async def go_back(thread: Thread) -> None:
     thread.reload()
     states = [state async for state in thread.talk.agent.aget_state_history(thread.talk.config)]
-    begun = [one for one in states if len(one.values.get("messages", [])) == 6 and not one.next]
+    begun = [
+        state for state in states if len(state.values.get("messages", [])) == 6 and not state.next
+    ]
     thread.talk.config["configurable"] |= begun[0].config["configurable"]
 
 
@@ -177,8 +179,8 @@ async def test_a_thread_that_is_meddled_with_goes_on(
         await meddle(thread)
         requests = len(provider.requests)
         notices = await thread.say("After: read_file a.txt")
-        told = [one for one in notices if "no longer exists" not in one]
-        assert [expected in one for one in told] == [True] * bool(expected), (meddle, told)
+        told = [notice for notice in notices if "no longer exists" not in notice]
+        assert [expected in notice for notice in told] == [True] * bool(expected), (meddle, told)
         assert await thread.say("Later:") == []
         assert caplog.messages == told, meddle
         sent = provider.requests[requests:]
@@ -223,7 +225,7 @@ async def test_a_service_that_refuses_all_there_is(
 ) -> None:
     """One thing after the other, within one call."""
     headers = {"anthropic-beta": ",".join(BETAS)}
-    refused = [refusal(one, headers) for one in (*BETAS, "cache_control")]
+    refused = [refusal(name, headers) for name in (*BETAS, "cache_control")]
     script: list[Step] = [
         *(Failure("request", text) for text in refused),
         Answer("So.", thinking="Hm."),
@@ -279,8 +281,8 @@ async def test_a_tool_that_the_mode_lacks_is_refused(
         await talk.decide(REJECT)
     assert provider.not_offered == ["write_file", "execute_command", "write_file"]
     assert not (project / "b.md").exists()
-    results = [one for one in await talk.messages() if isinstance(one, ToolMessage)]
-    refused = [one.text for one in results if "Ask mode has no" in one.text]
+    results = [message for message in await talk.messages() if isinstance(message, ToolMessage)]
+    refused = [result.text for result in results if "Ask mode has no" in result.text]
     assert [text.partition("switch_mode: ")[2] for text in refused] == [
         "architect, code, debug.",
         "code, debug.",

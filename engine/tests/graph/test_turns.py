@@ -105,8 +105,8 @@ async def test_a_rejection_voids_what_changes_something_behind_it(
     await talk.say(line, mode="code", approvals=approvals)
     await talk.decide(*decisions)
     results = (await talk.results()).values()
-    assert {one.name for one in results if one.status == "success"} == ran
-    assert {one.name for one in results if "rejected a call before it" in one.text} == void
+    assert {result.name for result in results if result.status == "success"} == ran
+    assert {result.name for result in results if "rejected a call before it" in result.text} == void
     values = await talk.values()
     assert (values["mode"], values["phase"], values.get("switch")) == ("code", "idle", None)
     assert values["refused"] == (["ask"] if "switch to ask" in line else [])
@@ -120,7 +120,7 @@ async def test_what_a_person_says_is_kept_behind_a_rejection(workspace: Path) ->
     talk = await run_script(workspace, [switch_to("ask"), question, write, write], mode="code")
     why = {**REJECT, "message": "never a"}
     await talk.decide(REJECT, {"type": "respond", "message": "the first"}, why, REJECT)
-    texts = [one.text for one in (await talk.results()).values()]
+    texts = [result.text for result in (await talk.results()).values()]
     told = ["do not repeat it", "the first", "never a", "do not repeat it"]
     assert [part in text for part, text in zip(told, texts, strict=True)] == [True] * 4
 

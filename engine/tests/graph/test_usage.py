@@ -100,7 +100,11 @@ async def test_turns_with_a_real_client(
         assert usage["turn"] == {MODELS[name]: UNKNOWN}
         assert usage["last"] == {"model": MODELS[name], "used": None, "window": None}
         return
-    said = [one.usage_metadata for one in await talk.messages() if isinstance(one, AIMessage)]
+    said = [
+        message.usage_metadata
+        for message in await talk.messages()
+        if isinstance(message, AIMessage)
+    ]
     output = [one["output_tokens"] for one in said if one]
     for taken, start, end in (
         (usage["thread"], 0, 4),

@@ -16,29 +16,8 @@ from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Event, Phase
 from tests.harness.modes import load_test_catalog
 
-LEGAL = {
-    (Phase.IDLE, Event.START): Phase.THINKING,
-    (Phase.THINKING, Event.ANSWER): Phase.IDLE,
-    (Phase.THINKING, Event.REVIEW): Phase.REVIEWING,
-    (Phase.THINKING, Event.ACT): Phase.ACTING,
-    (Phase.REVIEWING, Event.ACT): Phase.ACTING,
-    (Phase.REVIEWING, Event.SWITCH): Phase.SWITCHING,
-    (Phase.REVIEWING, Event.DECIDED): Phase.THINKING,
-    (Phase.ACTING, Event.ACT): Phase.ACTING,
-    (Phase.ACTING, Event.ACTED): Phase.THINKING,
-    (Phase.ACTING, Event.SWITCH): Phase.SWITCHING,
-    (Phase.ACTING, Event.COMPLETE): Phase.IDLE,
-    (Phase.SWITCHING, Event.SWITCH_MODE): Phase.THINKING,
-    (Phase.IDLE, Event.COMPACT): Phase.COMPACTING,
-    (Phase.THINKING, Event.COMPACT): Phase.COMPACTING,
-    (Phase.COMPACTING, Event.COMPACTED): Phase.THINKING,
-    (Phase.COMPACTING, Event.COMPLETE): Phase.IDLE,
-    (Phase.IDLE, Event.RETURN): Phase.RETURNING,
-    (Phase.THINKING, Event.RETURN): Phase.RETURNING,
-    (Phase.ACTING, Event.RETURN): Phase.RETURNING,
-    (Phase.RETURNING, Event.RETURNED): Phase.THINKING,
-    (Phase.RETURNING, Event.NEXT): Phase.SWITCHING,
-}
+LEGAL = {(source, event): target for source, event, target in CHART.edges}
+"""The clone's edges, which `make diagram` and docs/modes.md draw."""
 TO_MODE = (Event.SWITCH_MODE, Event.RETURNED, Event.NEXT)
 
 

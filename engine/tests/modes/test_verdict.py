@@ -28,9 +28,9 @@ from tests.harness.place import in_sandbox
 HERE = Path(__file__).parent
 PUBLISHED = HERE / "published"
 SETS: list[dict[str, Any]] = [
-    one
+    row
     for table in (HERE / "verdicts.yaml", PUBLISHED / "expected.yaml")
-    for one in yaml.safe_load(table.read_text(encoding="utf-8"))
+    for row in yaml.safe_load(table.read_text(encoding="utf-8"))
 ]
 CATALOG = load_test_catalog()
 MOVE = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))

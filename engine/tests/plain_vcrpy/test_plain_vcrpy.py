@@ -39,12 +39,13 @@ def test_a_cassette_of_the_project(format: str, manner: str) -> None:
     path = CASSETTES / f"test_parallel_reads-{format}-{manner}.yaml"
     recorded = yaml.safe_load(path.read_text())["interactions"]
     with vcr.use_cassette(str(path), record_mode="none", match_on=MATCH_ON) as cassette:
-        for one in recorded:
-            answer = send(format, json.loads(one["request"]["body"]))
+        for interaction in recorded:
+            answer = send(format, json.loads(interaction["request"]["body"]))
             if manner == "streamed":
                 assert "".join(event.model_dump_json() for event in answer)
             else:
                 assert (
-                    answer.model_dump()["id"] == json.loads(one["response"]["body"]["string"])["id"]
+                    answer.model_dump()["id"]
+                    == json.loads(interaction["response"]["body"]["string"])["id"]
                 )
         assert cassette.all_played

@@ -73,7 +73,7 @@ async def test_the_mode_fetches_once_a_person_has_approved(place: UserFolders, s
     result = await read_result(talk)
     assert re.fullmatch(r"<data-(\w+) source=[^\n]+>\nthe page\n</data-\1>", result)
     assert f"fetch_url http://{site}/page" in result
-    patterns = [one["pattern"] for one in (await talk.values())["remembered"]]
+    patterns = [memory["pattern"] for memory in (await talk.values())["remembered"]]
     assert patterns == [request["remember"]] == [f"http://{site}/*"]
 
 

@@ -82,7 +82,7 @@ def test_the_example_of_a_modes_file_loads_and_holds(place: UserFolders) -> None
 def test_the_example_of_a_mode_of_the_clone_loads(tmp_path: Path) -> None:
     (tmp_path / "reviewer.yaml").write_text(read_part("reviewer"))
     mode = load_catalog("reviewer", tmp_path)["reviewer"]
-    assert [one.group for one in mode.groups] == ["read", "command"]
+    assert [grant.group for grant in mode.groups] == ["read", "command"]
 
 
 def test_the_example_of_mcp_servers_loads(
@@ -91,7 +91,7 @@ def test_the_example_of_mcp_servers_loads(
     monkeypatch.setenv("GITHUB_TOKEN", "1")
     (place.home / "mcp.json").write_text(read_part("servers"))
     loaded = Sources(place.settings(), Workspace(place.workspace)).load()
-    assert [one.name for one in loaded.servers] == ["github", "notes", "docs"]
+    assert [server.name for server in loaded.servers] == ["github", "notes", "docs"]
     assert not loaded.notices
 
 

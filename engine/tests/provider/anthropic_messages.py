@@ -108,11 +108,11 @@ def _content(answer: Answer, body: dict[str, Any], ids: Ids) -> Iterator[dict[st
         yield {"type": "thinking", "thinking": answer.thinking, "signature": signature}
     if answer.text:
         yield {"type": "text", "text": answer.text}
-    for one in answer.calls:
-        args = {} if isinstance(one.args, str) else one.args
-        id = one.id or ids.new("toolu_01", 22)
+    for call in answer.calls:
+        args = {} if isinstance(call.args, str) else call.args
+        id = call.id or ids.new("toolu_01", 22)
         caller = {"type": "direct"}
-        yield {"type": "tool_use", "id": id, "name": one.name, "input": args, "caller": caller}
+        yield {"type": "tool_use", "id": id, "name": call.name, "input": args, "caller": caller}
 
 
 def _stop_reason(answer: Answer) -> str:

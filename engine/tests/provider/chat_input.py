@@ -86,7 +86,7 @@ def _history_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
         calls = message.get("tool_calls") or []
         if not calls and message.get("content") is None:
             yield f"Invalid value for 'content' of '{where}': expected a string, got null."
-        due = [one["id"] for one in calls]
+        due = [call["id"] for call in calls]
         yield from _call_problems(where, calls)
     if due:
         yield f"tool calls without an answer at the end: {', '.join(due)}"
@@ -102,7 +102,7 @@ def _content_problems(message: dict[str, Any]) -> Iterator[str]:
 
 
 def _call_problems(where: str, calls: list[dict[str, Any]]) -> Iterator[str]:
-    ids = [one["id"] for one in calls]
+    ids = [call["id"] for call in calls]
     if len(set(ids)) < len(ids):
         yield f"Duplicate value for 'tool_call_id' in '{where}'."
     for one in calls:

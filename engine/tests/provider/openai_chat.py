@@ -70,7 +70,7 @@ def as_json(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> dic
     if answer.thinking:
         message["reasoning_content"] = answer.thinking  # as DeepSeek and vLLM send it
     if answer.calls:
-        message["tool_calls"] = [_call(one, ids) for one in answer.calls]
+        message["tool_calls"] = [_call(call, ids) for call in answer.calls]
     message |= {"refusal": answer.refusal, "annotations": []}
     if answer.text == "" and not answer.calls and answer.refusal is None:
         message["content"] = ""
@@ -162,7 +162,7 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> l
 
 
 def _deltas(answer: Answer, ids: Ids) -> Iterator[dict[str, Any]]:
-    calls = [_call(one, ids, is_begun=True) for one in answer.calls]
+    calls = [_call(call, ids, is_begun=True) for call in answer.calls]
     first: dict[str, Any] = {"role": "assistant", "content": None}
     for piece in pieces(answer.thinking):
         yield {**first, "reasoning_content": piece}

@@ -114,14 +114,14 @@ def _output(answer: Answer, body: Json, ids: Ids) -> Iterator[Json]:
     if answer.text or answer.refusal is not None:
         said = {"type": "message", "status": status, "content": [part], "role": "assistant"}
         yield {"id": ids.new("msg_", 40), **said}
-    for one in answer.calls:
+    for call in answer.calls:
         yield {
             "id": ids.new("fc_", 40),
             "type": "function_call",
             "status": status,
-            "arguments": _arguments(one),
-            "call_id": one.id or ids.new("call_", 24),
-            "name": one.name,
+            "arguments": _arguments(call),
+            "call_id": call.id or ids.new("call_", 24),
+            "name": call.name,
         }
 
 

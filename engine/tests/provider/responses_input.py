@@ -116,7 +116,7 @@ def _reasoning_problems(item: Json, following: list[Json], model: str) -> Iterat
         yield _not_found(item.get("id"))
     elif not item["encrypted_content"].startswith(ENCRYPTED):
         yield f"The encrypted content for item {item.get('id')} could not be verified."
-    after = next((one for one in following if one.get("type") != "reasoning"), {})
+    after = next((item for item in following if item.get("type") != "reasoning"), {})
     if after.get("type") != "function_call" and after.get("role") != "assistant":
         yield (
             f"Item '{item.get('id')}' of type 'reasoning' was provided without its required "

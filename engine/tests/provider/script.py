@@ -104,7 +104,7 @@ def call(name: str, *, text: str = "", **args: Any) -> Answer:
 
 def tokens_of(answer: Answer) -> int:
     """What the model made."""
-    return sum(map(tokens, [answer.text, answer.thinking, *(one.args for one in answer.calls)]))
+    return sum(map(tokens, [answer.text, answer.thinking, *(call.args for call in answer.calls)]))
 
 
 class Ids:

@@ -130,7 +130,7 @@ class ScriptedProvider:
         given: Input = wire.take(self.cache, self.key, body)
         self.inputs.append(given)
         if isinstance(step, Answer):
-            called = [one.name for one in step.calls]
+            called = [call.name for call in step.calls]
             self.not_offered += [name for name in called if name not in wire.offered(body)]
         return given
 

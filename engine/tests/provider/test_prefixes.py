@@ -107,7 +107,9 @@ def test_reasoning_that_does_not_fit_is_left_out_by_the_newest_models(
     edited = body(ANSWER, item, ANSWER, USER)
     assert openai_responses.dropped(edited) == [item["id"]] * is_lost
     told = openai_responses.as_json(Answer("So."), edited, Ids(), Input())
-    assert [one["id"] for one in told.get("input_transformations", [])] == [item["id"]] * is_lost
+    assert [entry["id"] for entry in told.get("input_transformations", [])] == [
+        item["id"]
+    ] * is_lost
     assert openai_responses.dropped(body(USER, THOUGHT, ANSWER, USER)) == ["rs_1"] * is_lost
 
 

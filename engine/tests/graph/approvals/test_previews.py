@@ -34,10 +34,10 @@ def test_an_edit_is_a_diff_and_the_whole_file(workspace: Path) -> None:
     change = preview(deps, "edit_file", path="a.txt", edits=edits)["change"]
     assert change["lines"] == [
         ("@", "line 8"),
-        *((" ", one) for one in "789"),
+        *((" ", line) for line in "789"),
         ("-", "10"),
         ("+", "ten\\u202e"),
-        *((" ", one) for one in ("11", "12", "13")),
+        *((" ", line) for line in ("11", "12", "13")),
     ]
     assert change["before"] is not None
     assert change["after"] == change["before"].replace("10\n", "ten\\u202e\n")
@@ -69,7 +69,7 @@ def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path
     (workspace / "plan.md").write_text("# Plan")
     switch = preview(deps, "switch_mode", "ask", mode_slug="code", reason="x")["switch"]
     assert ("write_file" in switch["gained"], switch["lost"]) == (True, [])
-    assert [(one["path"], one["after"]) for one in switch["plans"]] == [("plan.md", "# Plan")]
+    assert [(plan["path"], plan["after"]) for plan in switch["plans"]] == [("plan.md", "# Plan")]
     command = preview(deps, "execute_command", command="a\u202e")
     assert (command["command"], command["is_sandboxed"]) == ("a\\u202e", False)
     assert preview_call(deps, {"id": "1", "name": "no_tool", "args": {}}, "ask") is None
@@ -137,7 +137,7 @@ def test_what_a_thread_has_changed_since_it_began(workspace: Path) -> None:
     ]
     subtask = {"id": "5", "messages": task}
     values = {"messages": messages, "subtasks": [subtask], "written": ["w", "u"]}
-    found = {one["path"]: one for one in list_changes(deps, values)}
+    found = {change["path"]: change for change in list_changes(deps, values)}
     assert {path: one["before"] for path, one in found.items() if "problem" not in one} == {
         "w": "old",
         "e": "a b",

@@ -47,7 +47,7 @@ def load(place: UserFolders, **given: Any) -> tuple[dict[str, Server], str]:
 
 def load_again(sources: Sources) -> tuple[dict[str, Server], str]:
     loaded = sources.load()
-    servers = {one.name: one.server for one in loaded.servers if one.server is not None}
+    servers = {server.name: server.server for server in loaded.servers if server.server is not None}
     return servers, "\n".join(loaded.notices)
 
 
@@ -223,7 +223,7 @@ def test_a_name_belongs_to_the_user_then_to_the_editor(place: UserFolders) -> No
     trust_all(place)
     editor = tuple(Server(name=name, origin="editor", command="ed") for name in ("one", "two"))
     deps = AgentCache(place.settings()).get(place.workspace, "offline", editor).deps
-    assert [(one.server.name, one.server.command) for one in deps.servers] == [
+    assert [(server.server.name, server.server.command) for server in deps.servers] == [
         ("one", "npx"),
         ("two", "ed"),
     ]
@@ -256,7 +256,7 @@ def test_a_change_holds_from_the_next_run_on(place: UserFolders) -> None:
     cache = AgentCache(place.settings())
 
     def names() -> list[str]:
-        return [one.server.name for one in cache.get(place.workspace, "offline").deps.servers]
+        return [server.server.name for server in cache.get(place.workspace, "offline").deps.servers]
 
     assert names() == []
     own(place, one=STDIO)

@@ -150,7 +150,7 @@ async def say(deps: AgentDeps, *texts: str, mode: str = "ask") -> list[str]:
     talk = open_thread(deps)
     for text in texts:
         await talk.say(text, mode=mode)
-    return [one["text"] for one in (await talk.values())["instructions"]]
+    return [instruction["text"] for instruction in (await talk.values())["instructions"]]
 
 
 async def test_a_folders_rules_are_told_once_a_call_names_what_is_in_it(place: UserFolders) -> None:
@@ -252,7 +252,7 @@ def test_links_that_lead_outside_are_left_out(place: UserFolders) -> None:
     (place.workspace / "src/AGENTS.md").symlink_to(outside / "SKILL.md")
     deps = load(place)
     assert "SECRET" not in deps.system_prompt + "".join(deps.rules_at.values())
-    assert len([one for one in deps.notices if "leads outside" in one]) == 3
+    assert len([notice for notice in deps.notices if "leads outside" in notice]) == 3
 
 
 @pytest.mark.parametrize("trusted", [True, False])

@@ -15,6 +15,6 @@ def test_a_client_supplies_no_results_and_no_ids_of_calls() -> None:
     ]
     answer, user = accept_messages(given)
     assert isinstance(answer, AIMessage)
-    assert (answer.content, [one["args"] for one in answer.tool_calls]) == ("text", [{}])
+    assert (answer.content, [call["args"] for call in answer.tool_calls]) == ("text", [{}])
     assert answer.tool_calls[0]["id"] != "waiting"
     assert (type(user), user.content, user.name) == (HumanMessage, "go on", None)

@@ -66,7 +66,7 @@ def test_answers_that_were_cut_off(metadata: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "metadata",
-    [FILTERED, *({"finish_reason": one} for one in ("content_filter", "refusal", "SAFETY"))],
+    [FILTERED, *({"finish_reason": reason} for reason in ("content_filter", "refusal", "SAFETY"))],
 )
 def test_answers_that_were_declined(metadata: dict[str, Any]) -> None:
     assert check(metadata, "", CALL).tool_calls == []
@@ -153,7 +153,7 @@ def block(id: str, arguments: str = '{"path": "a"}') -> Any:
 
 
 def blocks_of(message: AIMessage) -> list[dict[str, Any]]:
-    return [one for one in message.content if isinstance(one, dict)]
+    return [block for block in message.content if isinstance(block, dict)]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,9 @@ def test_calls_stay_in_their_place_among_the_reasoning(content: Any, kinds: str 
     if kinds is None:
         assert checked.content == "So."
     else:
-        assert " ".join(one.get("call_id", one["type"]) for one in blocks_of(checked)) == kinds
+        assert (
+            " ".join(block.get("call_id", block["type"]) for block in blocks_of(checked)) == kinds
+        )
 
 
 @pytest.mark.parametrize("ids", [("1", "2"), ("2", "2"), ("", "2"), ("\n", "2")])
@@ -190,16 +192,18 @@ def test_a_call_is_the_same_in_both_places(ids: tuple[str, str]) -> None:
     checked = check_answer(answer, earlier=[AIMessage("", tool_calls=[CALL])])
     sound, cut = checked.tool_calls
     assert len({"1", sound["id"], cut["id"]}) == 3
-    assert [(one["call_id"], one["arguments"]) for one in blocks_of(checked)[1:]] == [
+    assert [(block["call_id"], block["arguments"]) for block in blocks_of(checked)[1:]] == [
         (sound["id"], '{"path":"a"}'),
         (cut["id"], json.dumps(cut["args"])),
     ]
     kept = {"type", "call_id", "name", "arguments"}
-    assert all(set(one) == kept for one in blocks_of(checked)[1:]), "nothing is stored by its id"
+    assert all(set(block) == kept for block in blocks_of(checked)[1:]), (
+        "nothing is stored by its id"
+    )
 
 
 def test_reasoning_that_ends_at_the_limit() -> None:
     checked = check(TOO_LONG, [THOUGHT, block("2"), THOUGHT], {**CALL, "id": "2"})
     assert list(checked.tool_calls[0]["args"]) == [BROKEN]
-    assert [one["type"] for one in blocks_of(checked)] == ["reasoning", "function_call"]
+    assert [block["type"] for block in blocks_of(checked)] == ["reasoning", "function_call"]
     assert BROKEN in blocks_of(checked)[1]["arguments"]

@@ -47,7 +47,7 @@ def test_any_history_becomes_valid(messages: list[AnyMessage]) -> None:
     assert repair(repaired) == repaired
     assert find_open_calls(repaired) == []
     others = [message for message in messages if not isinstance(message, ToolMessage)]
-    assert [one for one in repaired if not isinstance(one, ToolMessage)] == others
+    assert [message for message in repaired if not isinstance(message, ToolMessage)] == others
     if not problems(list(messages)) and not find_open_calls(messages):
         assert repaired == messages, "a valid one is left alone"
 
@@ -59,7 +59,7 @@ def test_results_that_are_missing_late_or_doubled() -> None:
         {"c": build_not_run_result(tool_call(name="read_file", args={}, id="c"), UNKNOWN)},
     )
     assert [message.text for message in repaired] == ["", "ok", NOT_RUN, UNKNOWN, "hello"]
-    statuses = [one.status for one in repaired if isinstance(one, ToolMessage)]
+    statuses = [message.status for message in repaired if isinstance(message, ToolMessage)]
     assert statuses == ["success", "error", "error"]
 
 
@@ -89,8 +89,13 @@ def test_ids_go_back_to_the_provider_that_gave_them() -> None:
         sent = prepare_for_provider(history, origin)
         assert sent == prepare_for_provider(history, origin), "the same at every step"
         called = [
-            str(call["id"]) for one in sent if isinstance(one, AIMessage) for call in one.tool_calls
+            str(call["id"])
+            for message in sent
+            if isinstance(message, AIMessage)
+            for call in message.tool_calls
         ]
-        assert [one.tool_call_id for one in sent if isinstance(one, ToolMessage)] == called
+        assert [
+            message.tool_call_id for message in sent if isinstance(message, ToolMessage)
+        ] == called
         assert [id for id in called if id in ids] == kept
         assert (len(set(called)), max(map(len, set(called) - set(ids)))) == (4, 37)

@@ -50,8 +50,8 @@ def test_behind_a_summary(history: list[list[Any]], budget: int) -> None:
     assert problems([*shorter]) == []
     assert drop_unbound_thinking(shorter) == (shorter, 0), "what is left fits what is before it"
     assert not any(map(has_thinking, shorter))
-    said = [one for one in messages if isinstance(one, HumanMessage)]
-    kept = [one for one in shorter if isinstance(one, HumanMessage)]
+    said = [message for message in messages if isinstance(message, HumanMessage)]
+    kept = [message for message in shorter if isinstance(message, HumanMessage)]
     if isinstance(messages[-1], AIMessage):
         assert isinstance(shorter[-1], AIMessage), "no turn is due"
     else:
@@ -71,12 +71,14 @@ def test_what_is_to_be_summarized(history: list[list[Any]], budget: int) -> None
         part, left = split_for_summary(left, budget)
         parts.append(part)
         assert problems([*part]) == []
-        calls = sum(len(one.tool_calls) for one in part if isinstance(one, AIMessage))
-        results = [one.text for one in part if isinstance(one, ToolMessage)]
+        calls = sum(len(message.tool_calls) for message in part if isinstance(message, AIMessage))
+        results = [message.text for message in part if isinstance(message, ToolMessage)]
         assert len(results) == calls
-        is_step = sum(not isinstance(one, ToolMessage) for one in part) == 1
+        is_step = sum(not isinstance(message, ToolMessage) for message in part) == 1
         assert is_step or estimate_tokens(part) <= budget
         assert all(len(text) < MAX_RESULT + 50 for text in results)
         assert not any("data-" in remove_marks(text) for text in results), "marks are closed"
         assert drop_unbound_thinking(part) == (part, 0)
-    assert [one.type for part in parts for one in part] == [one.type for one in messages]
+    assert [message.type for part in parts for message in part] == [
+        message.type for message in messages
+    ]

@@ -86,8 +86,8 @@ async def test_a_refusal_in_whatever_words(
         await talk.say("Really?")
     fields = ("cache_control", "defer_loading", "allowed_tools", "thinking", "anthropic-beta")
     held = [
-        [name for name in fields if name in json.dumps([{**one.headers}, one.body])]
-        for one in provider.requests
+        [name for name in fields if name in json.dumps([{**request.headers}, request.body])]
+        for request in provider.requests
     ]
     assert held[0] == held[2] != []
     assert held[1] == held[3] == held[4] == []

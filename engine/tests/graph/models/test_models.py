@@ -40,7 +40,7 @@ def test_what_cannot_be_loaded(
     monkeypatch: pytest.MonkeyPatch, name: str, missing: str, texts: str
 ) -> None:
     """``missing`` is a package that is not installed."""
-    for module in [one for one in sys.modules if one.partition(".")[0] == missing] + [missing]:
+    for module in [name for name in sys.modules if name.partition(".")[0] == missing] + [missing]:
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigurationError) as caught:
         load_model(name)

@@ -122,13 +122,15 @@ async def test_a_workspace_s_mode_cannot_redirect_requests_or_take_keys(
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         shown = {name: elsewhere.url if v == ELSEWHERE else v for name, v in DANGEROUS.items()}
         modes = [modes_file(f"m{n}", rest=rest(**{k: v})) for n, (k, v) in enumerate(shown.items())]
-        text = "customModes:\n" + "".join(one.partition("\n")[2] for one in modes)
+        text = "customModes:\n" + "".join(mode.partition("\n")[2] for mode in modes)
         place.project_modes.write_text(text + modes_file("fine", rest=rest(seed=5))[13:])
         loader = place.loader(model="openai:m", trust_workspace=True)
         deps = loader.deps()
         agent = open_thread(deps).agent
         for slug, name in ((f"m{n}", name) for n, name in enumerate(shown)):
-            (notice,) = (one for one in deps.notices if f"mode '{slug}' cannot be used" in one)
+            (notice,) = (
+                notice for notice in deps.notices if f"mode '{slug}' cannot be used" in notice
+            )
             assert repr(name) in notice
             with pytest.raises(ConfigurationError, match=name):
                 await Conversation(agent).say("go", mode=slug)

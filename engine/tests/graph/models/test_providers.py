@@ -314,7 +314,7 @@ async def test_calls_as_other_servers_send_them(start: Start) -> None:
     thread = start([step for pieces, _ in PIECES for step in (Raw((*pieces, END)), HERE)])
     for pieces, complete in PIECES:
         calls = (await thread.say()).tool_calls
-        assert "".join(str(one["args"].get("path", "")) for one in calls) == complete, pieces
+        assert "".join(str(call["args"].get("path", "")) for call in calls) == complete, pieces
         assert (await thread.proceed()).text == "Here I am."
 
 
@@ -338,4 +338,4 @@ async def test_a_client_that_listens_to_protocol_events(
                 _ = [event async for event in stream]
         await talk.say("and now?")
     assert list(workspace.iterdir()) == []
-    assert [one.text for one in await talk.messages()][1::2][:2] == ["Hello you.", "I do."]
+    assert [message.text for message in await talk.messages()][1::2][:2] == ["Hello you.", "I do."]

@@ -61,7 +61,9 @@ async def test_a_call_and_the_next_request(
     ids = tuple(call["id"] for call in answer.tool_calls)
     assert [call["args"] for call in answer.tool_calls] == [ARGS] * len(ids)
     assert ids == shape.ids or shape.ids is None
-    assert [one.tool_call_id for one in results if isinstance(one, ToolMessage)] == list(ids)
+    assert [result.tool_call_id for result in results if isinstance(result, ToolMessage)] == list(
+        ids
+    )
     assert (answer.text, last.text) == (shape.text, "Done.")
     metadata = answer.response_metadata
     assert shape.reason in [metadata.get(name) for name in REASONS]
@@ -206,7 +208,7 @@ async def test_an_empty_end_of_turn(talking: Talking, *, is_behind_a_result: boo
                 await talk.say("go")
         await talk.say("and now?")
     sent = list_sent_back(server.requests[-1][1])
-    assert [one["content"] for one in sent[1:]] == [ENDED] * is_behind_a_result
+    assert [message["content"] for message in sent[1:]] == [ENDED] * is_behind_a_result
 
 
 @pytest.mark.parametrize("end", ["", "data: [DON", ": [DONE]\n\n"])
@@ -225,6 +227,6 @@ async def test_kimis_ids_that_come_again(talking: Talking) -> None:
     replies = [KIMI.whole, KIMI.whole, KIMI.last[0]]
     with talking(KIMI, replies) as (talk, server):
         await talk.say("go")
-    ids = [one["tool_calls"][0]["id"] for one in list_sent_back(server.requests[2][1])]
+    ids = [message["tool_calls"][0]["id"] for message in list_sent_back(server.requests[2][1])]
     assert ids == ["functions.read_file:0", "functions.read_file:1"]
     assert list(await talk.results()) == ids

@@ -219,7 +219,7 @@ def test_what_fails_a_test_and_says_why(samples: Path, tmp_path: Path) -> None:
     }.items():
         parts = [part for part in re.split(r"\n_{3,} ", text) if test in part.split("\n")[0]]
         said = "\n".join(parts)
-        assert [one for one in texts if one not in said] == [], text
+        assert [block for block in texts if block not in said] == [], text
         assert not re.search("CannotOverwrite|Traceback|httpx", said)
 
 
@@ -328,10 +328,13 @@ def test_nothing_in_them_identifies_anybody() -> None:
     for path in FILES:
         text = path.read_text(encoding="utf-8")
         requests, responses = load_cassette(path)
-        parts = [*(request.headers for request in requests), *(one["headers"] for one in responses)]
+        parts = [
+            *(request.headers for request in requests),
+            *(answer["headers"] for answer in responses),
+        ]
         headers = {name.lower() for part in parts for name in part}
         assert not headers & {"authorization", "cookie", "set-cookie", "x-api-key"}, path
-        if any(one["headers"].get("server") != [SOURCE] for one in responses):
+        if any(answer["headers"].get("server") != [SOURCE] for answer in responses):
             continue
         found = re.search(
             rf"{KEY}|(?i:cookie|organi[sz]ation|authori[sz]ation:|x-api-key|cf-ray|x-request-id)|"
@@ -370,11 +373,11 @@ def test_the_file_holds_whatever_is_sent(tmp_path: Path) -> None:
     answers = [stream, b'{"a": [1]}', b"", b"no JSON", b"\xff\x00", b"a: b # c"]
     requests = [Request("POST", "https://a/b", json.dumps(odd), {})] * 6
     path = tmp_path / "a.yaml"
-    path.write_text(dump_cassette(requests, [answer_with(one) for one in answers]), "utf-8")
+    path.write_text(dump_cassette(requests, [answer_with(answer) for answer in answers]), "utf-8")
     sent, read = load_cassette(path)
-    assert [decode_body(one.body_bytes) for one in sent] == [odd] * 6
-    bodies = [decode_body(one["body"]["string"]) for one in read]
-    assert bodies == [decode_body(one) for one in answers]
+    assert [decode_body(message.body_bytes) for message in sent] == [odd] * 6
+    bodies = [decode_body(response["body"]["string"]) for response in read]
+    assert bodies == [decode_body(answer) for answer in answers]
     comments = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
     assert comments == [f"# {number} of 6" for number in range(1, 7)]
 

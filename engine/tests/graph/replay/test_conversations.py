@@ -116,11 +116,11 @@ async def test_thoughts_through_two_switches(begin: Begin, project: Path) -> Non
     await went_well(talk)
     assert "a + b" in (project / "add.py").read_text()
     assert await changes(talk) == [("ask", "architect", "human"), ("architect", "code", "human")]
-    answers = [one for one in await talk.messages() if isinstance(one, AIMessage)]
+    answers = [message for message in await talk.messages() if isinstance(message, AIMessage)]
     if not tape.is_streamed:  # LangChain drops what a stream says of it
-        told = [one.response_metadata["input_transformations"] for one in answers]
+        told = [answer.response_metadata["input_transformations"] for answer in answers]
         assert told == [[]] * len(answers), "nothing is sent that the service would have to drop"
-    assert all(one.content[0]["type"] == "thinking" for one in answers), "all of it is kept"  # type: ignore[index]  # a list of blocks
+    assert all(answer.content[0]["type"] == "thinking" for answer in answers), "all of it is kept"  # type: ignore[index]  # a list of blocks
 
 
 async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> None:
@@ -157,7 +157,9 @@ async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> No
     assert asked.count("new_task") == 3
     assert "a + b" in (project / "add.py").read_text()
     values = await talk.values()
-    ended = [(one["mode"], one["status"], one["files"]) for one in values["subtasks"]]
+    ended = [
+        (subtask["mode"], subtask["status"], subtask["files"]) for subtask in values["subtasks"]
+    ]
     assert ended == [(mode, "completed", files) for mode, files in PARTS]
     assert (values["mode"], values["parents"]) == ("orchestrator", [])
     assert problems(values["subtasks"][1]["messages"]) == []
