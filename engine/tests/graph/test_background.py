@@ -9,7 +9,7 @@ import pytest
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 
-from tests.harness.conversation import APPROVE, REJECT, Conversation, cut_off, run_script
+from tests.harness.conversation import APPROVE, Conversation, cut_off, run_script
 from tests.harness.scripted import Call
 from tests.harness.sleepers import find_sleepers, new_mark, wait_for
 
@@ -36,8 +36,6 @@ async def begin(workspace: Path, mark: str, *steps: list[Call]) -> Conversation:
     talk = await run_script(workspace, [background(mark)], *steps, mode="code")
     await talk.decide(APPROVE)
     return talk
-
-
 
 
 async def test_another_thread_reads_nothing_of_it(workspace: Path, mark: str) -> None:

@@ -88,8 +88,8 @@ async def test_in_the_middle_of_a_long_turn(
     summaries = [n for n, body in enumerate(bodies(provider)) if REQUEST[:50] in body]
     assert len(summaries) == len(worker.asked)
     for number in summaries:  # asked through the cache; then the new history is in it
-        given, *after = provider.inputs[number : number + 3]
-        assert given.read > 0.8 * given.total > 0.6 * WINDOW
+        tokens, *after = provider.inputs[number : number + 3]
+        assert tokens.read > 0.8 * tokens.total > 0.6 * WINDOW
         assert after[0].total < 0.4 * WINDOW
         assert after[1].read > 0.5 * after[1].total
         body = bodies(provider)[number + 1]
@@ -102,7 +102,7 @@ async def test_in_the_middle_of_a_long_turn(
     (taken,) = values["usage"]["thread"].values()
     is_counted = not (is_streamed and name == "chat")
     assert taken["answers" if is_counted else "unknown"] == len(provider.inputs)
-    assert taken["input"] == is_counted * sum(given.total for given in provider.inputs)
+    assert taken["input"] == is_counted * sum(tokens.total for tokens in provider.inputs)
     assert len(values["notices"]) == len(worker.asked)
     assert all("tokens instead of" in notice for notice in values["notices"])
     streamed = "".join(chunk.text for chunk in talk.chunks)
@@ -155,25 +155,25 @@ async def test_what_holds_stays(workspace: Path, serve: Serve) -> None:
     assert "- Read on (in_progress)" in told["text"]
 
 
-@pytest.mark.parametrize("given", ["nothing", "a message", "a mode"])
-async def test_on_demand(workspace: Path, serve: Serve, given: str) -> None:
+@pytest.mark.parametrize("beside", ["nothing", "a message", "a mode"])
+async def test_on_demand(workspace: Path, serve: Serve, beside: str) -> None:
     with serve(Worker([*[read()] * 3, say("Read."), say("Thanks.")]), "anthropic"):
         talk = start(CLAUDE, workspace, None)
         await talk.say("Read it.", mode="code")
         whole = await talk.messages()
         talk.nodes.clear()
-        host: dict[str, Any] = {"mode": "ask"} if given == "a mode" else {}
-        if given == "a message":
+        host: dict[str, Any] = {"mode": "ask"} if beside == "a mode" else {}
+        if beside == "a message":
             await talk.say("And now?", compact=True)
         else:
             await talk.send({"compact": True, **host})
         values = await talk.values()
-        if given != "a message":
+        if beside != "a message":
             await talk.say("And now?")
     said = [message.text for message in await talk.messages()]
     assert (values["compact"], values["phase"], len(values["notices"])) == (False, "idle", 1)
     assert values["mode"] == ("ask" if host else "code")
-    if given == "a message":
+    if beside == "a message":
         assert talk.nodes == ["intake", "compact_history", "code"]
         assert said == [f"{HEADER}\n\n{TEXT}", "And now?", "Thanks."]
     else:
@@ -376,14 +376,16 @@ async def test_it_goes_on_in_another_process(
     with serve(worker, "anthropic", window=WINDOW):
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads")) as saver:
             talk = start(CLAUDE, workspace, saver=saver)
-            given: Any = {"messages": [HumanMessage("Read it.")], "mode": "code"}
+            run_input: Any = {"messages": [HumanMessage("Read it.")], "mode": "code"}
             if stop == "after":
-                await talk.send_until("compact_history", given)
+                await talk.send_until("compact_history", run_input)
             elif stop == "before":
-                await talk.agent.ainvoke(given, talk.config, interrupt_before=["compact_history"])
+                await talk.agent.ainvoke(
+                    run_input, talk.config, interrupt_before=["compact_history"]
+                )
             else:
                 worker.summaries.insert(0, Failure("overloaded", retry_after="30"))
-                await cut_off(talk.send(given), lambda: bool(worker.asked))
+                await cut_off(talk.send(run_input), lambda: bool(worker.asked))
             values = await talk.values()
         assert is_summary(values["messages"][0]) == (stop == "after")
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads")) as saver:

@@ -53,15 +53,15 @@ async def test_an_older_checkpoint_runs_no_approved_call_again(
 ) -> None:
     await talk.say("run echo one >> log & run echo two >> log", mode="code")
     await talk.decide(APPROVE, APPROVE)
-    given: dict[tuple[str, ...], Any] = {("act",): None}
+    inputs: dict[tuple[str, ...], Any] = {("act",): None}
     if same_process:  # approved anew in another one, they run anew
-        given["review",] = Command(resume={"decisions": [APPROVE, APPROVE]})
+        inputs["review",] = Command(resume={"decisions": [APPROVE, APPROVE]})
     else:
         restart(talk, workspace)
     history = [state async for state in talk.agent.aget_state_history(talk.config)]
     for state in history:
-        if state.next in given:
-            await talk.agent.ainvoke(given[state.next], state.config)
+        if state.next in inputs:
+            await talk.agent.ainvoke(inputs[state.next], state.config)
             told = "exit code 0" if same_process else "may have taken effect"
             assert told in str((await talk.messages())[-3:])
     assert (workspace / "log").read_text() == "one\ntwo\n"
@@ -176,8 +176,8 @@ async def test_a_result_that_is_given_again_counts_for_the_facts(
     history = [state async for state in talk.agent.aget_state_history(talk.config)]
     (due,) = [state for state in history if state.next == ("act",)]
     assert not due.values["facts"].get("workspace")
-    given: Input | None = None if goes_on else {"messages": [HumanMessage("And?")]}
-    await talk.agent.ainvoke(given, due.config)
+    run_input: Input | None = None if goes_on else {"messages": [HumanMessage("And?")]}
+    await talk.agent.ainvoke(run_input, due.config)
     assert (workspace / "log").read_text() == "one\n"
     assert (await talk.values())["facts"] == facts
 

@@ -119,8 +119,8 @@ async def test_a_call_that_nobody_approved_does_not_run_though_it_is_planned(the
 async def test_a_call_that_is_denied_by_now_does_not_run_though_it_was_allowed(there: Path) -> None:
     """The mode's rules change between the plan and the run."""
     talk = script(there, CHANGES[:2], approvals=Approvals.AUTO)
-    given = {"messages": [{"role": "user", "content": "go"}], "mode": "code"}
-    await talk.send_until("code", given)
+    run_input = {"messages": [{"role": "user", "content": "go"}], "mode": "code"}
+    await talk.send_until("code", run_input)
     rules = {"write_file": {"*": "deny"}, "edit_file": {"*": "deny"}}
     catalog = load_with("code", permissions=rules)
     reload(talk, replace(talk.agent.live.deps, catalog=catalog))

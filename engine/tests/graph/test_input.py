@@ -21,13 +21,13 @@ async def snapshot(talk: Conversation) -> Any:
     return state.values, state.next, state.interrupts, state.config
 
 
-async def assert_refused(talk: Conversation, given: Any, *texts: str) -> None:
+async def assert_refused(talk: Conversation, wrong: Any, *texts: str) -> None:
     """The run fails with these texts in our words, and the thread is as it was."""
     before = await snapshot(talk)
     with pytest.raises(ValueError) as caught:
-        await talk.send(given)
+        await talk.send(wrong)
     for text in texts:
-        assert text in str(caught.value), given
+        assert text in str(caught.value), wrong
     for wrapper in ("Value error", "validation error", "pydantic"):
         assert wrapper not in str(caught.value)
     assert await snapshot(talk) == before
@@ -75,10 +75,10 @@ async def test_malformed_input_is_refused_and_what_waited_still_waits(talk: Conv
     await talk.say("write a: 1", mode="code")
     for mode in ("kode", "", "Ask", "ask\n", 7, ["ask"], {"a": 1}):
         known = ", ".join(load_test_catalog())
-        given = {"messages": "hello", "mode": mode}
-        await assert_refused(talk, given, "unknown mode", repr(mode), known)
-    for given, texts in BAD_INPUT:
-        await assert_refused(talk, given, *texts)
+        wrong = {"messages": "hello", "mode": mode}
+        await assert_refused(talk, wrong, "unknown mode", repr(mode), known)
+    for wrong, texts in BAD_INPUT:
+        await assert_refused(talk, wrong, *texts)
     for block, text in BAD_BLOCKS:
         messages = [{"role": "user", "content": [HELLO, block]}]
         await assert_refused(talk, {"messages": messages}, text)

@@ -191,11 +191,11 @@ async def test_an_agent_that_owns_its_tools_is_refused_under_any_limit(there: Pa
     agent = Tool.of(ask_expert, "agent").in_group("experts")
     toolbox = Toolbox(Workspace(there), [*(tools[spec.name] for spec in tools.specs), agent])
     ask: Call = ("ask_expert", {"question": "x"})
-    for given, says in (({"limit": "ask"}, "Ask mode"), ({}, None)):
+    for host, says in (({"limit": "ask"}, "Ask mode"), ({}, None)):
         model = ScriptedModel(answers=[calling(ask), calling(ask, prefix="again")])
         deps = AgentDeps(catalog, toolbox, Models(model), Approvals.AUTO)
         talk = open_thread(deps)
-        await talk.say("go", mode="expert", **given)
+        await talk.say("go", mode="expert", **host)
         if says is None:
             assert await talk.approve_all() == ["ask_expert", "ask_expert"], "always asks"
             continue
@@ -213,8 +213,8 @@ async def test_an_agent_that_owns_its_tools_is_refused_under_any_limit(there: Pa
 
 
 def _with(slug: str, *groups: Any) -> Mode:
-    given = tuple(grant if isinstance(grant, Grant) else Grant(group=grant) for grant in groups)
-    return Mode(slug=slug, name=slug, role_definition="x", groups=given)
+    grants = tuple(grant if isinstance(grant, Grant) else Grant(group=grant) for grant in groups)
+    return Mode(slug=slug, name=slug, role_definition="x", groups=grants)
 
 
 PLANS = Grant(group="edit", file_regex=r"\.md$")

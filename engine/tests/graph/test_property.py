@@ -147,8 +147,8 @@ def may_run(mode: str, name: str, args: dict[str, Any]) -> bool:
 
 def as_run(args: dict[str, Any]) -> dict[str, Any]:
     """The arguments, with the path as it is resolved and without those that were not given."""
-    given = {key: value for key, value in args.items() if value is not None}
-    return given | {"path": posixpath.normpath(args["path"])} if "path" in args else given
+    known = {key: value for key, value in args.items() if value is not None}
+    return known | {"path": posixpath.normpath(args["path"])} if "path" in args else known
 
 
 class Promises(RuleBasedStateMachine):
@@ -230,13 +230,13 @@ class Promises(RuleBasedStateMachine):
         edited = st.sampled_from(others).map(lambda other: edit(name, **other))
         return st.one_of(*[st.just(APPROVE)] * 3, edited, reject)
 
-    @rule(given=HOST, text=st.none() | LINES)
-    def host_sets(self, given: dict[str, Any], text: str | None) -> None:
-        self.set = given.get("mode", self.set)
-        self.approvals = given.get("approvals", self.approvals)
+    @rule(setting=HOST, text=st.none() | LINES)
+    def host_sets(self, setting: dict[str, Any], text: str | None) -> None:
+        self.set = setting.get("mode", self.set)
+        self.approvals = setting.get("approvals", self.approvals)
         more = {} if text is None else {"messages": [{"role": "user", "content": text}]}
-        self.run(self.talk.send(given | more))
-        if "end_subtask" in given:
+        self.run(self.talk.send(setting | more))
+        if "end_subtask" in setting:
             assert self.run(self.talk.values())["subtask"] is None
 
     @rule(mode=st.sampled_from(MODES))

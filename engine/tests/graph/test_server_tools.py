@@ -32,10 +32,16 @@ def with_modes(**groups: Any) -> Catalog:
     catalog = load_test_catalog()
     own = [
         Mode.model_validate(
-            {"slug": slug, "name": slug, "roleDefinition": "x", "groups": given[0], **given[1]}
+            {
+                "slug": slug,
+                "name": slug,
+                "roleDefinition": "x",
+                "groups": definition[0],
+                **definition[1],
+            }
             | {"level": Level.GLOBAL}
         )
-        for slug, given in groups.items()
+        for slug, definition in groups.items()
     ]
     return Catalog([*(catalog[slug] for slug in catalog), *own], "ask")
 
@@ -101,8 +107,8 @@ async def test_a_mode_declares_so_many_tools_of_servers_and_no_more(workspace: P
     """Each mode for itself, the first in the order of the servers; a notice says how to choose."""
     catalog = with_modes(some=(["command", ["mcp", {"servers": ["b"], "tools": ["t1*"]}]], {}))
     offers = [{"name": f"t{number}", "annotations": {}} for number in range(MAX_SERVER_TOOLS - 1)]
-    one, other = (raw("plain", json.dumps(offers), name=name) for name in "ab")
-    async with managed(workspace, one, other) as servers:
+    first, other = (raw("plain", json.dumps(offers), name=name) for name in "ab")
+    async with managed(workspace, first, other) as servers:
         model = ScriptedModel(answers=[])
         talk = Conversation(make_agent(workspace, model, catalog=catalog, servers=servers))
         await talk.say("hello", mode="code")

@@ -312,9 +312,9 @@ CUT_SHORT = [
 ]
 
 
-@pytest.mark.parametrize("given", CUT_SHORT)
+@pytest.mark.parametrize("setting", CUT_SHORT)
 async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
-    workspace: Path, given: dict[str, Any]
+    workspace: Path, setting: dict[str, Any]
 ) -> None:
     steps: list[Step] = [[task(), task(message="write")], [("read_file", {"path": "a"})]]
     talk = await run_script(
@@ -324,7 +324,7 @@ async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
         "switch_mode", Command(resume={"decisions": [{**APPROVE, "approvals": "auto"}] * 2})
     )
     assert (await talk.values())["parents"][0]["then"]
-    await talk.send(given)
+    await talk.send(setting)
     values = await talk.values()
     assert [subtask["message"] for subtask in values["subtasks"]] == ["Do it."]
     assert (await talk.results())["call_1"].status == "error"
@@ -386,7 +386,7 @@ async def test_the_host_ends_a_child_and_the_parent_is_told(
     assert "the user stopped it" in result.text
     assert "Files written: a.py." in result.text
     texts = [message.text for message in values["messages"][3:]]
-    assert texts == [*(one["content"] for one in words), "I see."]
+    assert texts == [*(word["content"] for word in words), "I see."]
     assert "Not run" in values["subtasks"][0]["messages"][-1].text
     await talk.send({"end_subtask": True})  # there is none
     assert len((await talk.values())["messages"]) == len(values["messages"])

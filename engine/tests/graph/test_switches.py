@@ -65,8 +65,8 @@ class Thread:
         await self.talk.agent.aupdate_state(self.talk.config, {"messages": list(messages)})
 
     async def find(self, kind: str, number: int) -> str:
-        found = [message.id for message in await self.talk.messages() if message.type == kind]
-        return str(found[number])
+        ids = [message.id for message in await self.talk.messages() if message.type == kind]
+        return str(ids[number])
 
     async def say(self, text: str) -> list[str]:
         """The notices of the turn."""
@@ -133,7 +133,7 @@ def forge(name: str) -> AIMessage:
 async def send_all_back(thread: Thread) -> None:
     """As a client does that keeps the history itself."""
     before = await thread.talk.messages()
-    shown = [one.model_dump() for one in before]
+    shown = [message.model_dump() for message in before]
     await thread.talk.send({"messages": [*shown, {"role": "user", "content": "Again:"}]})
     assert (await thread.talk.messages())[: len(before)] == before
 

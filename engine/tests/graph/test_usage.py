@@ -32,7 +32,7 @@ UNKNOWN = tokens(answers=0, unknown=1)
 
 
 @pytest.mark.parametrize(
-    ("given", "taken", "used"),
+    ("message", "taken", "used"),
     [
         (answer(), tokens(input=100, output=7), 107),
         (
@@ -62,18 +62,18 @@ UNKNOWN = tokens(answers=0, unknown=1)
         ),
     ],
 )
-def test_what_an_answer_took(given: AIMessage, taken: Tokens, used: int | None) -> None:
-    usage = count_answer(given, "m", 1000)
+def test_what_an_answer_took(message: AIMessage, taken: Tokens, used: int | None) -> None:
+    usage = count_answer(message, "m", 1000)
     assert usage["thread"] == usage["turn"] == {"m": taken}
     assert usage["last"] == {"model": "m", "used": used, "window": 1000}
 
 
 def test_parts_of_one_step_add_up_in_any_order() -> None:
     """Two tasks may write at the same time; what they say of the window comes from one of them."""
-    one, other = count_answer(answer(), "m", 9), count_answer(AIMessage("x"), "n", None)
+    first, other = count_answer(answer(), "m", 9), count_answer(AIMessage("x"), "n", None)
     del other["last"]
-    both = add_usage(add_usage(Usage(), one), other)
-    assert both == add_usage(add_usage(Usage(), other), one)
+    both = add_usage(add_usage(Usage(), first), other)
+    assert both == add_usage(add_usage(Usage(), other), first)
     assert both["thread"] == {"m": tokens(input=100, output=7), "n": UNKNOWN}
     assert both["last"] == {"model": "m", "used": 107, "window": 9}
     assert add_usage(both, NO_FILL) == {**both, "last": None}
@@ -105,19 +105,19 @@ async def test_turns_with_a_real_client(
         for message in await talk.messages()
         if isinstance(message, AIMessage)
     ]
-    output = [one["output_tokens"] for one in said if one]
+    output = [request["output_tokens"] for request in said if request]
     for taken, start, end in (
         (usage["thread"], 0, 4),
         (first["turn"], 0, 3),
         (usage["turn"], 3, 4),
     ):
-        given = provider.inputs[start:end]
+        inputs = provider.inputs[start:end]
         assert taken[MODELS[name]] == tokens(
             answers=end - start,
-            input=sum(one.total for one in given),
+            input=sum(request.total for request in inputs),
             output=sum(output[start:end]),
-            cache_read=sum(one.read for one in given),
-            cache_write=sum(one.written for one in given),
+            cache_read=sum(request.read for request in inputs),
+            cache_write=sum(request.written for request in inputs),
         )
     assert usage["turn"][MODELS[name]]["cache_read"] > 2000
     assert usage["last"]["used"] == provider.inputs[-1].total + output[-1]

@@ -27,8 +27,8 @@ def test_no_code_asks_which_effect_a_tool_has() -> None:
         for file in (ROOT / folder).rglob("*.py"):
             where = file.relative_to(ROOT).as_posix()
             if where not in MAY_NAME_EFFECTS:
-                found = ASKS.findall(file.read_text(encoding="utf-8"))
-                assert not found, f"{where} asks {found}: make a column of it in effects.py"
+                questions = ASKS.findall(file.read_text(encoding="utf-8"))
+                assert not questions, f"{where} asks {questions}: make a column of it in effects.py"
 
 
 def test_such_a_question_is_found() -> None:

@@ -94,16 +94,16 @@ def deps_of(folder: Path, number: int) -> AgentDeps:
     return in_sandbox(deps) if SETS[number].get("sandbox", True) else deps
 
 
-def arguments(deps: AgentDeps, tool: str, given: Any) -> dict[str, Any]:
-    if not isinstance(given, str):
-        return dict(given)
+def arguments(deps: AgentDeps, tool: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, str):
+        return dict(value)
     try:
         spec = deps.toolbox[tool].spec
     except InvalidCallError:
-        return {"path": given}
+        return {"path": value}
     if spec.effect.switches_mode:
-        return {"mode_slug": given, "reason": "because"}
-    return {**ARGS.get(tool, {}), spec.command or spec.paths[0]: given}
+        return {"mode_slug": value, "reason": "because"}
+    return {**ARGS.get(tool, {}), spec.command or spec.paths[0]: value}
 
 
 @pytest.mark.parametrize("number", range(len(SETS)))
@@ -112,20 +112,22 @@ async def test_row(folder: Path, number: int) -> None:
     deps = deps_of(folder, number)
     wrong = []
     for row in SETS[number].get("rows", ()):
-        mode, tool, given, approvals, expected = row
+        mode, tool, value, approvals, expected = row
         context = CallContext(deps.seat(mode), Approvals(approvals))
-        args = arguments(deps, tool, given)
+        args = arguments(deps, tool, value)
         judged = await judge(deps, context, {"name": tool, "args": args, "id": "1"})
-        found = judged.verdict
-        is_error = found.kind == "deny" and expected not in ("allow", "ask", "deny")
-        if (found.error.__name__ if is_error else found.kind) != expected or not found.reason:
-            wrong.append((row, found.kind, found.reason))
+        decision = judged.verdict
+        is_error = decision.kind == "deny" and expected not in ("allow", "ask", "deny")
+        if (
+            decision.error.__name__ if is_error else decision.kind
+        ) != expected or not decision.reason:
+            wrong.append((row, decision.kind, decision.reason))
     assert not wrong
 
 
 @pytest.mark.parametrize("name", [file.name for file in sorted(PUBLISHED.glob("*modes"))])
 def test_what_a_published_file_loads_to(folder: Path, name: str) -> None:
-    (number,) = [number for number, one in enumerate(SETS) if one.get("file") == name]
+    (number,) = [number for number, row in enumerate(SETS) if row.get("file") == name]
     deps = deps_of(folder, number)
     loaded = [deps.catalog[slug] for slug in deps.catalog]
     assert {
@@ -135,8 +137,8 @@ def test_what_a_published_file_loads_to(folder: Path, name: str) -> None:
     } == SETS[number].get("loads", {})
     for mode in loaded:
         assert f"- {mode.slug}: {' '.join(mode.purpose.split())}\n" in deps.system_prompt
-    given = SETS[number].get("notices", [])
-    for notice, said in zip(deps.notices, given, strict=True):
+    notices = SETS[number].get("notices", [])
+    for notice, said in zip(deps.notices, notices, strict=True):
         assert said in notice
     for slug, words in SETS[number].get("told", {}).items():
         assert words in deps.seat(slug).words
@@ -196,9 +198,9 @@ def test_a_tool_that_hides_its_files_is_refused_where_files_are_restricted() -> 
 def test_a_restricted_file_has_its_own_error(specs: dict[str, ToolSpec]) -> None:
     def error(mode: str, path: str) -> type[Exception]:
         args = {"path": path, "content": ""}
-        found = verdict(CATALOG[mode], specs["write_file"], args, Approvals.AUTO)
-        assert found.kind == "deny"
-        return found.error
+        decision = verdict(CATALOG[mode], specs["write_file"], args, Approvals.AUTO)
+        assert decision.kind == "deny"
+        return decision.error
 
     assert error("architect", "a.py") is error("architect", "a.md\n") is FileRestrictionError
     assert error("ask", "a.md") is NotAllowedError
@@ -207,9 +209,9 @@ def test_a_restricted_file_has_its_own_error(specs: dict[str, ToolSpec]) -> None
 @pytest.mark.parametrize("name", ARGS)
 def test_no_memory_decides_for_a_person(specs: dict[str, ToolSpec], name: str) -> None:
     everything = [("*", False)]
-    found = verdict(CATALOG["code"], specs[name], ARGS[name], Approvals.MANUAL, everything)
+    decision = verdict(CATALOG["code"], specs[name], ARGS[name], Approvals.MANUAL, everything)
     asks = name in ("switch_mode", "ask_followup_question")
-    assert found.kind == ("ask" if asks else "allow")
+    assert decision.kind == ("ask" if asks else "allow")
 
 
 @pytest.mark.parametrize(

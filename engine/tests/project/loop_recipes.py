@@ -56,12 +56,12 @@ async def ticket(workspace: Path) -> None:
     await talk.agent.aupdate_state(talk.config, {"ticket": "AB-12"})
     assert (await talk.values())["ticket"] == "AB-12"
     assert await say() == [2, 1], "again, for it has changed"
-    for given in ({"ticket": 5}, {"tickets": "AB-1"}):
+    for wrong in ({"ticket": 5}, {"tickets": "AB-1"}):
         try:
-            await talk.say("go", **given)
+            await talk.say("go", **wrong)
         except InvalidInputError:
             continue
-        raise AssertionError(given)
+        raise AssertionError(wrong)
 
 
 async def sign_off(workspace: Path) -> None:

@@ -41,10 +41,10 @@ def test_the_tools_at_a_small_scale() -> None:
 def test_the_cache_pays() -> None:
     """Here a change of mode costs next to nothing, in each wire format; elsewhere it costs much."""
     rows = rows_of("benchmarks.cache", "--steps", "16")
-    found = [(row[:34].strip(), [*map(float, row[34:].split())]) for row in rows]
-    shares = [figures[2] for name, figures in found if name == "Modeshift"]
-    most = [figures[0] for name, figures in found if name.startswith("at most")]
+    figures_of = [(row[:34].strip(), [*map(float, row[34:].split())]) for row in rows]
+    shares = [figures[2] for name, figures in figures_of if name == "Modeshift"]
+    most = [figures[0] for name, figures in figures_of if name.startswith("at most")]
     assert len(shares) == len(most) == 4, "many calls in an answer among them"
     assert all(could - did < 0.012 for could, did in zip(most, shares, strict=True))
-    ratios = {name: figures[-1] for name, figures in found}
+    ratios = {name: figures[-1] for name, figures in figures_of}
     assert ratios["Modeshift"] < ratios["MODE_CHANGES=rewrite"] < 1 < ratios["create_agent"] + 0.01

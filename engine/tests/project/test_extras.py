@@ -50,10 +50,12 @@ class Clone:
         self.workspace.mkdir()
         copy_project(self.root, wanted=lambda name: not name.startswith(("engine/", "docs/")))
         self.installed = Installed(folder / "installed", extras)
-        given = environment(folder, WORKSPACE=str(self.workspace), SANDBOX="auto", MODEL="offline")
-        self.environment = {**given, "MODES_FOLDER": str(self.root / "modes")}
+        variables = environment(
+            folder, WORKSPACE=str(self.workspace), SANDBOX="auto", MODEL="offline"
+        )
+        self.environment = {**variables, "MODES_FOLDER": str(self.root / "modes")}
         server = {"command": "/usr/bin/env", "args": ["python3", "-S", str(RAW), "well"]}
-        file = Path(given["CONFIG_FOLDER"]) / "mcp.json"
+        file = Path(variables["CONFIG_FOLDER"]) / "mcp.json"
         file.write_text(json.dumps({"mcpServers": {"raw": {"type": "stdio", **server}}}))
 
     def start(self, *arguments: object) -> "subprocess.Popen[str]":

@@ -102,8 +102,8 @@ async def _sign_off(server: Server, thread: Thread) -> None:
     (request,) = await thread.waiting()
     assert request["name"] == "sign_off"
     async with httpx.AsyncClient(base_url=server.url) as http:
-        for given in ({"approvals": "manual"}, {"mode": "ask"}):
-            shown = await http.patch(f"/threads/{thread.id}/mode", json=given)
+        for setting in ({"approvals": "manual"}, {"mode": "ask"}):
+            shown = await http.patch(f"/threads/{thread.id}/mode", json=setting)
             assert shown.json()["is_pending"], shown.text
             assert await thread.waiting() == [request]
         question = (await http.get(f"/threads/{thread.id}/question")).json()

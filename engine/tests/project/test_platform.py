@@ -34,9 +34,11 @@ def test_the_platforms_configuration_is_the_clones_without_where_threads_are_kep
 @pytest.mark.parametrize("name", ["langgraph.json", PLATFORM])
 def test_the_platforms_tool_accepts_the_project(name: str, tmp_path: Path) -> None:
     image = tmp_path / "Dockerfile"
-    given = environment(tmp_path, LANGGRAPH_CLI_NO_ANALYTICS="1")
+    variables = environment(tmp_path, LANGGRAPH_CLI_NO_ANALYTICS="1")
     for command in (["validate"], ["dockerfile", str(image)]):
-        done = prefork.run("langgraph_cli", *command, "-c", str(ROOT / name), env=given, cwd=ROOT)
+        done = prefork.run(
+            "langgraph_cli", *command, "-c", str(ROOT / name), env=variables, cwd=ROOT
+        )
         assert done.returncode == 0, done.stdout + done.stderr
     text = image.read_text()
     assert """ENV LANGSERVE_GRAPHS='{"agent": "graph.agent:agent"}'""" in text
@@ -69,8 +71,8 @@ async def test_threads_that_the_platform_keeps(server: Server) -> None:
         server.get_client(ONLY_USER) as client,
         httpx.AsyncClient(base_url=server.url, headers=headers, timeout=120) as http,
     ):
-        given = {"mode": "code", "limit": "ask"}
-        created = (await http.post("/modeshift/threads", json=given)).json()
+        setting = {"mode": "code", "limit": "ask"}
+        created = (await http.post("/modeshift/threads", json=setting)).json()
         thread = Thread(client, created["thread_id"])
         path = f"/threads/{thread.id}/mode"
         assert (await http.get(path)).json()["is_pending"]

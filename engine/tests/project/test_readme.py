@@ -75,8 +75,8 @@ def test_the_example_of_a_modes_file_loads_and_holds(place: UserFolders) -> None
         ("execute_command", {"command": "env git push"}, "ask"),
         ("read_file", {"path": "src/.env"}, "deny"),
     ):
-        found = verdict(mode, deps.toolbox[tool].spec, args, Approvals.MANUAL)
-        assert found.kind == kind, (tool, args)
+        decision = verdict(mode, deps.toolbox[tool].spec, args, Approvals.MANUAL)
+        assert decision.kind == kind, (tool, args)
 
 
 def test_the_example_of_a_mode_of_the_clone_loads(tmp_path: Path) -> None:

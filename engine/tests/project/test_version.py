@@ -17,16 +17,20 @@ from tests.harness.root import ROOT
 RANGE = ">=0.2,<0.3"
 
 
-@pytest.mark.parametrize("given", [">=9.1", "<0.2", ">=0.1,<0.2", "==0.1.*", "~=9.0", "!=0.2.0"])
-def test_an_engine_too_old_or_too_new_is_refused_in_a_sentence(given: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "version_range", [">=9.1", "<0.2", ">=0.1,<0.2", "==0.1.*", "~=9.0", "!=0.2.0"]
+)
+def test_an_engine_too_old_or_too_new_is_refused_in_a_sentence(
+    version_range: str, tmp_path: Path
+) -> None:
     assert version("modeshift") == "0.2.0", "else the ranges above are for another one"
     file = tmp_path / "pyproject.toml"
-    file.write_text(f'[project]\ndependencies = ["luck", "Modeshift[server,mcp]{given}"]\n')
+    file.write_text(f'[project]\ndependencies = ["luck", "Modeshift[server,mcp]{version_range}"]\n')
     with pytest.raises(ConfigurationError) as refused:
         check_engine(tmp_path)
     (line,) = str(refused.value).splitlines()
     assert line.startswith("this clone needs modeshift")
-    assert given.partition(",")[0] in line
+    assert version_range.partition(",")[0] in line
     assert f"says {file}, and 0.2.0 is installed: install one that fits" in line
 
 
@@ -66,15 +70,15 @@ def test_every_way_to_start_says_so(tmp_path: Path) -> None:
     graph = tmp_path / "graph/agent.py"
     served = graph.read_text()
     sentence = "needs modeshift<0.10,>=0.9, says"
-    given = environment(tmp_path)
+    variables = environment(tmp_path)
     for text in (served, "from modeshift import Later\n"):
         graph.write_text(text)
-        done = prefork.run("modeshift", "modes", env=given, cwd=tmp_path)
+        done = prefork.run("modeshift", "modes", env=variables, cwd=tmp_path)
         assert done.returncode == 1
         (line,) = done.stderr.splitlines()
         assert sentence in line
     graph.write_text(served)
     # As the server of LangGraph does.
-    served_by = run(sys.executable, "-c", "import graph.agent", cwd=tmp_path, env=given)
+    served_by = run(sys.executable, "-c", "import graph.agent", cwd=tmp_path, env=variables)
     assert served_by.returncode == 1
     assert sentence in served_by.stderr.splitlines()[-1]

@@ -116,10 +116,10 @@ def test_the_clones_own_tests(python: Path, clone: Path) -> None:
 
 
 def test_commands_and_a_conversation(python: Path, clone: Path) -> None:
-    given = place(clone)
-    shown = run_well(python, "-m", "modeshift", "modes", cwd=clone, env=given)
+    variables = place(clone)
+    shown = run_well(python, "-m", "modeshift", "modes", cwd=clone, env=variables)
     assert "built-in: modes/architect.yaml" in shown
-    talked = run_well(python, "-c", CONVERSATION, cwd=clone, env=given)
+    talked = run_well(python, "-c", CONVERSATION, cwd=clone, env=variables)
     file, mode, asked = talked.split()
     assert Path(file).is_relative_to(python.parent.parent), "the engine's own source was imported"
     assert (mode, asked) == ("code", "2")

@@ -44,14 +44,14 @@ def problem(headers: Mapping[str, str], body: Json) -> str | None:
             return f"{name}: Field required"
     if unknown := sorted(set(body) - BODY_KEYS):
         return f"{unknown[0]}: Extra inputs are not permitted"
-    found = [
+    problems = [
         *_tool_problems(body.get("tools", [])),
         *_choice_problems(body),
         *_mark_problems(body),
         *tool_changes.problems(headers, body),
         *_history_problems(body["messages"]),
     ]
-    return found[0] if found else binding.problem(headers, body)
+    return problems[0] if problems else binding.problem(headers, body)
 
 
 def _tool_problems(tools: list[Json]) -> Iterator[str]:
@@ -87,14 +87,14 @@ def _mark_problems(body: Json) -> Iterator[str]:
 def marks_of(value: Any) -> Iterator[Json]:
     """The marks of the cache, in their order, at any depth."""
     if isinstance(value, list):
-        for one in value:
-            yield from marks_of(one)
+        for part in value:
+            yield from marks_of(part)
     elif isinstance(value, dict):
-        for key, one in value.items():
+        for key, part in value.items():
             if key == MARK:
-                yield one
+                yield part
             else:
-                yield from marks_of(one)
+                yield from marks_of(part)
 
 
 def _history_problems(messages: list[Json]) -> Iterator[str]:

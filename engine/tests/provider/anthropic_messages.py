@@ -39,15 +39,15 @@ def given_key(headers: Mapping[str, str]) -> str:
 
 def failure(failed: Failure, _: str, body: dict[str, Any], ids: Ids) -> tuple[int, dict[str, Any]]:
     """The status and the body of an error."""
-    found = ERRORS["anthropic"][failed.kind]
-    message = failed.message or found["text"].format(
+    row = ERRORS["anthropic"][failed.kind]
+    message = failed.message or row["text"].format(
         model=body.get("model"), tokens=failed.tokens, window=failed.window
     )
-    error = {**found["error"], "message": message}
+    error = {**row["error"], "message": message}
     for text, code in CODES.items():
         if text in message:
             error["details"] = {"error_code": code}
-    return found["status"], {"type": "error", "error": error, "request_id": ids.new("req_0", 23)}
+    return row["status"], {"type": "error", "error": error, "request_id": ids.new("req_0", 23)}
 
 
 def refusal(unknown: str, headers: Mapping[str, str]) -> str:
@@ -59,33 +59,33 @@ def refusal(unknown: str, headers: Mapping[str, str]) -> str:
 
 def asked(body: dict[str, Any]) -> list[BaseMessage]:
     """The history, in LangChain's words, without its calls."""
-    found: list[BaseMessage] = []
+    messages: list[BaseMessage] = []
     for message in body["messages"]:
         blocks = blocks_of(message)
         for block in blocks:
             if block["type"] == "tool_result":
                 result = _text(block.get("content", ""))
-                found.append(ToolMessage(result, tool_call_id=block["tool_use_id"]))
+                messages.append(ToolMessage(result, tool_call_id=block["tool_use_id"]))
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         if message["role"] == "assistant":
-            found.append(AIMessage(text))
+            messages.append(AIMessage(text))
         elif text:
-            found.append((SystemMessage if message["role"] == "system" else HumanMessage)(text))
-    return found
+            messages.append((SystemMessage if message["role"] == "system" else HumanMessage)(text))
+    return messages
 
 
 def _text(content: str | list[dict[str, Any]]) -> str:
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
-def as_json(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> dict[str, Any]:
+def as_json(answer: Answer, body: dict[str, Any], ids: Ids, tokens: Input) -> dict[str, Any]:
     """The answer in one piece."""
     return {
         **_message(body, ids),
         "content": [*_content(answer, body, ids)],
         "stop_reason": _stop_reason(answer),
         "stop_sequence": None,
-        "usage": _usage(given, tokens_of(answer)),
+        "usage": _usage(tokens, tokens_of(answer)),
     }
 
 
@@ -125,13 +125,13 @@ def _stop_reason(answer: Answer) -> str:
     return "tool_use" if answer.calls else "end_turn"
 
 
-def _usage(given: Input, made: int) -> dict[str, Any]:
+def _usage(tokens: Input, made: int) -> dict[str, Any]:
     return {
-        "input_tokens": given.plain,
-        "cache_creation_input_tokens": given.written,
-        "cache_read_input_tokens": given.read,
+        "input_tokens": tokens.plain,
+        "cache_creation_input_tokens": tokens.written,
+        "cache_read_input_tokens": tokens.read,
         "cache_creation": {
-            "ephemeral_5m_input_tokens": given.written,
+            "ephemeral_5m_input_tokens": tokens.written,
             "ephemeral_1h_input_tokens": 0,
         },
         "output_tokens": made,
@@ -140,9 +140,9 @@ def _usage(given: Input, made: int) -> dict[str, Any]:
     }
 
 
-def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> list[str]:
+def as_events(answer: Answer, body: dict[str, Any], ids: Ids, tokens: Input) -> list[str]:
     """The answer as server-sent events."""
-    message = {**_message(body, ids), "usage": _usage(given, 1)}
+    message = {**_message(body, ids), "usage": _usage(tokens, 1)}
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     calls = iter(answer.calls)
     for index, block in enumerate(_content(answer, body, ids)):
@@ -155,7 +155,7 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> l
             {"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas
         ]
         events.append({"type": "content_block_stop", "index": index})
-    usage = _usage(given, tokens_of(answer))
+    usage = _usage(tokens, tokens_of(answer))
     for name in ("cache_creation", "service_tier", "inference_geo"):
         del usage[name]
     stop = {"stop_reason": _stop_reason(answer), "stop_sequence": None}

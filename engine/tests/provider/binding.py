@@ -35,22 +35,22 @@ def mismatched(body: dict[str, Any]) -> list[str]:
     The blocks before one may be fewer than when it was written, if the first of them are gone:
     so they are no more, and the last of them is the same.
     """
-    found: list[str] = []
+    paths: list[str] = []
     ends = prefixes(body)
     last: str | None = None
     for count, (path, number, seal) in enumerate(_thinking(body)):
         known = SEAL.fullmatch(seal)
         is_next = known and (last is None or known["last"] == digest(last))
         if (
-            found
+            paths
             or known is None
             or not is_next
             or count > int(known["count"])
             or known["prefix"] != ends[number]
         ):
-            found.append(path)
+            paths.append(path)
         last = seal
-    return found
+    return paths
 
 
 def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
@@ -118,9 +118,9 @@ def _thinking(body: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
 def prefixes(body: dict[str, Any]) -> list[str]:
     """The digests of what stands before each message, and of all; thinking and marks apart."""
     system = body.get("system")
-    found = [digest(unmarked([system, plain_tools(body)]))]
+    digests = [digest(unmarked([system, plain_tools(body)]))]
     for message, blocks in zip(body["messages"], with_definitions(body), strict=True):
         said = [block for block in blocks if block["type"] not in THINKING]
-        before = found[-1]
-        found.append(digest(before, message["role"], unmarked(said)) if said else before)
-    return found
+        before = digests[-1]
+        digests.append(digest(before, message["role"], unmarked(said)) if said else before)
+    return digests

@@ -31,14 +31,14 @@ def problem(headers: Mapping[str, str], body: dict[str, Any]) -> str | None:
             f"Function tools with reasoning_effort are not supported for {body['model']} in "
             f"{PATH}. To use function tools, use /v1/responses or set reasoning_effort to 'none'."
         )
-    found = [
+    problems = [
         *_tool_problems(body.get("tools", [])),
         *allowed_tools.problems(body),
         *_history_problems(body["messages"]),
     ]
     if FIRST_ONLY.match(body["model"]):
-        found += _template_problems(body)
-    return found[0] if found else None
+        problems += _template_problems(body)
+    return problems[0] if problems else None
 
 
 def _template_problems(body: dict[str, Any]) -> Iterator[str]:

@@ -23,8 +23,8 @@ def unmarked(value: Any) -> Any:
     """``value`` without the marks of the cache, at any depth."""
     match value:
         case dict():
-            return {key: unmarked(one) for key, one in value.items() if key != MARK}
+            return {key: unmarked(part) for key, part in value.items() if key != MARK}
         case list():
-            return [unmarked(one) for one in value]
+            return [unmarked(part) for part in value]
         case _:
             return value

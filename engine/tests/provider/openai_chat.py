@@ -37,11 +37,11 @@ def failure(
     failed: Failure, key: str, body: dict[str, Any], _: Ids, wire: str = "openai"
 ) -> tuple[int, dict[str, Any]]:
     """The status and the body of an error."""
-    found = ERRORS[wire][failed.kind]
-    message = failed.message or found["text"].format(
+    row = ERRORS[wire][failed.kind]
+    message = failed.message or row["text"].format(
         key=key, model=body.get("model"), tokens=failed.tokens, window=failed.window
     )
-    return found["status"], {"error": {"message": message, **found["error"]}}
+    return row["status"], {"error": {"message": message, **row["error"]}}
 
 
 def refusal(unknown: str, _: Mapping[str, str]) -> str:
@@ -64,7 +64,7 @@ def _message(message: dict[str, Any]) -> BaseMessage:
     return converted
 
 
-def as_json(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> dict[str, Any]:
+def as_json(answer: Answer, body: dict[str, Any], ids: Ids, counted: Input) -> dict[str, Any]:
     """The answer in one piece."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
     if answer.thinking:
@@ -87,23 +87,23 @@ def as_json(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> dic
                 "finish_reason": _finish_reason(answer),
             }
         ],
-        "usage": _usage(answer, given),
+        "usage": _usage(answer, counted),
         "service_tier": "default",
         "system_fingerprint": "fp_modeshift00",
     }
 
 
-def _call(one: Call, ids: Ids, *, is_begun: bool = False) -> dict[str, Any]:
-    arguments = "" if is_begun else _arguments(one)
+def _call(call: Call, ids: Ids, *, is_begun: bool = False) -> dict[str, Any]:
+    arguments = "" if is_begun else _arguments(call)
     return {
-        "id": one.id or ids.new("call_", 24),
+        "id": call.id or ids.new("call_", 24),
         "type": "function",
-        "function": {"name": one.name, "arguments": arguments},
+        "function": {"name": call.name, "arguments": arguments},
     }
 
 
-def _arguments(one: Call) -> str:
-    return one.args if isinstance(one.args, str) else json.dumps(one.args)
+def _arguments(call: Call) -> str:
+    return call.args if isinstance(call.args, str) else json.dumps(call.args)
 
 
 def _finish_reason(answer: Answer) -> str:
@@ -114,13 +114,13 @@ def _finish_reason(answer: Answer) -> str:
     return "tool_calls" if answer.calls else "stop"
 
 
-def _usage(answer: Answer, given: Input) -> dict[str, Any]:
+def _usage(answer: Answer, counted: Input) -> dict[str, Any]:
     made = tokens_of(answer)
-    cached = {"cached_tokens": given.read, "cache_write_tokens": given.written}
+    cached = {"cached_tokens": counted.read, "cache_write_tokens": counted.written}
     return {
-        "prompt_tokens": given.total,
+        "prompt_tokens": counted.total,
         "completion_tokens": made,
-        "total_tokens": given.total + made,
+        "total_tokens": counted.total + made,
         "prompt_tokens_details": {**cached, "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": tokens(answer.thinking),
@@ -131,7 +131,7 @@ def _usage(answer: Answer, given: Input) -> dict[str, Any]:
     }
 
 
-def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> list[str]:
+def as_events(answer: Answer, body: dict[str, Any], ids: Ids, counted: Input) -> list[str]:
     """The answer as server-sent events."""
     options = body.get("stream_options") or {}
     with_usage = bool(options.get("include_usage"))
@@ -151,7 +151,7 @@ def as_events(answer: Answer, body: dict[str, Any], ids: Ids, given: Input) -> l
     chunks.append({"choices": [end]})
     if with_usage:
         chunks = [{**chunk, "usage": None} for chunk in chunks]
-        chunks.append({"choices": [], "usage": _usage(answer, given)})
+        chunks.append({"choices": [], "usage": _usage(answer, counted)})
     events: list[str] = []
     for chunk in chunks:
         whole = {**head, **chunk}

@@ -30,23 +30,23 @@ def failure(failed: Failure, key: str, body: Json, ids: Ids) -> tuple[int, Json]
 
 def asked(body: Json) -> list[BaseMessage]:
     """The history, in LangChain's words, without its calls."""
-    found: list[BaseMessage] = []
+    messages: list[BaseMessage] = []
     for item in body["input"]:
         if item["type"] == "function_call":
-            found.append(AIMessage(""))
+            messages.append(AIMessage(""))
         elif item["type"] == "function_call_output":
-            found.append(ToolMessage(item["output"], tool_call_id=item["call_id"]))
+            messages.append(ToolMessage(item["output"], tool_call_id=item["call_id"]))
         elif item["type"] == "message":
             content = item["content"]
             texts = content if isinstance(content, list) else [{"text": content}]
             text = "".join(part.get("text", "") for part in texts)
-            found += convert_to_messages([(item["role"], text)])
-    return found
+            messages += convert_to_messages([(item["role"], text)])
+    return messages
 
 
-def as_json(answer: Answer, body: Json, ids: Ids, given: Input) -> Json:
+def as_json(answer: Answer, body: Json, ids: Ids, counted: Input) -> Json:
     """The answer in one piece."""
-    return _whole(_response(body, ids), answer, given, list(_output(answer, body, ids)))
+    return _whole(_response(body, ids), answer, counted, list(_output(answer, body, ids)))
 
 
 def _response(body: Json, ids: Ids) -> Json:
@@ -79,22 +79,22 @@ def _response(body: Json, ids: Ids) -> Json:
     }
 
 
-def _whole(begun: Json, answer: Answer, given: Input, output: list[Json]) -> Json:
+def _whole(begun: Json, answer: Answer, counted: Input, output: list[Json]) -> Json:
     """The response as it ends."""
     reason = answer.reason or ("max_output_tokens" if answer.is_truncated else None)
     made = tokens_of(answer)
-    cached = {"cached_tokens": given.read, "cache_write_tokens": given.written}
+    cached = {"cached_tokens": counted.read, "cache_write_tokens": counted.written}
     return {
         **begun,
         "status": "incomplete" if reason else "completed",
         "incomplete_details": {"reason": reason} if reason else None,
         "output": output,
         "usage": {
-            "input_tokens": given.total,
+            "input_tokens": counted.total,
             "input_tokens_details": cached,
             "output_tokens": made,
             "output_tokens_details": {"reasoning_tokens": tokens(answer.thinking)},
-            "total_tokens": given.total + made,
+            "total_tokens": counted.total + made,
         },
     }
 
@@ -125,15 +125,15 @@ def _output(answer: Answer, body: Json, ids: Ids) -> Iterator[Json]:
         }
 
 
-def _arguments(one: Call) -> str:
-    return one.args if isinstance(one.args, str) else json.dumps(one.args, separators=(",", ":"))
+def _arguments(call: Call) -> str:
+    return call.args if isinstance(call.args, str) else json.dumps(call.args, separators=(",", ":"))
 
 
-def as_events(answer: Answer, body: Json, ids: Ids, given: Input) -> list[str]:
+def as_events(answer: Answer, body: Json, ids: Ids, counted: Input) -> list[str]:
     """The answer as server-sent events."""
     begun = _response(body, ids)
     output = list(_output(answer, body, ids))
-    whole = _whole(begun, answer, given, output)
+    whole = _whole(begun, answer, counted, output)
     events: list[Json] = [
         {"type": "response.created", "response": begun},
         {"type": "response.in_progress", "response": begun},

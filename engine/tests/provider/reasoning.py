@@ -44,8 +44,8 @@ def transformations(body: Json) -> Json:
 
 def _prefixes(body: Json) -> list[str]:
     """The digests of what stands before each item, and of all; what was reasoned apart."""
-    found = [digest(body.get("tools"), body.get("text"))]
+    digests = [digest(body.get("tools"), body.get("text"))]
     for item in body["input"]:
         is_reasoning = item.get("type") == "reasoning"
-        found.append(found[-1] if is_reasoning else digest(found[-1], item))
-    return found
+        digests.append(digests[-1] if is_reasoning else digest(digests[-1], item))
+    return digests

@@ -45,12 +45,12 @@ def problem(_: Any, body: Json) -> str | None:
         return "this provider stores nothing, and wants to hear that nothing is to be stored"
     if body.get("include") and not reasons(body["model"]):
         return "Encrypted content is not supported with this model."
-    found = [
+    problems = [
         *_tool_problems(body.get("tools", [])),
         *allowed_tools.problems(body),
         *_input_problems(body["input"], body["model"]),
     ]
-    return found[0] if found else None
+    return problems[0] if problems else None
 
 
 def _tool_problems(tools: list[Json]) -> Iterator[str]:

@@ -112,8 +112,8 @@ class ScriptedProvider:
             return Failure("key")
         if self.unknown and self.unknown in json.dumps([*request.headers.values(), request.body]):
             return Failure("request", wire.refusal(self.unknown, request.headers))
-        if found := wire.problem(request.headers, request.body):
-            return self._refuse(found)
+        if problem := wire.problem(request.headers, request.body):
+            return self._refuse(problem)
         if self.window is not None and (tokens := wire.count(request.body)) > self.window:
             self.too_long.append(tokens)
             return Failure("context", tokens=tokens, window=self.window)
@@ -127,12 +127,12 @@ class ScriptedProvider:
 
     def take(self, wire: ModuleType, body: dict[str, Any], step: Step) -> Input:
         """The input of a request that is answered."""
-        given: Input = wire.take(self.cache, self.key, body)
-        self.inputs.append(given)
+        tokens: Input = wire.take(self.cache, self.key, body)
+        self.inputs.append(tokens)
         if isinstance(step, Answer):
             called = [call.name for call in step.calls]
             self.not_offered += [name for name in called if name not in wire.offered(body)]
-        return given
+        return tokens
 
 
 @contextmanager
@@ -209,8 +209,8 @@ class _Handler(Handler):
         else:
             assert isinstance(step, Answer)
             time.sleep(step.pause)
-            given = self.provider.take(wire, body, step)
-            sent = wire.as_json(step, body, self.provider.ids, given)
+            tokens = self.provider.take(wire, body, step)
+            sent = wire.as_json(step, body, self.provider.ids, tokens)
             self._send(200, sent, wire.headers(self.provider.ids))
 
     def _send(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
@@ -226,8 +226,8 @@ class _Handler(Handler):
         kind = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"}
         self.begin(200, {**kind, **wire.headers(self.provider.ids)})
         answer = step if isinstance(step, Answer) else Answer("Let me see what")
-        given = self.provider.take(wire, body, step)
-        events = wire.as_events(answer, body, self.provider.ids, given)
+        tokens = self.provider.take(wire, body, step)
+        events = wire.as_events(answer, body, self.provider.ids, tokens)
         if isinstance(step, Failure):
             events = [*events[:3], wire.error_event(step, body, self.provider.ids)]
         elif isinstance(step, Raw):

@@ -151,8 +151,8 @@ UNMARKED = {key: value for key, value in body_of(said()).items() if key not in M
 )
 def test_what_anthropic_reads_again(first: Json, second: Json, is_read: bool) -> None:
     cache = PromptCache()
-    one, two = cache.anthropic("k", first), cache.anthropic("k", second)
-    assert (one.read, two.read) == (0, one.written if is_read else 0)
+    before, after = cache.anthropic("k", first), cache.anthropic("k", second)
+    assert (before.read, after.read) == (0, before.written if is_read else 0)
     assert cache.anthropic("another", first).read == 0
 
 
@@ -163,10 +163,10 @@ def test_openai_reads_the_longest_prefix() -> None:
         return {"model": "gpt-5.6", "input": list(items), "prompt_cache_key": "t", **more}
 
     cache = PromptCache()
-    one = cache.openai("k", body(long))
-    two = cache.openai("k", body(long, ANSWER, USER, tool_choice="none"))
-    assert (one.read, one.written, one.plain) == (0, one.total, 0)
-    assert (two.read % 128, one.total - two.read < 128, two.plain) == (0, True, 0)
+    before = cache.openai("k", body(long))
+    after = cache.openai("k", body(long, ANSWER, USER, tool_choice="none"))
+    assert (before.read, before.written, before.plain) == (0, before.total, 0)
+    assert (after.read % 128, before.total - after.read < 128, after.plain) == (0, True, 0)
     for other in (
         body(USER, long),
         body(long, prompt_cache_key="other"),
@@ -174,5 +174,5 @@ def test_openai_reads_the_longest_prefix() -> None:
         body(said(LONG[:9])),
     ):
         assert cache.openai("k", other).read == 0
-    assert cache.openai("k", body(long, model="gpt-4.1")) == Input(plain=one.total)
+    assert cache.openai("k", body(long, model="gpt-4.1")) == Input(plain=before.total)
     assert cache.openai("k", body(long, model="gpt-4.1")).read > 1024

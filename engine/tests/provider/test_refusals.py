@@ -97,8 +97,8 @@ def chat(*messages: Json, **more: Any) -> Given:
 
 def calls(*ids: str, name: str = "read") -> Json:
     function = {"name": name, "arguments": "{}"}
-    found = [{"id": id, "type": "function", "function": function} for id in ids]
-    return {"role": "assistant", "content": None, "tool_calls": found}
+    made = [{"id": id, "type": "function", "function": function} for id in ids]
+    return {"role": "assistant", "content": None, "tool_calls": made}
 
 
 def result(id: str) -> Json:
@@ -178,14 +178,14 @@ RESPONSES: list[tuple[Given, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "text"), [*CLAUDE, *CHAT, *RESPONSES])
-def test_what_a_service_refuses(given: Given, text: str) -> None:
-    wire, headers, body = given
+@pytest.mark.parametrize(("request", "text"), [*CLAUDE, *CHAT, *RESPONSES])
+def test_what_a_service_refuses(request: Given, text: str) -> None:
+    wire, headers, body = request
     assert text in str(wire.problem(headers, body))
 
 
 @pytest.mark.parametrize(
-    "given",
+    "request",
     [
         claude(USER, USER, SYSTEM),
         claude(USER, uses("a", "b"), results("b", "a"), SWITCH, ANSWER, USER),
@@ -203,8 +203,8 @@ def test_what_a_service_refuses(given: Given, text: str) -> None:
         responses(USER, tool_choice=OF_RESPONSES, include=ENCRYPTED),
     ],
 )
-def test_what_a_service_takes(given: Given) -> None:
-    wire, headers, body = given
+def test_what_a_service_takes(request: Given) -> None:
+    wire, headers, body = request
     assert wire.problem(headers, body) is None
 
 

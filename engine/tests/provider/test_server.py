@@ -48,7 +48,7 @@ def unknown_fields(value: Any) -> set[str]:
         return set[str]().union(*map(unknown_fields, value))
     if not isinstance(value, BaseModel):
         return set()
-    deeper = [unknown_fields(one) for _, one in value]
+    deeper = [unknown_fields(part) for _, part in value]
     return set(value.model_extra or ()).union(*deeper)
 
 
@@ -58,9 +58,9 @@ def test_answers_have_the_types_of_the_clients(wire: Any) -> None:
     body: Json = {"model": "m", "input": [], "messages": [], "include": include}
     body["stream_options"] = {"include_usage": True}
     whole, event = map(TypeAdapter, TYPES[wire])
-    given = Input(plain=7, read=1024, written=100)
+    tokens = Input(plain=7, read=1024, written=100)
     for answer in ANSWERS:
-        found = [whole.validate_python(wire.as_json(answer, body, Ids(), given))]
-        events = read_events(wire.as_events(answer, body, Ids(), given))
-        found += map(event.validate_python, events)
-        assert unknown_fields(found) <= NOT_IN_TYPES, answer
+        parsed = [whole.validate_python(wire.as_json(answer, body, Ids(), tokens))]
+        events = read_events(wire.as_events(answer, body, Ids(), tokens))
+        parsed += map(event.validate_python, events)
+        assert unknown_fields(parsed) <= NOT_IN_TYPES, answer

@@ -95,11 +95,11 @@ def offered(body: Json) -> set[str]:
     """The names of the tools that the model sees after the last message, and may call."""
     if (body.get("tool_choice") or {}).get("type") == "none":
         return set()
-    found = {tool["name"] for tool in body.get("tools") or [] if not tool.get("defer_loading")}
+    names = {tool["name"] for tool in body.get("tools") or [] if not tool.get("defer_loading")}
     for _, block in _changes(body):
-        change = found.add if block["type"] == "tool_addition" else found.discard
+        change = names.add if block["type"] == "tool_addition" else names.discard
         change(block["tool"]["name"])
-    return found
+    return names
 
 
 def with_definitions(body: Json) -> list[list[Json]]:
@@ -108,14 +108,16 @@ def with_definitions(body: Json) -> list[list[Json]]:
     Until then a deferred tool is no part of what the model reads.
     """
     deferred = {tool["name"]: tool for tool in body.get("tools") or [] if tool.get("defer_loading")}
-    found: list[list[Json]] = []
+    messages: list[list[Json]] = []
     for message in body["messages"]:
-        found.append([])
+        messages.append([])
         for block in blocks_of(message):
             name = block["tool"]["name"] if block["type"] in CHANGES else None
             definition = deferred.pop(name, None)
-            found[-1].append(block if definition is None else {**block, "definition": definition})
-    return found
+            messages[-1].append(
+                block if definition is None else {**block, "definition": definition}
+            )
+    return messages
 
 
 def plain_tools(body: Json) -> list[Json]:

@@ -22,9 +22,9 @@ def make_deps(workspace: Path) -> AgentDeps:
 
 
 def preview(deps: AgentDeps, name: str, mode: str = "code", **args: Any) -> Preview:
-    found = preview_call(deps, {"id": "1", "name": name, "args": args}, mode, ["plan.md"])
-    assert found is not None
-    return found
+    shown = preview_call(deps, {"id": "1", "name": name, "args": args}, mode, ["plan.md"])
+    assert shown is not None
+    return shown
 
 
 def test_an_edit_is_a_diff_and_the_whole_file(workspace: Path) -> None:
@@ -78,9 +78,9 @@ def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path
 def test_a_call_that_leaves_the_machine_names_server_and_host(workspace: Path) -> None:
     """An MCP server's arguments are a JSON schema, and not a model of ours."""
     deps = make_deps(workspace)
-    given = {"type": "object", "properties": {"a": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     runnable = StructuredTool.from_function(
-        func=lambda **_: "", name="mcp__docs__look", description="Looks.", args_schema=given
+        func=lambda **_: "", name="mcp__docs__look", description="Looks.", args_schema=schema
     )
     served = ServerTool("docs", "look", host="x")
     spec = ToolSpec(runnable.name, EFFECTS["mcp"], "mcp", served=served)
@@ -89,7 +89,7 @@ def test_a_call_that_leaves_the_machine_names_server_and_host(workspace: Path) -
     tools = [Tool(spec, runnable, "here"), Tool(page, fetch, "here")]
     deps = replace(deps, toolbox=Toolbox(deps.toolbox.workspace, tools))
     shown = preview(deps, runnable.name, a="x")
-    assert (shown["server"], shown["host"], shown["arguments"]) == ("docs", "x", given)
+    assert (shown["server"], shown["host"], shown["arguments"]) == ("docs", "x", schema)
     shown = preview(deps, "fetch_page", url="https://EXAMPLE.org:8443/a?b=//evil.example")
     assert (shown["host"], "server" in shown) == ("example.org:8443", False)
 
@@ -137,10 +137,10 @@ def test_what_a_thread_has_changed_since_it_began(workspace: Path) -> None:
     ]
     subtask = {"id": "5", "messages": task}
     values = {"messages": messages, "subtasks": [subtask], "written": ["w", "u"]}
-    found = {change["path"]: change for change in list_changes(deps, values)}
-    assert {path: one["before"] for path, one in found.items() if "problem" not in one} == {
+    changes = {change["path"]: change for change in list_changes(deps, values)}
+    assert {path: one["before"] for path, one in changes.items() if "problem" not in one} == {
         "w": "old",
         "e": "a b",
         "s": None,
     }
-    assert found["u"]["problem"] == "what it was before is not known"
+    assert changes["u"]["problem"] == "what it was before is not known"

@@ -53,8 +53,12 @@ async def test_a_command_is_remembered(talk: Conversation, place: UserFolders) -
     (place.workspace / "sub").mkdir()
     reload(talk, replace(place.loader().deps(), models=Models(model)))
     assert await waits(talk, "go"), "in another folder"
-    (one,) = (await talk.values())["remembered"]
-    assert (one["mode"], one["tool"], one["pattern"]) == ("code", "execute_command", "touch a")
+    (memory,) = (await talk.values())["remembered"]
+    assert (memory["mode"], memory["tool"], memory["pattern"]) == (
+        "code",
+        "execute_command",
+        "touch a",
+    )
 
 
 @pytest.mark.parametrize(

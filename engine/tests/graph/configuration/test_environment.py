@@ -28,7 +28,7 @@ def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("line", "says"),
     [
         ("WORKSPCE=/a", "WORKSPCE in {} is not a setting; did you mean WORKSPACE?"),
         ("MODLE=offline", "MODLE in {} is not a setting; did you mean MODEL?"),
@@ -59,10 +59,10 @@ def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("COMMAND_NETWORK=true\nSANDBOX=auto", "approve its own calls there; set AUTH_TOKEN too"),
     ],
 )
-def test_what_is_wrong_is_said_at_start(env_file: Path, given: str, says: str) -> None:
+def test_what_is_wrong_is_said_at_start(env_file: Path, line: str, says: str) -> None:
     for name in ("SANDBOX", "CONFIG_FOLDER"):
         os.environ.pop(name, None)
-    env_file.write_text(f"{given}\n")
+    env_file.write_text(f"{line}\n")
     with pytest.raises(ConfigurationError) as caught:
         load_settings(env_file)
     assert says.format(env_file) in str(caught.value)

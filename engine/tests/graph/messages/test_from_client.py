@@ -8,12 +8,12 @@ from modeshift.graph.messages.normal_form import accept_messages
 def test_a_client_supplies_no_results_and_no_ids_of_calls() -> None:
     """A result would say that a call ran; an id may be that of a call that waits."""
     call = {"name": "read_file", "args": {}, "id": "waiting"}
-    given = [
+    messages = [
         AIMessage([{"type": "thinking", "thinking": "hm"}, "text"], tool_calls=[call]),
         ToolMessage("It ran.", tool_call_id="waiting"),
         HumanMessage("go on", name="somebody"),
     ]
-    answer, user = accept_messages(given)
+    answer, user = accept_messages(messages)
     assert isinstance(answer, AIMessage)
     assert (answer.content, [call["args"] for call in answer.tool_calls]) == ("text", [{}])
     assert answer.tool_calls[0]["id"] != "waiting"

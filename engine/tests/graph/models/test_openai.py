@@ -54,8 +54,8 @@ def test_which_api_is_asked(
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     if address is not None:
         monkeypatch.setenv("OPENAI_BASE_URL", address)
-    given = {} if wanted is None else {"use_responses_api": wanted}
-    loaded: Any = load_model(f"openai:{model}", given)
+    parameters = {} if wanted is None else {"use_responses_api": wanted}
+    loaded: Any = load_model(f"openai:{model}", parameters)
     assert loaded.use_responses_api is (api is not None)
     assert loaded.store is (None if api is None else False)
     assert (loaded.include or []) == (api or [])
@@ -98,9 +98,9 @@ async def test_two_calls_a_switch_and_a_resume(
     assert list(ids)[:2] == ["c1", "c2"], "as they came"
     assert items(provider, "function_call")[1]["arguments"] == '{"path":"\\u00e9"}', "to the letter"
     kinds = [item["type"] for item in provider.requests[-1].body["input"] if "role" not in item]
-    one, two = ["reasoning", "function_call"], ["function_call", "function_call_output"]
+    call_items, two = ["reasoning", "function_call"], ["function_call", "function_call_output"]
     result = two[1:]
-    assert kinds == [*one, *two, *result, *one, *result, *one, *two, *result]
+    assert kinds == [*call_items, *two, *result, *call_items, *result, *call_items, *two, *result]
     for request in provider.requests:
         assert (request.body["store"], request.body["include"]) == (False, ENCRYPTED)
         assert all(tool["strict"] is False for tool in request.body["tools"])

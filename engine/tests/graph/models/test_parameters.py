@@ -47,12 +47,12 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_mode_s_win_over_the_setting_s(
     place: UserFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"temperature": 0.5, "max_tokens": 7, "extra_body": {"top_k": 3}}
+    parameters = {"temperature": 0.5, "max_tokens": 7, "extra_body": {"top_k": 3}}
     own = rest(max_completion_tokens=8, reasoning_effort="high")
     place.global_modes.write_text(modes_file("own", rest=own))
     with serving_bytes([VLLM.last[0]] * 2) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        loader = place.loader(model="openai:m", model_parameters=given)
+        loader = place.loader(model="openai:m", model_parameters=parameters)
         for mode in ("ask", "own"):
             await open_thread(loader.deps()).say("go", mode=mode)
     plain, special = (body for _, body in server.requests)
@@ -68,8 +68,8 @@ async def test_the_user_s_thinking_wins_over_ours(
     own = {"type": "adaptive", "display": "summarized"}
     with serving_bytes([ANTHROPIC.last[0]]) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        given = {"thinking": own, "effort": "low"}
-        loader = place.loader(model="anthropic:claude-sonnet-5-5", model_parameters=given)
+        parameters = {"thinking": own, "effort": "low"}
+        loader = place.loader(model="anthropic:claude-sonnet-5-5", model_parameters=parameters)
         await open_thread(loader.deps()).say("go")
     ((_, body),) = server.requests
     assert body["thinking"] == own
@@ -77,7 +77,7 @@ async def test_the_user_s_thinking_wins_over_ours(
 
 
 @pytest.mark.parametrize(
-    ("model", "given", "texts"),
+    ("model", "parameters", "texts"),
     [
         ("openai:m", {"temprature": 0}, "takes no parameter 'temprature' (did you mean 'temp"),
         ("ollama:m", {"reasoning_effort": "low"}, "takes no parameter 'reasoning_effort'"),
@@ -93,9 +93,9 @@ async def test_the_user_s_thinking_wins_over_ours(
         ("openai:m", {"temperature": "hot"}, "'openai:m' cannot be loaded: "),
     ],
 )
-def test_what_nobody_can_set(model: str, given: dict[str, Any], texts: str) -> None:
+def test_what_nobody_can_set(model: str, parameters: dict[str, Any], texts: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        load_model(model, given)
+        load_model(model, parameters)
     assert texts in str(caught.value)
     assert "sk-1" not in str(caught.value)
 

@@ -326,11 +326,11 @@ async def test_a_client_that_listens_to_protocol_events(
     """The history is as ever, half a call does not run, and nothing is asked for twice."""
     half = (Call("write_file", HALF),)
     cut = Answer(TALE, ending="broken", events=4)
-    given: Any = {"messages": "go", "mode": "code"}
+    run_input: Any = {"messages": "go", "mode": "code"}
     with serve([say("Hello you."), Answer("I do.", half), HERE, cut, HERE], name):
         talk = Conversation(make_agent(workspace, MODELS[name], Approvals.AUTO))
         for text in ("", "", "broke off"):
-            stream = await talk.agent.astream_events(given, talk.config, version="v3")
+            stream = await talk.agent.astream_events(run_input, talk.config, version="v3")
             if text:
                 with pytest.raises(ProviderError, match=text):
                     _ = [event async for event in stream]

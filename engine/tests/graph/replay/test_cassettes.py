@@ -336,12 +336,12 @@ def test_nothing_in_them_identifies_anybody() -> None:
         assert not headers & {"authorization", "cookie", "set-cookie", "x-api-key"}, path
         if any(answer["headers"].get("server") != [SOURCE] for answer in responses):
             continue
-        found = re.search(
+        match = re.search(
             rf"{KEY}|(?i:cookie|organi[sz]ation|authori[sz]ation:|x-api-key|cf-ray|x-request-id)|"
             r"\bsk-|\breq_|user-agent|x-stainless|/home/|/root|/tmp/",
             text,
         )
-        assert found is None, path
+        assert match is None, path
         assert dump_cassette(requests, responses) == text, path
 
 
@@ -440,8 +440,10 @@ def test_nothing_is_spent_unasked(
         if typed is not None:
             os.write(ours, f"{typed}\n".encode())
             monkeypatch.setattr("sys.stdin", terminal)
-        found = record.options_for_pytest()
+        command = record.options_for_pytest()
     os.close(ours)
     marked = "-m vcr" if "T" in environment else "-m conversation"
-    assert found == (None if options is None else f"{marked} {RECORD} --verbose {options}".split())
+    assert command == (
+        None if options is None else f"{marked} {RECORD} --verbose {options}".split()
+    )
     assert text in "".join(capsys.readouterr())

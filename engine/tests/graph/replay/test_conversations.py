@@ -124,7 +124,7 @@ async def test_thoughts_through_two_switches(begin: Begin, project: Path) -> Non
 
 
 async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> None:
-    found = "add in add.py subtracts: `return a - b`."
+    report = "add in add.py subtracts: `return a - b`."
     told = "Look at add.py in this folder and say what is wrong with add. Change nothing."
     mend = "In add.py, add returns a - b; let it return a + b. Change nothing else."
     check = "Run python3 -B check.py and report what it says."
@@ -132,7 +132,7 @@ async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> No
         [
             call("new_task", mode_slug="ask", message=told),
             call("read_file", path="add.py"),
-            say(found),
+            say(report),
             call("new_task", mode_slug="code", message=mend),
             MEND,
             call("attempt_completion", result="add.py: add returns a + b now."),

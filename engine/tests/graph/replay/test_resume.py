@@ -33,7 +33,7 @@ async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path
             later.config = talk.config
             asked = await later.approve_all()
     else:
-        given = {
+        handed_over = {
             "workspace": str(workspace),
             "database": str(database),
             "thread": talk.config["configurable"]["thread_id"],
@@ -43,7 +43,7 @@ async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path
             "streamed": tape.is_streamed,
             "replaced": tape.replaced,
         }
-        arguments = ("tests.harness.resume", json.dumps(given))
+        arguments = ("tests.harness.resume", json.dumps(handed_over))
         done = await asyncio.to_thread(prefork.run, *arguments, env=os.environ)
         if done.returncode:
             pytest.fail(done.stderr, pytrace=False)

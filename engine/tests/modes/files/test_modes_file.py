@@ -66,9 +66,9 @@ def test_the_rules_of_an_exported_mode_are_its_instructions() -> None:
     ],
 )
 def test_what_the_model_is_told_of_a_mode_to_choose(fields: str, purpose: str) -> None:
-    given, _, role = fields.partition("|")
+    keys, _, role = fields.partition("|")
     text = MODE.replace("roleDefinition: r", f"roleDefinition: {role or 'r'}")
-    (mode,) = parse_modes(f"{text}  {given}", "f").modes
+    (mode,) = parse_modes(f"{text}  {keys}", "f").modes
     assert mode.purpose == purpose
 
 
@@ -190,8 +190,8 @@ NEIGHBOUR = "{slug: z, name: Z, roleDefinition: r, groups: [read]}\n"
     ],
 )
 def test_a_broken_mode_is_refused_and_never_its_neighbours(text: str, says: str) -> None:
-    if found := re.match("customModes:\n *", text):
-        text = f"{found[0]}- {NEIGHBOUR}{text[len('customModes:') + 1 :]}"
+    if match := re.match("customModes:\n *", text):
+        text = f"{match[0]}- {NEIGHBOUR}{text[len('customModes:') + 1 :]}"
     parsed = parse_modes(text, "f")
     assert [mode.slug for mode in parsed.modes] == ["z"] * ("slug: z" in text)
     (problem,) = parsed.refused.values()
@@ -238,7 +238,7 @@ def test_a_model_of_another_program_is_dropped_and_it_is_said(model: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "name"),
+    ("copied", "name"),
     [
         ("\u00a0Docs\u00a0writer\u200b", "Docs writer"),
         ("Co\u200dde\ufeff", "Code"),
@@ -247,8 +247,8 @@ def test_a_model_of_another_program_is_dropped_and_it_is_said(model: str) -> Non
         ("|\n      Docs", "Docs"),
     ],
 )
-def test_names_that_were_copied_from_a_page_are_cleaned(given: str, name: str) -> None:
-    text = MODE.replace("slug: a", "slug: 'a\u200b '").replace("name: A", f"name: {given}")
+def test_names_that_were_copied_from_a_page_are_cleaned(copied: str, name: str) -> None:
+    text = MODE.replace("slug: a", "slug: 'a\u200b '").replace("name: A", f"name: {copied}")
     (mode,) = parse_modes(text.replace("[read]", "['read\u00a0', 'browser\u200b']"), "f").modes
     assert (mode.slug, mode.name, [grant.group for grant in mode.groups]) == ("a", name, ["read"])
 

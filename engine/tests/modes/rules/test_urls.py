@@ -15,14 +15,14 @@ DOCS = "https://docs.python.org/*"
 
 def mode(permissions: dict[str, Kind], denied: str | None = None) -> Mode:
     denials = (SourcedPermissions({"fetch_url": {denied: "deny"}}, "mine"),) if denied else ()
-    given = {"slug": "a", "name": "A", "roleDefinition": "x", "groups": ["web"]}
+    definition = {"slug": "a", "name": "A", "roleDefinition": "x", "groups": ["web"]}
     return Mode.model_validate(
-        given | {"permissions": {"fetch_url": permissions}, "denials": denials}
+        definition | {"permissions": {"fetch_url": permissions}, "denials": denials}
     )
 
 
 @pytest.mark.parametrize(
-    ("given", "is_read_as"),
+    ("url", "is_read_as"),
     [
         ("https://docs.python.org", "https://docs.python.org/"),
         ("HTTPS://DOCS.Python.ORG:443/A?b=c d".replace(" ", "%20"), None),
@@ -41,9 +41,9 @@ def mode(permissions: dict[str, Kind], denied: str | None = None) -> Mode:
         ("http://[0:0::1]:8080/", "http://[::1]:8080/"),
     ],
 )
-def test_a_url_has_one_spelling(given: str, is_read_as: str | None) -> None:
+def test_a_url_has_one_spelling(url: str, is_read_as: str | None) -> None:
     expected = is_read_as or "https://docs.python.org/A?b=c%20d"
-    assert str(parse_url(given)) == expected
+    assert str(parse_url(url)) == expected
     assert str(parse_url(expected)) == expected
 
 
