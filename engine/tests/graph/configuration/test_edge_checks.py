@@ -11,8 +11,6 @@ from modeshift.modes.edge_table import Way
 from tests.harness.modes import MODES
 from tests.harness.place import UserFolders, modes_file
 
-EDGES = "    switches:\n      - ask\n      - {to: debug, when: plan_written}\n"
-
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:

@@ -1,6 +1,5 @@
 """What the history can hold of a model's answer, whichever API it came over."""
 
-import json
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from modeshift.tools.toolbox import BROKEN
 
 CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "tool_call"}
 THOUGHT: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
-WORDS: Any = {"type": "text", "text": "So.", "id": "msg_1", "annotations": []}
 SIGNED: Any = {"type": "text", "text": "So.", "extras": {"signature": "x"}}
 GEMINIS: Any = {"type": "text", "text": "So.", "thought_signature": "x"}
 TOO_LONG = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
@@ -144,66 +142,3 @@ def test_a_streamed_call_is_read_strictly(pieces: list[str], args: Any) -> None:
 )
 def test_what_is_kept_of_the_content(content: Any, kept: Any) -> None:
     assert check({}, content, CALL).content == kept
-
-
-def block(id: str, arguments: str = '{"path": "a"}') -> Any:
-    """A call as OpenAI's Responses API has it among the content."""
-    kept = {"type": "function_call", "call_id": id, "name": "read_file", "arguments": arguments}
-    return {**kept, "id": "fc_1", "status": "completed", "index": 1}
-
-
-def blocks_of(message: AIMessage) -> list[dict[str, Any]]:
-    return [block for block in message.content if isinstance(block, dict)]
-
-
-@pytest.mark.parametrize(
-    ("content", "kinds"),
-    [
-        ([THOUGHT, block("2"), THOUGHT, WORDS, block("3")], "reasoning 2 reasoning text 3"),
-        ([WORDS, block("2"), block("3")], None),
-        ([{**WORDS, "phase": "commentary"}, block("2"), block("3")], "text 2 3"),
-        ([THOUGHT, block("2"), block("3"), THOUGHT], "reasoning 2 3"),
-        ([THOUGHT, block("2"), block("nobody's")], "reasoning 2"),
-        ([THOUGHT], "reasoning"),
-    ],
-)
-def test_calls_stay_in_their_place_among_the_reasoning(content: Any, kinds: str | None) -> None:
-    """Reasoning must be followed by what came of it, or the service refuses the request."""
-    calls = [{**CALL, "id": "2"}, {**CALL, "id": "3"}]
-    checked = check({}, content, *calls)
-    assert checked.tool_calls == calls
-    if kinds is None:
-        assert checked.content == "So."
-    else:
-        assert (
-            " ".join(block.get("call_id", block["type"]) for block in blocks_of(checked)) == kinds
-        )
-
-
-@pytest.mark.parametrize("ids", [("1", "2"), ("2", "2"), ("", "2"), ("\n", "2")])
-def test_a_call_is_the_same_in_both_places(ids: tuple[str, str]) -> None:
-    """With another id, if it got one, and broken, if it is."""
-    unread: Any = {"name": "read_file", "args": "{", "id": ids[1], "error": None}
-    answer = AIMessage(
-        [THOUGHT, block(ids[0], '{"path":"a"}'), block(ids[1], "{")],
-        tool_calls=[{**CALL, "id": ids[0]}],
-        invalid_tool_calls=[unread],
-    )
-    checked = check_answer(answer, earlier=[AIMessage("", tool_calls=[CALL])])
-    sound, cut = checked.tool_calls
-    assert len({"1", sound["id"], cut["id"]}) == 3
-    assert [(block["call_id"], block["arguments"]) for block in blocks_of(checked)[1:]] == [
-        (sound["id"], '{"path":"a"}'),
-        (cut["id"], json.dumps(cut["args"])),
-    ]
-    kept = {"type", "call_id", "name", "arguments"}
-    assert all(set(block) == kept for block in blocks_of(checked)[1:]), (
-        "nothing is stored by its id"
-    )
-
-
-def test_reasoning_that_ends_at_the_limit() -> None:
-    checked = check(TOO_LONG, [THOUGHT, block("2"), THOUGHT], {**CALL, "id": "2"})
-    assert list(checked.tool_calls[0]["args"]) == [BROKEN]
-    assert [block["type"] for block in blocks_of(checked)] == ["reasoning", "function_call"]
-    assert BROKEN in blocks_of(checked)[1]["arguments"]

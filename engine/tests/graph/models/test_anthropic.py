@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,10 +14,8 @@ from tests.graph.journey import list_thoughts
 from tests.graph.models.model_thread import ModelThread, bind
 from tests.provider.anthropic_input import marks_of
 from tests.provider.binding import BETA, UPDATES_BETA
-from tests.provider.digests import unmarked
 from tests.provider.script import Answer, Call, Failure, Step, call, say
 from tests.provider.server import ScriptedProvider
-from tests.provider.tool_changes import blocks_of
 
 SONNET = "anthropic:claude-sonnet-5-5"
 CACHE = {"type": "ephemeral"}
@@ -46,10 +43,6 @@ class ModalThread(ModelThread):
 
     def switch_to(self, mode: str) -> None:
         self.bound = self.modes[mode]
-
-
-def list_blocks(messages: list[Any]) -> list[Any]:
-    return [(message["role"], block) for message in messages for block in blocks_of(message)]
 
 
 @pytest.mark.parametrize(
@@ -106,37 +99,6 @@ async def test_what_is_on_the_wire(
     first, second = [[*marks_of(request.body["messages"])] for request in provider.requests]
     assert (first, second) == ([], [CACHE])
     assert all([*marks_of(request.body["system"])] == [CACHE] for request in provider.requests)
-
-
-@pytest.mark.parametrize("name", [SONNET, "anthropic:claude-opus-5"])
-@pytest.mark.parametrize("has_failed", [False, True])
-async def test_many_calls_in_an_answer_lose_no_cache(
-    serve: Serve, name: str, *, has_failed: bool
-) -> None:
-    """The service looks 20 blocks back for what it has, so the end of the request before is named.
-
-    What is sent is otherwise what it was, also behind results, an empty one and a failed one.
-    """
-    many = Answer(calls=(Call("list_files"),) * 12, thinking="all of them")
-    with serve([many, many, say("Done."), say("Yes.")], "anthropic") as provider:
-        thread = ModelThread(provider, bind(name))
-        await thread.say("word " * 2000)
-        last = thread.messages[-1]
-        assert isinstance(last, ToolMessage)
-        thread.messages[-1] = last.model_copy(
-            update={"content": "", "status": "error"} if has_failed else {}
-        )
-        await thread.proceed()
-        await thread.proceed()
-        await thread.say("really?")
-    assert all(after.read >= before.total for before, after in pairwise(provider.inputs)), (
-        provider.inputs
-    )
-    bodies = [unmarked(request.body["messages"]) for request in provider.requests]
-    assert all(
-        list_blocks(after)[: len(list_blocks(before))] == list_blocks(before)
-        for before, after in pairwise(bodies)
-    )
 
 
 async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:

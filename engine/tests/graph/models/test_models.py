@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,41 +116,6 @@ def test_no_client_retries_and_all_have_one_time_limit(monkeypatch: pytest.Monke
     assert ollama._async_client._client.timeout.read == TIME_LIMIT
     google: Any = load_model("google_genai:x")
     assert (google.max_retries, google.timeout) == (1, TIME_LIMIT), "the first request is one"
-
-
-INTEGRATION = """
-from typing import Any
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from pydantic import ConfigDict, Field
-
-class {name}(FakeListChatModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-    model: str
-    responses: list[str] = []
-    {fields}
-"""
-
-
-@pytest.mark.parametrize(
-    ("provider", "name", "fields"),
-    [
-        ("fireworks", "ChatFireworks", "request_timeout: float = Field(None, alias='timeout')"),
-        ("perplexity", "ChatPerplexity", "timeout: int = 5"),
-        ("together", "ChatTogether", "default_request_timeout: float = 5"),
-        ("xai", "ChatXAI", ""),
-    ],
-)
-def test_an_integration_that_is_not_known_here_is_limited_by_the_fields_it_has(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: str, name: str, fields: str
-) -> None:
-    retries = "max_retries: int = 5" if fields else "..."
-    text = INTEGRATION.format(name=name, fields=f"{fields}\n    {retries}")
-    (tmp_path / f"langchain_{provider}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    model: Any = load_model(f"{provider}:x")
-    assert getattr(model, "max_retries", 0) == 0
-    if fields:
-        assert getattr(model, fields.partition(":")[0]) == TIME_LIMIT
 
 
 class SlowModel(GenericFakeChatModel):
