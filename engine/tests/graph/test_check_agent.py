@@ -136,7 +136,10 @@ IN_PROBE = r"in \w+ mode, probe_\w+:? .*"
             r"switch_mode to \w+ after 'reject' the model has the tools",
         ),
         (keeps_the_old_tools, r"switch_mode to \w+ after 'approve' the model has the tools of"),
-        (runs_calls_itself(1), r"in random walk \d probe_\w+ runs although"),
+        pytest.param(
+            *(runs_calls_itself(1), r"in random walk \d probe_\w+ runs although"),
+            marks=pytest.mark.slow,  # behind all that the walks come after
+        ),
     ],
 )
 def test_what_a_wrong_graph_leaves_open_is_named(wrong: Build, told: str) -> None:

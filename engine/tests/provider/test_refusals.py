@@ -178,14 +178,14 @@ RESPONSES: list[tuple[Given, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("request", "text"), [*CLAUDE, *CHAT, *RESPONSES])
-def test_what_a_service_refuses(request: Given, text: str) -> None:
-    wire, headers, body = request
+@pytest.mark.parametrize(("sent", "text"), [*CLAUDE, *CHAT, *RESPONSES])
+def test_what_a_service_refuses(sent: Given, text: str) -> None:
+    wire, headers, body = sent
     assert text in str(wire.problem(headers, body))
 
 
 @pytest.mark.parametrize(
-    "request",
+    "sent",
     [
         claude(USER, USER, SYSTEM),
         claude(USER, uses("a", "b"), results("b", "a"), SWITCH, ANSWER, USER),
@@ -203,8 +203,8 @@ def test_what_a_service_refuses(request: Given, text: str) -> None:
         responses(USER, tool_choice=OF_RESPONSES, include=ENCRYPTED),
     ],
 )
-def test_what_a_service_takes(request: Given) -> None:
-    wire, headers, body = request
+def test_what_a_service_takes(sent: Given) -> None:
+    wire, headers, body = sent
     assert wire.problem(headers, body) is None
 
 
