@@ -1,6 +1,11 @@
 """Rules and skills: the user's, the project's, those of folders; what is not read is said."""
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 
 from modeshift.graph.configuration.project_files import UNREAD
 from modeshift.graph.deps import AgentDeps
@@ -45,79 +50,24 @@ def test_the_users_rules_come_first_and_need_no_trust(place: UserFolders) -> Non
     assert "The project's." not in untrusted.system_prompt
 
 
-@pytest.mark.parametrize(
-    ("files", "read", "not_read"),
-    [
-        ([".roorules"], [".roorules"], []),
-        ([".clinerules/b.md", ".clinerules/a.md"], [".clinerules/a.md", ".clinerules/b.md"], []),
-        ([".kilocoderules", ".clinerules"], [".clinerules"], [".kilocoderules"]),
-        ([".roorules", ".kilocode/rules/a.md"], [".kilocode/rules/a.md"], [".roorules"]),
-        ([".roorules", ".kilocode/rules-code/a.md"], [".roorules"], []),
-    ],
-)
-def test_the_first_of_the_older_names_stands_in(
-    place: UserFolders, files: list[str], read: list[str], not_read: list[str]
-) -> None:
-    for name in files:
-        place.rule(name, f"Rule of {name}.")
-    deps = load(place)
-    assert list_in_order(deps.system_prompt, *(f"Rule of {name}." for name in read))
-    for name in not_read:
-        assert f"Rule of {name}." not in deps.system_prompt
-        assert any(notice.startswith(f"{name} is not read") for notice in deps.notices)
-    assert len(deps.notices) == len(not_read)
+CASES = yaml.safe_load((Path(__file__).parent / "rules.yaml").read_text(encoding="utf-8"))
 
 
-def test_the_older_names_for_a_mode(place: UserFolders) -> None:
-    for name in (".roorules-code", ".clinerules-ask/a.md", ".kilocoderules-gone"):
-        place.rule(name, f"Rule of {name}.")
-    deps = load(place)
-    assert "Rule of .roorules-code." in deps.seat("code").words
-    assert "Rule of .clinerules-ask/a.md." in deps.seat("ask").words
-    assert "Rule of" not in deps.system_prompt
-    assert deps.notices == ("rules or skills for mode 'gone', but there is no such mode",)
-
-
-def test_agents_md_may_be_a_link_inside(place: UserFolders) -> None:
-    place.rule("CLAUDE.md", "Be kind.")
-    (place.workspace / "AGENTS.md").symlink_to("CLAUDE.md")
-    deps = load(place)
-    assert "Be kind." in deps.system_prompt
-    assert deps.notices == (), "it is read, by its other name"
-
-
-@pytest.mark.parametrize("target", [".env", ".git/config", "private/a.md"])
-def test_agents_md_leads_to_nothing_that_is_asked_for(place: UserFolders, target: str) -> None:
-    place.rule(".rooignore", "private/")
-    place.rule(target, "SECRET")
-    (place.workspace / "AGENTS.md").symlink_to(target)
-    deps = load(place)
-    assert "SECRET" not in deps.system_prompt
-    assert "AGENTS.md: left out: " in str(deps.notices)
-
-
-def test_a_rule_that_is_a_link_or_hidden_is_read_or_named(place: UserFolders) -> None:
-    for name in ("docs/a.md", "docs/.env", ".roo/rules/.b.md", ".roo/rules/.c/d.md",
-                 ".roo/rules/.git/e", ".clinerules/.f", ".roorules-code/.g.md"):  # fmt: skip
-        place.rule(name, f"Rule of {name}.")
-    for name, target in {
-        ".roo/rules/link.md": "../../docs/a.md",
-        ".roo/rules/folder": "../../docs",
-        ".roo/rules/secret.md": "../../docs/.env",
-        ".roo/rules/lost.md": "gone",
-        ".kilocode": ".roo",
-        ".roo/rules-code": "rules",
-    }.items():
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+def test_which_rules_are_told(place: UserFolders, case: dict[str, Any]) -> None:
+    for name in case["files"]:
+        place.rule(name, case.get("texts", {}).get(name, f"Rule of {name}."))
+    for name, target in case.get("links", {}).items():
         (place.workspace / name).symlink_to(target)
     deps = load(place)
-    assert "## .roo/rules/link.md\n\nRule of docs/a.md." in deps.system_prompt
-    assert "Rule of .roo/rules/.b.md." in deps.system_prompt
-    assert "Rule of .roorules-code/.g.md." in deps.seat("code").words
-    named = {notice.partition(": ")[0] for notice in deps.notices}
-    assert named == {".roo/rules/.c/", ".roo/rules/folder",
-                     ".roo/rules/secret.md", ".roo/rules/lost.md", ".kilocode", ".roo/rules-code",
-                     ".clinerules/.f is not read"}  # fmt: skip
-    assert not any(word in deps.system_prompt for word in (".env", ".c/d.md", ".git/e"))
+    texts = {"": deps.system_prompt, **{slug: deps.seat(slug).words for slug in deps.catalog}}
+    told = {slug: re.findall(r"Rule of (\S+)\.$", text, re.M) for slug, text in texts.items()}
+    expected = {"": case["told"]} if "told" in case else {}
+    expected |= case.get("by_mode", {})
+    assert {slug: names for slug, names in told.items() if names} == expected
+    starts = sorted(case.get("notices", []))
+    for notice, start in zip(sorted(deps.notices), starts, strict=True):
+        assert notice.startswith(start)
 
 
 def test_a_rule_that_is_a_link_is_covered_by_trust(place: UserFolders) -> None:
