@@ -241,3 +241,19 @@ def test_which_modes_are_within(
 ) -> None:
     specs = build_toolbox(Workspace(workspace), load_test_catalog()).specs
     assert is_within(_with("one", *mode), _with("two", *limit), specs) is expected
+
+
+async def test_a_fork_behind_it_is_limited_too(there: Path) -> None:
+    talk = await run_script(there, [to("code")], [*CHANGES], approvals=Approvals.AUTO, limit="ask")
+    forks = [state async for state in talk.agent.aget_state_history(talk.config) if state.values]
+    for fork in forks:
+        if "phase" not in fork.values:
+            continue
+        talk.config = await talk.agent.aupdate_state(
+            fork.config, {"mode": "code"}, as_node="intake"
+        )
+        talk.config["configurable"].pop("checkpoint_id")
+        await talk.send(None)
+        await talk.say("go on")
+        assert (await talk.values())["limit"] == "ask"
+        assert_untouched(there)

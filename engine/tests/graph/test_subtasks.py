@@ -440,3 +440,35 @@ async def test_a_thread_takes_room_once(workspace: Path, tmp_path: Path) -> None
         await talk.say("x" * 200_000)
         await talk.decide(APPROVE)
     assert database.stat().st_size < 2_000_000
+
+
+async def test_a_limit_set_while_a_childs_question_is_open(workspace: Path) -> None:
+    talk = await run_script(
+        workspace, [task("code")], [WRITE], [WRITE], "end", approvals=Approvals.AUTO
+    )
+    await talk.agent.aupdate_state(talk.config, {"limit": "ask"})
+    await talk.send(Command(resume={"decisions": [APPROVE]}))
+    while waiting := await talk.waiting():
+        await talk.decide(*[APPROVE] * len(waiting))
+    assert not (workspace / "a.py").exists()
+    assert (await talk.values()).get("subtasks", []) == []
+
+
+async def test_nobody_takes_a_childs_subtask_away_or_gives_it_another(workspace: Path) -> None:
+    talk = await run_script(workspace, [task("code")], [WRITE], "end", "I see.")
+    await talk.decide(APPROVE)
+    before = await talk.values()
+    for forged in (
+        {"subtask": None},
+        {"subtask": {**before["subtask"], "depth": 0}},
+        {"parents": before["parents"]},
+        {"subtask": None, "phase": "idle"},
+    ):
+        for node in (None, "intake", "review"):
+            with pytest.raises(InvalidInputError, match="'subtask' and 'parents' belong together"):
+                await talk.agent.aupdate_state(talk.config, forged, as_node=node)
+        with pytest.raises(InvalidInputError, match="is not taken from a command"):
+            await talk.send(Command(update=forged))
+    assert await talk.values() == before
+    await talk.decide(APPROVE)
+    assert [subtask["status"] for subtask in (await talk.values())["subtasks"]] == ["completed"]
