@@ -1,6 +1,8 @@
 """Aegra, served as ``make serve`` serves it, in a folder of its own."""
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +34,15 @@ class AegraServer(Server):
                 env=self.environment(DATABASE_URL=self.database, **settings),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
+
+
+@contextmanager
+def serving(folder: Path, url: str, workers: int = 2, **settings: str) -> Iterator[AegraServer]:
+    """One that runs during the block."""
+    server = AegraServer(folder, url)
+    server.workspace = Path(settings.get("WORKSPACE", settings.get("WORKSPACES", server.workspace)))
+    server.serve(workers=workers, **settings)
+    try:
+        yield server
+    finally:
+        server.kill()

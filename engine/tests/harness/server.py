@@ -18,7 +18,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from tests.harness import prefork
-from tests.harness.conversation import SECONDS
+from tests.harness.conversation import SECONDS, until
 from tests.harness.modes import MODES
 from tests.harness.place import environment
 from tests.harness.root import ROOT
@@ -94,6 +94,16 @@ class Server:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    async def stop(self, held_in: Path | None = None) -> None:
+        """Tell it to stop and wait for its end; ``held_in``: where a command waits for ``go``."""
+        process = self.process
+        assert process is not None
+        os.kill(process.pid, signal.SIGTERM)
+        if held_in is not None:
+            await until(lambda: "the server stops" in self.log.read_text())
+            (held_in / "go").touch()
+        await until(lambda: process.poll() is not None)
+
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
@@ -102,8 +112,8 @@ class Server:
     def client(self) -> LangGraphClient:
         return self.get_client()
 
-    def get_client(self, token: str = "") -> LangGraphClient:
-        headers = {"Authorization": f"Bearer {token}"} if token else None
+    def get_client(self, token: str = "", scheme: str = "Bearer") -> LangGraphClient:
+        headers = {"Authorization": f"{scheme} {token}"} if token else None
         return get_client(url=self.url, headers=headers)
 
 

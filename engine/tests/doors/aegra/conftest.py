@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.doors.conftest import STUDIO
-from tests.harness.aegra import IS_THERE, WHY_NOT, AegraServer
+from tests.harness.aegra import IS_THERE, WHY_NOT, AegraServer, serving
 from tests.harness.postgres import find_postgres, run_postgres
 
 
@@ -20,8 +20,6 @@ def database() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[AegraServer]:
-    server = AegraServer(tmp_path_factory.mktemp("clone"), database)
     origins = f"http://chat.example, http://localhost:3000,{STUDIO}"
-    server.serve(workers=2, ALLOWED_ORIGINS=origins)
-    yield server
-    server.kill()
+    with serving(tmp_path_factory.mktemp("clone"), database, ALLOWED_ORIGINS=origins) as server:
+        yield server

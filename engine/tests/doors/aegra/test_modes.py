@@ -9,34 +9,23 @@ from tests.doors.server.test_server_modes import (
     MODES,
     test_a_bare_answer_is_for_a_question_that_its_client_has_seen,
     test_a_command_runs_unasked_and_only_where_it_may,
-    test_a_mode_comes_changes_and_goes,
     test_a_second_answer_is_refused_and_approves_nothing_else,
     test_output_comes_while_it_runs,
 )
-from tests.harness.aegra import AegraServer
+from tests.harness.aegra import AegraServer, serving
 
-__all__ = [
-    "client",
-    "http",
-    "test_a_bare_answer_is_for_a_question_that_its_client_has_seen",
-    "test_a_command_runs_unasked_and_only_where_it_may",
-    "test_a_mode_comes_changes_and_goes",
-    "test_a_second_answer_is_refused_and_approves_nothing_else",
-    "test_output_comes_while_it_runs",
-]
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[AegraServer]:
-    server = AegraServer(tmp_path_factory.mktemp("clone"), database)
-    (server.home / "custom_modes.yaml").write_text(MODES)
-    server.workspace = server.folder / "project"
-    server.workspace.mkdir()
-    place = {"WORKSPACE": str(server.workspace), "SANDBOX": "auto", "APPROVALS": "auto"}
-    server.serve(workers=2, **place)
-    yield server
-    server.kill()
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("project", "home"):
+        (folder / name).mkdir()
+    (folder / "home/custom_modes.yaml").write_text(MODES)
+    place = {"WORKSPACE": str(folder / "project"), "SANDBOX": "auto", "APPROVALS": "auto"}
+    with serving(folder, database, 2, **place) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -11,16 +11,9 @@ from tests.doors.page.test_page import (
     test_each_decision,
     test_the_first_conversation,
 )
-from tests.harness.aegra import AegraServer
-from tests.provider.server import serving
+from tests.harness.aegra import AegraServer, serving
+from tests.provider import server as provider_server
 
-__all__ = [
-    "browser",
-    "person",
-    "script",
-    "test_each_decision",
-    "test_the_first_conversation",
-]
 pytestmark = pytest.mark.slow
 
 
@@ -31,9 +24,11 @@ def server(
     database: str,
     script: Script,
 ) -> Iterator[AegraServer]:
-    server = AegraServer(tmp_path_factory.mktemp("clone"), database)
-    (server.home / "custom_modes.yaml").write_text(MODES)
-    with serving(follow(script)) as provider:
-        server.serve(workers=2, **provider.settings)
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "home").mkdir()
+    (folder / "home/custom_modes.yaml").write_text(MODES)
+    with (
+        provider_server.serving(follow(script)) as provider,
+        serving(folder, database, 2, **provider.settings) as server,
+    ):
         yield server
-        server.kill()

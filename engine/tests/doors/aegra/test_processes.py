@@ -12,28 +12,22 @@ from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
-from tests.harness.aegra import PYTHON, AegraServer
+from tests.doors.conftest import client
+from tests.harness.aegra import PYTHON, AegraServer, serving
 from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.server import Thread
 
 pytestmark = pytest.mark.slow
-DOUBLES = 20
+DOUBLES = 8
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory, server: AegraServer) -> Iterator[AegraServer]:
     """A third process, on a port of its own, in the same workspace."""
-    other = AegraServer(tmp_path_factory.mktemp("other"), server.database)
     place = {"WORKSPACE": server.workspace, "CHECKPOINTS": server.folder / "checkpoints.sqlite"}
-    other.serve(workers=1, **{name: str(path) for name, path in place.items()})
-    yield other
-    other.kill()
-
-
-@pytest.fixture
-async def client(server: AegraServer) -> AsyncIterator[LangGraphClient]:
-    async with server.client as client:
-        yield client
+    settings = {name: str(path) for name, path in place.items()}
+    with serving(tmp_path_factory.mktemp("other"), server.database, workers=1, **settings) as other:
+        yield other
 
 
 @pytest.fixture
@@ -66,8 +60,8 @@ async def test_of_two_answers_in_two_processes_one_is_taken(
         )
         assert (server.workspace / f"double{number}.log").read_text() == "once\n"
         assert outcomes.count("taken") == 1, outcomes
-        messages: Any = (await thread.values())["messages"]
-        assert len([message for message in messages if message["type"] == "tool"]) == 1
+        types = [message["type"] for message in (await thread.values())["messages"]]
+        assert types.count("tool") == 1
 
 
 async def test_a_run_is_seen_and_cancelled_from_another_process(

@@ -14,9 +14,8 @@ from tests.doors.server.test_operations import (
     HELD,
     TOKEN,
     read_metrics,
-    stop,
+    test_metrics_say_what_was_done,
     test_metrics_want_a_token_and_readiness_does_not,
-    wait_for_end,
 )
 from tests.doors.server.test_workspaces import (
     TOKENS,
@@ -25,19 +24,12 @@ from tests.doors.server.test_workspaces import (
     test_an_unknown_or_escaping_name_is_refused,
     test_each_user_works_in_a_clone_of_his_own,
 )
-from tests.harness.aegra import AegraServer
+from tests.harness.aegra import AegraServer, serving
 from tests.harness.clone import git
 from tests.harness.conversation import APPROVE, until
 from tests.harness.root import ROOT
 from tests.harness.server import Thread
 
-__all__ = [
-    "people",
-    "test_a_workspace_that_is_gone_is_not_made_anew",
-    "test_an_unknown_or_escaping_name_is_refused",
-    "test_each_user_works_in_a_clone_of_his_own",
-    "test_metrics_want_a_token_and_readiness_does_not",
-]
 pytestmark = pytest.mark.slow
 
 
@@ -56,6 +48,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         "WORKSPACES_FROM": str(source),
         "AUTH_TOKEN": ",".join(f"{name}:{token}" for name, token in TOKENS.items()),
         "SANDBOX": "auto",
+        "APPROVALS": "auto",
     }
     rmtree(folder)
 
@@ -64,29 +57,15 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
 def server(
     tmp_path_factory: pytest.TempPathFactory, database: str, settings: dict[str, str]
 ) -> Iterator[AegraServer]:
-    server = AegraServer(tmp_path_factory.mktemp("clone"), database)
-    server.workspace = Path(settings["WORKSPACES"])
-    server.serve(workers=1, **settings, APPROVALS="auto")
-    yield server
-    server.kill()
+    folder = tmp_path_factory.mktemp("clone")
+    with serving(folder, database, workers=1, **settings) as server:
+        yield server
 
 
 @pytest.fixture
 async def client(server: AegraServer) -> AsyncIterator[LangGraphClient]:
     async with server.get_client(TOKEN) as client:
         yield client
-
-
-async def test_metrics_say_what_was_done(server: AegraServer, client: LangGraphClient) -> None:
-    before = await read_metrics(server)
-    thread = await Thread.new(client)
-    await thread.say("write note.txt: x", mode="code", approvals="manual")
-    assert (await read_metrics(server))["modeshift_questions_open",] == 1
-    await thread.decide(APPROVE)
-    after = await read_metrics(server)
-    assert after["modeshift_questions_open",] == 0
-    for key in (("modeshift_calls_total", "edit", "done"), ("modeshift_effects", "done")):
-        assert after[key] - before.get(key, 0) == 1
 
 
 async def test_sigterm_lets_the_call_end_and_hands_the_rest_over(
@@ -99,13 +78,10 @@ async def test_sigterm_lets_the_call_end_and_hands_the_rest_over(
         given: Any = {"messages": [{"role": "user", "content": HELD}], "mode": "code"}
         await client.runs.create(thread.id, "agent", input=given)
         await until((folder / "began").exists)
-        stop(server)
-        await until(lambda: "the server stops" in server.log.read_text())
-        (folder / "go").touch()
-        await wait_for_end(server)
+        await server.stop(held_in=folder)
     assert (folder / "log").read_text() == "one\n"
     assert not (folder / "later.txt").exists()
-    server.serve(workers=1, **settings, APPROVALS="auto")
+    server.serve(workers=1, **settings)
     async with server.get_client(TOKEN) as client:
         thread = Thread(client, thread.id)
         await asyncio.wait_for(thread.run(input=None), 60)

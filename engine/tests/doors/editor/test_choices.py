@@ -41,16 +41,6 @@ async def test_a_mode_is_chosen_in_the_old_way_and_the_new(talk: Talk) -> None:
     assert len(talk.of("current_mode_update")) == 2
 
 
-async def test_a_slash_command_chooses_a_mode(talk: Talk) -> None:
-    talk.answer = choosing("once")
-    assert await talk.say("/code write a.txt: one\nwrite b.txt: two") == "end_turn"
-    assert (talk.cwd / "a.txt").read_text() + (talk.cwd / "b.txt").read_text() == "onetwo"
-    assert [call.title for call in talk.asked] == ["Write file a.txt", "Write file b.txt"]
-    assert await talk.say("/architect") == "end_turn"
-    assert talk.shown == ("architect", "manual")
-    assert talk.said.endswith("Architect mode.")
-
-
 async def test_what_is_chosen_by_typing(code: Talk) -> None:
     assert await code.say("/approvals auto") == "end_turn"
     assert code.shown == ("code", "auto")

@@ -149,24 +149,6 @@ async def test_what_the_editor_refuses_is_not_done_on_disk(editor: Editor, works
     assert (workspace / "a.txt").read_text() == "private"
 
 
-async def test_a_link_that_is_swapped_in_is_reported_and_brings_nothing_in(
-    editor: Editor, workspace: Path
-) -> None:
-    folder, outside = workspace / "d", workspace.parent / "outside"
-    for one, content in ((folder, "inside"), (outside, "secret")):
-        one.mkdir()
-        (one / "a.txt").write_text(content)
-
-    async def swap() -> None:
-        folder.rename(workspace / "e")
-        folder.symlink_to(outside)
-
-    editor.before_reading = swap
-    talk = await say(editor, workspace, "read d/a.txt")
-    assert "was moved while the editor had it" in talk.said
-    assert "secret" not in talk.said
-
-
 async def test_a_diff_hides_nothing(editor: Editor, workspace: Path) -> None:
     (workspace / "a.txt").write_text("a\u202eb\n")
     talk = await say(editor, workspace, "write a.txt: c\u2066d")

@@ -9,9 +9,6 @@ import pytest_asyncio
 from acp import RequestError
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.graph.mailbox import Mailbox
-from modeshift.storage.opening import open_database
-from modeshift.storage.threads import open_store
 from tests.doors.editor.editor import Editor, Talk, choosing, editing, never
 from tests.harness.conversation import Conversation, edit, make_agent
 
@@ -19,9 +16,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 WRITE = "write a.txt: a"
 LEFT = {
     "read and write": "read a.txt & write b.txt: b",
-    "sub-task": "task in code: write b.txt: b\nlist",
     "command": "run echo begun; sleep 60",
-    **dict.fromkeys(("cancelled", "edited", "another mode", "defaults"), WRITE),
+    **dict.fromkeys(("cancelled", "edited", "defaults"), WRITE),
 }
 """What was said in each session."""
 
@@ -33,8 +29,7 @@ async def left(
     """The sessions; the process of ``editor`` has the same database."""
 
     async def answer(call: Any, _: Any) -> str | None:
-        begun = {"Sub-task in Code mode": "manual", "echo begun; sleep 60": "once"}
-        return begun.get(call.title) or await never()
+        return "once" if call.title == "echo begun; sleep 60" else await never()
 
     async with editing(data, settings, answer) as editor:
         talks = {
@@ -42,7 +37,7 @@ async def left(
         }
         (talks["read and write"].cwd / "a.txt").write_text("a")
         turns = [asyncio.create_task(talks[name].say(said)) for name, said in LEFT.items()]
-        await editor.until(lambda: len(editor.asked) == len(LEFT) + 1)
+        await editor.until(lambda: len(editor.asked) == len(LEFT))
         await editor.until(talks["command"].has_printed)
         editor.process.kill()
         ends = await asyncio.gather(*turns, return_exceptions=True)
@@ -59,17 +54,6 @@ async def test_an_open_question_outlives_the_process(left: dict[str, Talk], edit
     assert await talk.say("list") == "end_turn"
     assert [call.title for call in talk.asked] == ["Write file b.txt"]
     assert talk.said.count("Here is how it went") == 2
-    assert {status for _, status in talk.ends} == {"completed"}
-    assert (talk.cwd / "b.txt").read_text() == "b"
-
-
-async def test_a_sub_task_goes_on_in_another_process(left: dict[str, Talk], editor: Editor) -> None:
-    talk = await editor.load(left["sub-task"])
-    talk.answer = choosing("once")
-    await talk.say("hello")
-    assert "- list: " in talk.said
-    assert [call.title for call in talk.asked] == ["Code: Write file b.txt"]
-    assert ("Sub-task in Code mode", "completed") in talk.ends
     assert {status for _, status in talk.ends} == {"completed"}
     assert (talk.cwd / "b.txt").read_text() == "b"
 
@@ -116,20 +100,6 @@ async def test_what_a_person_made_of_a_call_is_what_is_shown(
     talk = await editor.load(before)
     assert talk.ends == [("Write file b.txt", "completed")]
     assert talk.results[-1][0].new_text == (talk.cwd / "b.txt").read_text() == "b"
-
-
-async def test_a_mode_outlives_the_process_and_withdraws_the_question(
-    left: dict[str, Talk], editor: Editor, data: Path
-) -> None:
-    """As if the process had ended between storing the choice and applying it."""
-    before = left["another mode"]
-    async with open_store(open_database("", data / "sessions.sqlite")) as store:
-        await Mailbox(store).put(before.id, {"mode": "ask"})
-    talk = await editor.load(before)
-    assert talk.shown == ("ask", "manual")
-    assert talk.ends == [("Write file a.txt", "failed")]
-    assert await talk.say("hello") == "end_turn"
-    assert not talk.asked
 
 
 async def test_what_an_editor_sets_by_itself_leaves_a_waiting_question_alone(

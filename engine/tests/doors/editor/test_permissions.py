@@ -1,32 +1,40 @@
 """Questions to a person: what is shown, what can be chosen, what comes of it."""
 
+import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from acp import RequestError
+from acp import RequestError, schema
 
 from modeshift.editor.display.permission_requests import _offer_approval
 from modeshift.graph.approvals.requests import ActionRequest
 from modeshift.modes.effects import EFFECTS
 from tests.doors.editor.editor import Answer, Editor, Talk, choosing, dismiss, never
 from tests.doors.editor.model import GPT, TWO_LINES
+from tests.tools.mcp.servers import RAW
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 ASKED = ["pending", "pending"]
 
 
-async def test_a_switch_is_asked_about_on_its_own_call(talk: Talk) -> None:
-    talk.answer = choosing("manual", "once")
-    await talk.say("switch to code: I have to write.")
-    ((_, call, options),) = talk.editor.asked
-    (shown,) = talk.of("tool_call")
+async def test_a_switch_is_asked_about_on_its_own_call_with_its_plan(
+    editor: Editor, workspace: Path
+) -> None:
+    editor.answer = choosing("once", "reject")
+    talk = await editor.talk(workspace, "architect")
+    await talk.say("write plan.md: First, look.\nswitch to code: I have to write.")
+    _, call, options = editor.asked[1]
+    shown = talk.of("tool_call")[1]
     assert (call.tool_call_id, call.kind) == (shown.tool_call_id, "switch_mode")
-    assert "I have to write." in str(call.content)
-    assert [(one.name, one.kind) for one in options] == [
+    reason, plan = (block.content.text for block in call.content or [])
+    assert "I have to write." in reason
+    assert "First, look." in plan
+    assert [(option.name, option.kind) for option in options] == [
         ("Yes, and approve each action", "allow_once"),
-        ("Yes, but to Architect mode", "allow_once"),
+        ("Yes, but to Ask mode", "allow_once"),
         ("Yes, but to Debug mode", "allow_once"),
         ("No, stay", "reject_once"),
         ("Yes, and auto-accept", "allow_always"),
@@ -70,27 +78,13 @@ async def test_what_comes_of_an_answer_to_a_switch(
     assert await talk.stored() == shown
 
 
-async def test_a_plan_is_shown_to_who_decides_on_the_switch(
-    editor: Editor, workspace: Path
-) -> None:
-    editor.answer = choosing("once", "reject")
-    talk = await editor.talk(workspace, "architect")
-    await talk.say("write plan.md: First, look.\nswitch to code: The plan is made.")
-    reason, plan = (one.content.text for one in talk.asked[1].content or [])
-    assert "The plan is made." in reason
-    assert "First, look." in plan
-
-
 async def test_always_is_for_this_session_and_this_file(code: Talk, workspace: Path) -> None:
     code.answer = choosing("always", "reject")
     await code.say("write a.txt: a\nwrite a.txt: b\nwrite c.txt: c")
     always = ["Allow once", "Always in this session: Write file a.txt", "Reject"]
     assert code.options_asked[0] == always
-    assert [one.kind for one in code.editor.asked[0][2]] == [
-        "allow_once",
-        "allow_always",
-        "reject_once",
-    ]
+    kinds = [option.kind for option in code.editor.asked[0][2]]
+    assert kinds == ["allow_once", "allow_always", "reject_once"]
     assert [call.title for call in code.asked] == ["Write file a.txt", "Write file c.txt"]
     assert (workspace / "a.txt").read_text() == "b"
     assert not (workspace / "c.txt").exists()
@@ -99,27 +93,25 @@ async def test_always_is_for_this_session_and_this_file(code: Talk, workspace: P
     assert another.options_asked == [always, ["Allow once", "Reject"]]
 
 
-async def test_each_call_is_asked_about(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("once", "reject")
+@pytest.mark.parametrize(
+    ("first", "files", "statuses", "count"),
+    [
+        ("once", ["a.txt"], [*ASKED, "in_progress", "completed"], 2),
+        ("reject", [], [*ASKED, "failed"], 1),
+    ],
+)
+async def test_each_call_is_asked_about_unless_a_rejection_voids_it(
+    editor: Editor, workspace: Path, first: str, files: list[str], statuses: list[str], count: int
+) -> None:
+    editor.answer = choosing(first, "reject")
     talk = await editor.talk(workspace, "code", model=GPT)
     await talk.say("two writes")
-    assert [path.name for path in workspace.iterdir()] == ["a.txt"]
+    assert [path.name for path in workspace.iterdir()] == files
     raw = editor.list_raw("session/request_permission")[-1]["params"]["toolCall"]["content"][0]
     assert (raw["type"], raw["oldText"]) == ("diff", None), "it says that the file is new"
-    assert talk.calls == [
-        ("Write file a.txt", [*ASKED, "in_progress", "completed"]),
-        ("Write file b.txt", [*ASKED, "failed"]),
-    ]
-
-
-async def test_what_a_rejection_voids_is_not_asked_about(editor: Editor, workspace: Path) -> None:
-    editor.answer = choosing("reject")
-    talk = await editor.talk(workspace, "code", model=GPT)
-    await talk.say("two writes")
-    assert [call.title for call in talk.asked] == ["Write file a.txt"]
-    assert [call for call, _ in talk.ends] == ["Write file a.txt", "Write file b.txt"]
-    assert {state for _, state in talk.ends} == {"failed"}
-    assert not list(workspace.iterdir())
+    assert len(talk.asked) == count
+    assert talk.calls[0] == ("Write file a.txt", statuses)
+    assert talk.ends[1] == ("Write file b.txt", "failed")
 
 
 async def test_what_runs_is_shown_whole(editor: Editor, workspace: Path) -> None:
@@ -152,15 +144,9 @@ async def test_the_models_words_do_not_look_like_ours(gpt: Talk) -> None:
     await gpt.say("picture")
     content: Any = gpt.asked[0].content
     assert content[0].content.text.startswith(r"!\[a picture\]")
-    assert gpt.options_asked == [
-        [
-            "Answer: Reject 0",
-            "Switch to code mode, and answer: Reject 1",
-            "Answer: Reject 2",
-            "Answer: Reject 3",
-            "Answer in the chat",
-        ]
-    ]
+    (options,) = gpt.options_asked
+    assert options[:2] == ["Answer: Reject 0", "Switch to code mode, and answer: Reject 1"]
+    assert options[2:] == ["Answer: Reject 2", "Answer: Reject 3", "Answer in the chat"]
 
 
 async def cannot_ask(*_: Any) -> str:
@@ -179,13 +165,6 @@ async def test_a_dialog_without_an_answer_ends_the_turn(code: Talk, answer: Answ
     code.answer = choosing("once")
     assert await code.say("write b.txt: b") == "end_turn"
     assert [path.name for path in code.cwd.iterdir()] == ["b.txt"]
-
-
-async def test_a_question_is_answered_by_a_suggestion(gpt: Talk) -> None:
-    gpt.answer = choosing("answer-1")
-    assert await gpt.say("question") == "end_turn"
-    assert gpt.options_asked == [["Answer: Red", "Answer: Blue", "Answer in the chat"]]
-    assert gpt.said == "It says: Blue"
 
 
 @pytest.mark.parametrize("said", ["question", "open question"])
@@ -210,3 +189,20 @@ async def test_always_allowing_a_site_shows_whose_it_is() -> None:
     view: Any = SimpleNamespace(effect=EFFECTS["network"], title="fetch")
     always = next(one for one in _offer_approval(action, view) if one.id == "always")
     assert always.name == f"Always in this session: {site}"
+
+
+async def test_all_tools_of_a_server_are_allowed_at_once(editor: Editor, workspace: Path) -> None:
+    """Of a real one, which the editor brings for its session."""
+    editor.answer = choosing("always-server", "reject")
+    tools = json.dumps([{"name": "one"}, {"name": "two"}])
+    args = ["-S", str(RAW), "plain", tools]
+    servers: list[Any] = [
+        schema.McpServerStdio(name=name, command=sys.executable, args=args, env=[]) for name in "ab"
+    ]
+    opened = await editor.agent.new_session(cwd=str(workspace), mcp_servers=servers)
+    talk = Talk(editor, opened.session_id, workspace, opened)
+    for tool in ("a__one", "a__two", "b__one"):
+        await talk.say(f"call mcp__{tool}")
+    assert "Always in this session: all of mcp__a" in talk.options_asked[0]
+    assert len(talk.asked) == 2
+    assert str(talk.results).count("done with") == 2

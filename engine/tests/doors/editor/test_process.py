@@ -9,15 +9,14 @@ from typing import Any
 import psutil
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from modeshift.editor.store import Sessions
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.modes.errors import ToolFailedError
 from modeshift.storage.threads import WholeWrites
-from tests.doors.editor.editor import Talk, choosing, editing
+from tests.doors.editor.editor import choosing, editing
 from tests.harness import prefork
-from tests.harness.conversation import Conversation, make_agent, until
+from tests.harness.conversation import until
 from tests.harness.place import UserFolders, environment
 
 
@@ -126,28 +125,3 @@ async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> 
         command = ("modeshift", "clean-data")
         environ = environment(place.root, SESSIONS=str(file))
         assert "an editor is at work" in prefork.run(*command, env=environ).stderr
-
-
-@pytest.mark.asyncio(loop_scope="session")
-async def test_the_transcript_is_the_same_as_without_an_editor(
-    talk: Talk, data: Path, tmp_path: Path
-) -> None:
-    talk.answer = choosing("manual", "once")
-    await talk.say("write notes.txt: hello")
-    async with AsyncSqliteSaver.from_conn_string(str(data / "sessions.sqlite")) as saver:
-        edited = Conversation(make_agent(talk.cwd, saver=saver))
-        edited.config = {"configurable": {"thread_id": talk.id}}
-        here = await edited.values()
-    (tmp_path / "other").mkdir()
-    plain = Conversation(make_agent(tmp_path / "other"))
-    await plain.say("write notes.txt: hello")
-    await plain.approve_all()
-    there = await plain.values()
-    kept = {"type", "content", "tool_calls", "tool_call_id"}
-    histories = [
-        [message.model_dump(include=kept) for message in values["messages"]]
-        for values in (here, there)
-    ]
-    assert histories[0] == histories[1]
-    for key in ("mode", "approvals", "first_mode", "todos", "written", "phase"):
-        assert here.get(key) == there.get(key), key

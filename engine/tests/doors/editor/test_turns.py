@@ -176,20 +176,6 @@ async def test_a_sub_task_names_its_mode_and_its_card_stays_open(talk: Talk) -> 
     assert talk.shown == ("ask", "manual")
 
 
-async def test_two_sub_tasks_of_a_message_are_shown_one_after_the_other(talk: Talk) -> None:
-    (talk.cwd / "a.txt").write_text("a")
-    talk.answer = choosing("manual")
-    assert await talk.say("task in ask: read a.txt & task in ask: list") == "end_turn"
-    assert [call.title for call in talk.asked] == ["Sub-task in Ask mode"] * 2
-    assert talk.ends == [
-        ("Sub-task in Ask mode", "completed"),
-        ("Sub-task in Ask mode", "completed"),
-        ("Ask: Read file a.txt", "completed"),
-        ("Ask: List files", "completed"),
-    ]
-    assert talk.shown == ("ask", "manual")
-
-
 async def test_cancel_ends_the_sub_task_and_the_parent_is_told(talk: Talk) -> None:
     talk.answer = choosing("manual", "none of them")
     assert await talk.say("task in code: write a.txt: a") == "cancelled"

@@ -19,6 +19,11 @@ customModes:
     roleDefinition: You say what the script says.
     groups: [read, edit]
     model: anthropic:claude-sonnet-5-5
+  - slug: planned
+    name: Planned
+    roleDefinition: You do what the plan says.
+    groups: [read, edit]
+    enterFrom: [{from: architect, when: plan_written}]
   - slug: evil
     name: "<img src=x onerror=window.ran=1> \\u05d0"
     description: "<script>window.ran=2</script>"

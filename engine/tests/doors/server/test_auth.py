@@ -7,40 +7,37 @@ from uuid import UUID
 
 import pytest
 from httpx import HTTPStatusError
-from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
 from tests.doors.server.test_gate import ask
 from tests.harness.conversation import APPROVE
-from tests.harness.server import Server, Thread
+from tests.harness.server import Server, Thread, running
 
 ALICE, BOB = "alices-own-token", "bobs-very-own-token"
+SETTINGS = {
+    "LISTEN": "127.0.0.2",
+    "AUTH_TOKEN": f"alice:{ALICE},bob:{BOB}",
+    "DEFAULT_MODE": "code",
+}
+"""On another address, with two users."""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """On another address, with two users."""
-    server = Server(tmp_path_factory.mktemp("clone"))
-    server.start(LISTEN="127.0.0.2", AUTH_TOKEN=f"alice:{ALICE},bob:{BOB}", DEFAULT_MODE="code")
-    yield server
-    server.kill()
-
-
-def client_of(server: Server, authorization: str | None) -> LangGraphClient:
-    given = {"Authorization": authorization} if authorization else {}
-    return get_client(url=server.url, api_key=None, headers=given)
+    with running(tmp_path_factory.mktemp("clone"), **SETTINGS) as server:
+        yield server
 
 
 @pytest.fixture
 async def alice(server: Server) -> AsyncIterator[LangGraphClient]:
-    async with client_of(server, f"Bearer {ALICE}") as client:
+    async with server.get_client(ALICE) as client:
         yield client
 
 
 @pytest.fixture
 async def bob(server: Server) -> AsyncIterator[LangGraphClient]:
-    async with client_of(server, f"bearer {BOB}") as client:
+    async with server.get_client(BOB, "bearer") as client:
         yield client
 
 
@@ -85,39 +82,50 @@ def test_without_a_token_nothing_is_answered(server: Server, headers: dict[str, 
 async def test_a_thread_belongs_to_whoever_made_it(
     server: Server, alice: LangGraphClient, bob: LangGraphClient
 ) -> None:
-    assert await alice.assistants.search()
     thread = await Thread.new(alice)
     await thread.say("write pwned: x")
     assert await thread.waiting()
-    assert thread.id not in [found["thread_id"] for found in await bob.threads.search()]
+    assert thread.id not in [listed["thread_id"] for listed in await bob.threads.search()]
     command: Any = {"resume": {"decisions": [APPROVE]}}
     stolen: Any = {"owner": "bob"}
-    for attempt in (
+    attempts: list[Awaitable[Any]] = [
         bob.threads.get(thread.id),
         bob.threads.get_state(thread.id),
         bob.threads.update(thread.id, metadata=stolen),
-        bob.threads.copy(thread.id),
         bob.threads.delete(thread.id),
         bob.runs.wait(thread.id, "agent", command=command),
-        bob.runs.wait(thread.id, "agent", command=command, if_not_exists="create"),
-        bob.runs.list(thread.id),
         bob.threads.update_state(thread.id, {"mode": "ask"}),
         bob.threads.get_history(thread.id),
-        bob.http.get(f"/threads/{thread.id}/mode"),
+        *(bob.http.get(f"/threads/{thread.id}/{path}") for path in ("mode", "question")),
         bob.http.patch(f"/threads/{thread.id}/mode", json={"mode": "code"}),
         bob.threads.create(thread_id=thread.id, if_exists="do_nothing"),
-    ):
+    ]
+    for attempt in attempts:
         assert await status_of(attempt) in (403, 404, 409)
+    stream = f"/threads/{thread.id}/stream"
+    assert "not found" in ask(server, "GET", stream, Authorization=f"Bearer {BOB}")[1]
     assert not (server.workspace / "pwned").exists()
     await thread.decide(APPROVE)
     assert (server.workspace / "pwned").exists()
 
 
+async def test_what_is_anothers_is_not_copied_and_its_runs_are_not_shown(
+    alice: LangGraphClient, bob: LangGraphClient
+) -> None:
+    thread = await Thread.new(alice)
+    for attempt in (
+        bob.threads.copy(thread.id),
+        bob.runs.wait(thread.id, "agent", input=None, if_not_exists="create"),
+        bob.runs.list(thread.id),
+    ):
+        assert await status_of(attempt) in (403, 404, 409)
+
+
 async def test_an_assistant_belongs_to_whoever_made_it(
     alice: LangGraphClient, bob: LangGraphClient
 ) -> None:
-    (found,) = await bob.assistants.search()
-    assert found["name"] == "agent"
+    (served,) = await bob.assistants.search()
+    assert served["name"] == "agent"
     mine = (await alice.assistants.create("agent", name="mine"))["assistant_id"]
     thread = await Thread.new(bob)
     broken: Any = {"recursion_limit": 1}
@@ -130,15 +138,15 @@ async def test_an_assistant_belongs_to_whoever_made_it(
         bob.assistants.delete(mine),
         bob.runs.wait(thread.id, mine, input={"messages": []}),
         bob.crons.create(mine, schedule="0 0 1 1 *", input={"messages": []}),
-        bob.assistants.update(found["assistant_id"], config=broken),
-        bob.assistants.set_latest(found["assistant_id"], 1),
-        bob.assistants.delete(found["assistant_id"]),
+        bob.assistants.update(served["assistant_id"], config=broken),
+        bob.assistants.set_latest(served["assistant_id"], 1),
+        bob.assistants.delete(served["assistant_id"]),
         bob.assistants.create("agent", name="bob's", metadata=system),
         alice.assistants.update(mine, metadata=system),
     ):
         assert await status_of(attempt) in (403, 404)
     assert len(await bob.assistants.search()) == 1
-    for assistant in (mine, found["assistant_id"], "agent"):
+    for assistant in (mine, served["assistant_id"], "agent"):
         await alice.runs.wait(None, assistant, input={"messages": []})
     await alice.assistants.delete(mine)
 
@@ -147,10 +155,9 @@ async def test_a_store_belongs_to_whoever_filled_it(
     alice: LangGraphClient, bob: LangGraphClient
 ) -> None:
     await alice.store.put_item(("notes",), "one", {"text": "mine"})
-    found: Any = await bob.store.search_items(("notes",))
-    assert found["items"] == []
-    found = await alice.store.search_items(("notes",))
-    assert [item["key"] for item in found["items"]] == ["one"]
+    theirs: Any = await bob.store.search_items(("notes",))
+    mine: Any = await alice.store.search_items(("notes",))
+    assert [[item["key"] for item in items["items"]] for items in (theirs, mine)] == [[], ["one"]]
 
 
 def test_no_token_is_shown_in_the_log_or_on_the_page(server: Server) -> None:
@@ -169,7 +176,7 @@ async def test_without_make_dev_the_gate_stays_closed(tmp_path: Path) -> None:
     command = ["langgraph_cli", "dev", "--no-browser", "--no-reload", "--host", server.host]
     server.start(*command, "--port", str(server.port))
     try:
-        async with client_of(server, None) as client:
+        async with server.client as client:
             assert await status_of(client.assistants.search()) == 403
     finally:
         server.kill()

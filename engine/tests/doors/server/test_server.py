@@ -11,8 +11,6 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 
-from modeshift.commands.usage import read_threads
-from modeshift.storage.opening import open_database
 from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.readme import read_part
 from tests.harness.server import Server, Thread
@@ -37,11 +35,6 @@ async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> No
     await thread.decide(APPROVE)
     assert thread.nodes == ["review", "act", "code"]
     assert (server.workspace / "notes.txt").read_text() == "hello"
-    usage: Any = (await thread.values())["usage"]
-    assert usage["thread"]["offline"]["answers"] == usage["turn"]["offline"]["answers"] == 3
-    assert usage["last"]["used"] > 0
-    found = await read_threads(open_database("", server.folder / "checkpoints.sqlite"), thread.id)
-    assert [one.taken for one in found] == [usage["thread"]], "while the server runs"
 
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
@@ -85,46 +78,6 @@ async def test_wrong_input_is_explained_and_changes_nothing(
 
 
 BARE: Any = {"resume": {"decisions": [APPROVE]}}
-EVERY_SECOND = "* * * * * *"
-
-
-async def test_an_answer_that_comes_late_answers_no_other_question(
-    server: Server, client: LangGraphClient
-) -> None:
-    async def attempt(way: str, seconds: int = 1) -> None:
-        thread, first = await Thread.new(client), server.workspace / f"first {way}{seconds}.txt"
-        await thread.say(f"write {first.name}: x", mode="code")
-        await thread.look()
-        run: dict[str, Any] = {"assistant_id": "agent", "command": BARE}
-        cron = None
-        match way:
-            case "delayed":
-                await client.http.post(
-                    f"/threads/{thread.id}/runs", json={**run, "after_seconds": seconds}
-                )
-            case "scheduled":
-                run["schedule"] = EVERY_SECOND
-                cron = await client.http.post(f"/threads/{thread.id}/runs/crons", json=run)
-        await thread.say(f"write {way}.txt: x")
-        if way == "delayed" and first.exists():  # on a slow machine the answer was not late
-            await attempt(way, 4 * seconds)
-            return
-        state: Any = await client.threads.get_state(thread.id)
-        if way == "resume map":
-            given = {"__pregel_resume_map": {state["interrupts"][0]["id"]: BARE["resume"]}}
-            with pytest.raises(UnprocessableEntityError, match="'__pregel_resume_map' is"):
-                await thread.run(input=None, config={"configurable": given})
-        else:
-            async with asyncio.timeout(SECONDS):
-                while (await client.runs.list(thread.id))[0]["status"] != "error":
-                    await asyncio.sleep(0.1)
-        if cron is not None:
-            await client.crons.delete(cron["cron_id"])
-        (request,) = await thread.waiting()
-        assert request["args"]["path"] == f"{way}.txt"
-        assert not (server.workspace / f"{way}.txt").exists()
-
-    await asyncio.gather(*(attempt(way) for way in ("delayed", "scheduled", "resume map")))
 
 
 async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
@@ -166,27 +119,9 @@ async def test_a_long_turn(client: LangGraphClient) -> None:
     first, *_, last = state["values"]["messages"]
     assert "The user said:\n- search nothing search" in first["content"]
     assert "tokens instead of" in state["values"]["notices"][0]
-    for one in earlier:
-        assert len(one["values"]["messages"]) == 122
-        assert one["values"]["messages"][-1] == last
-
-
-async def test_threads_run_side_by_side(server: Server, client: LangGraphClient) -> None:
-    """Each command ends when the other has begun; what waits in one thread keeps no other out."""
-    one, two = await Thread.new(client), await Thread.new(client)
-    meet = "run touch {}; until [ -e {} ]; do sleep 0.05; done"
-    await asyncio.gather(
-        one.say(meet.format("one", "two"), mode="code"),
-        two.say(meet.format("two", "one"), mode="code"),
-    )
-    async with asyncio.timeout(SECONDS):
-        deciding = asyncio.create_task(one.decide(APPROVE))
-        while not (server.workspace / "one").exists():
-            await asyncio.sleep(0.02)
-        given: Any = {"input": {"messages": "hello"}, "multitask_strategy": "enqueue"}
-        for _ in range(10):
-            await client.runs.create(one.id, "agent", **given)
-        await asyncio.gather(deciding, two.decide(APPROVE))
+    for before in earlier:
+        assert len(before["values"]["messages"]) == 122
+        assert before["values"]["messages"][-1] == last
 
 
 async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> None:
@@ -236,3 +171,19 @@ async def test_commands_that_wait_hold_up_no_other_thread(
         (server.workspace / "all-may-end").touch()
     await asyncio.gather(*runs)
     assert "waits0" in str(await other.values())
+
+
+async def test_runs_that_wait_for_their_thread_hold_up_no_other(
+    server: Server, client: LangGraphClient
+) -> None:
+    busy, other = await Thread.new(client), await Thread.new(client)
+    await busy.say("run touch busy; until [ -e not-busy ]; do sleep 0.05; done", mode="code")
+    deciding = asyncio.create_task(busy.decide(APPROVE))
+    await until((server.workspace / "busy").exists)
+    queued: Any = {"input": {"messages": "hello"}, "multitask_strategy": "enqueue"}
+    for _ in range(10):
+        await client.runs.create(busy.id, "agent", **queued)
+    async with asyncio.timeout(SECONDS):
+        await other.say("list")
+    (server.workspace / "not-busy").touch()
+    await deciding

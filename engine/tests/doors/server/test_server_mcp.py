@@ -56,25 +56,3 @@ async def test_calls_ask_run_and_are_remembered(server: Server, client: LangGrap
     await thread.say("call mcp__here__set_time {}")
     # Ask mode does not have it, so the model asks for another.
     assert [one["name"] for one in await thread.waiting()] == ["switch_mode"]
-
-
-async def test_a_server_may_change_its_tools_and_ask_nobody(
-    server: Server, client: LangGraphClient
-) -> None:
-    thread = await Thread.new(client)
-
-    async def notices() -> str:
-        return str((await thread.values())["notices"])
-
-    for name in ("mcp__here__book", "mcp__there__book"):
-        await thread.say(f"call {name}")
-        await thread.decide(APPROVE)
-        said = str((await thread.values())["messages"])
-        assert f"the MCP server '{name[5:-6]}' refused it; it wants to ask a person" in said
-    await thread.say("call mcp__there__learn")
-    await thread.decide(APPROVE)
-    async with asyncio.timeout(SECONDS):
-        while "'there' lists other tools than at its start: new: told" not in await notices():
-            await thread.say("hello")
-    await thread.say("call mcp__there__told")
-    assert [one["name"] for one in await thread.waiting()] == ["mcp__there__told"]

@@ -8,11 +8,9 @@ import httpx
 import pytest
 from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import UnprocessableEntityError
 
 from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
 from tests.harness.conversation import APPROVE, SECONDS
-from tests.harness.place import modes_file
 from tests.harness.server import Server, Thread
 
 MODES = """
@@ -111,35 +109,6 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(
     assert sorted(outcomes) == ["conflict"] * 3 + ["taken"]
     assert [each["name"] for each in await thread.waiting()] == ["write_file"]
     assert not (server.workspace / "two.txt").exists()
-
-
-async def test_a_mode_comes_changes_and_goes(server: Server, client: LangGraphClient) -> None:
-    thread = await Thread.new(client)
-    with pytest.raises(UnprocessableEntityError, match="unknown mode 'mine'"):
-        await thread.say("hello", mode="mine")
-    file = server.home / "custom_modes.yaml"
-    file.write_text(modes_file("mine", groups="edit"))
-    await thread.say("write a.txt: one", mode="mine", approvals="manual")
-    assert thread.nodes == ["intake", "mine"]
-    await thread.decide(APPROVE)
-    assert (server.workspace / "a.txt").read_text() == "one"
-
-    await thread.say("write a.txt: two")
-    file.write_text(modes_file("mine", groups="read"))
-    await thread.decide(APPROVE)
-    assert (server.workspace / "a.txt").read_text() == "one", "asked under other modes"
-    await thread.decide({"type": "reject"})
-
-    file.write_text(modes_file("mine", groups="flying"))
-    await thread.say("hello")
-    assert await thread.mode() == "mine"
-    values: Any = await thread.values()
-    assert any("'flying'" in notice for notice in values["notices"])
-
-    file.write_text(MODES)
-    await thread.say("hello")
-    assert thread.nodes == ["intake", "ask"]
-    assert "Mode 'mine' no longer exists" in str((await thread.values())["messages"])
 
 
 @pytest.mark.parametrize("way", ["/stream", "/wait", ""])

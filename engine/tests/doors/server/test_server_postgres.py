@@ -1,6 +1,5 @@
 """The dev server on Postgres, and what is read and removed beside it."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,26 +83,6 @@ def _run(server: Server, url: str, *command: str, fails: bool = False) -> str:
     done = prefork.run("modeshift", *command, env=server.environment(DATABASE_URL=url))
     assert bool(done.returncode) == fails, done.stderr
     return done.stderr if fails else done.stdout
-
-
-async def test_a_database_that_goes_away_and_comes_back(
-    server: Server, url: str, postgres: Postgres
-) -> None:
-    server.start(DATABASE_URL=url, DATABASE_TIMEOUT="2")
-    async with server.client as client:
-        thread = await Thread.new(client)
-        await thread.say("write a.txt: x", mode="code", approvals="manual")
-        postgres.stop()
-        try:
-            await thread.run(input={"messages": []})
-            assert thread.error is not None
-        finally:
-            postgres.start()
-        async with httpx.AsyncClient(base_url=server.url) as http, asyncio.timeout(60):
-            while (await http.get("/modeshift/ready")).status_code != httpx.codes.OK:
-                await asyncio.sleep(0.2)
-        await thread.decide(APPROVE)
-    assert (server.workspace / "a.txt").read_text() == "x"
 
 
 WRONG = {

@@ -5,11 +5,11 @@ Nothing of it is kept: a 422 says what is wrong, and the thread can be read and 
 
 import asyncio
 import json
+from itertools import product
 from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.conversation import APPROVE
@@ -134,25 +134,20 @@ async def test_nobody_changes_the_served_assistant_without_a_token(
     assert await client.assistants.get(served["assistant_id"]) == served
 
 
-@pytest.mark.parametrize(
-    "forged",
-    [
-        {"phase": "acting"},
-        {"phase": "switching"},
-        {"phase": "looking_ahead"},
-        {"phase": "returning"},
-        {"phase": "nowhere"},
-        {"subtask": {"id": "a", "mode": "ask", "message": "b", "depth": 1, "approvals": "auto"}},
-        {"plan": [[]], "phase": "acting"},
-    ],
-)
+FORGED: list[dict[str, Any]] = [
+    *({"phase": phase} for phase in ("acting", "switching", "looking_ahead", "nowhere")),
+    {"subtask": {"id": "a", "mode": "ask", "message": "b", "depth": 1, "approvals": "auto"}},
+    {"plan": [[]], "phase": "acting"},
+]
+
+
 async def test_a_forged_phase_or_subtask_is_explained_and_changes_nothing(
-    server: Server, http: httpx.AsyncClient, client: LangGraphClient, forged: dict[str, Any]
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
 ) -> None:
     thread = await Thread.new(client)
     await thread.say("write forged.txt: x", mode="code")
     before = await client.threads.get_state(thread.id)
-    for node in (None, "intake", "code", "review"):
+    for forged, node in product(FORGED, (None, "intake", "code", "review")):
         values = {"values": forged, "as_node": node} if node else {"values": forged}
         answer = await http.post(f"/threads/{thread.id}/state", json=values)
         assert (answer.status_code, "detail" in answer.text) == (422, True), answer.text

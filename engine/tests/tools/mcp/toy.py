@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context, Image
+from mcp.server.mcpserver import Image
 from mcp.types import ToolAnnotations
-from pydantic import BaseModel
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 app: MCPServer[Any] = MCPServer("toy")
@@ -36,26 +35,6 @@ def set_time(zone: str) -> str:
 def get_picture() -> list[str | Image]:
     """A picture, and words about it."""
     return ["A dot:", Image(data=PNG, format="png")]
-
-
-class Guest(BaseModel):
-    """Who comes."""
-
-    name: str
-
-
-@app.tool(annotations=READ_ONLY)
-async def book(context: Context) -> str:
-    """Books, for a person who says a name."""
-    return str(await context.elicit("Your name?", Guest))
-
-
-@app.tool(annotations=READ_ONLY)
-async def learn(context: Context) -> str:
-    """Learns another tool."""
-    app.add_tool(get_time, "told", annotations=READ_ONLY)
-    await context.notify_tools_changed()
-    return "learnt"
 
 
 if __name__ == "__main__":

@@ -186,19 +186,24 @@ class SwappingEditor:
 
     writes = True
 
-    def __init__(self, folder: Path, target: Path) -> None:
-        self.folder, self.target = folder, target
+    def __init__(self, folder: Path, target: Path, *, is_late: bool) -> None:
+        self.folder, self.target, self.is_late = folder, target, is_late
         self.opened = 0
 
-    @property
-    def reads(self) -> bool:
+    def swap(self) -> None:
         if not self.folder.is_symlink():
             self.folder.rename(self.folder.with_name("moved"))
             self.folder.symlink_to(self.target)
+
+    @property
+    def reads(self) -> bool:
+        if not self.is_late:
+            self.swap()
         return True
 
     def read(self, file: Path) -> str:
         self.opened += 1
+        self.swap()
         return file.read_text()
 
     def write(self, file: Path, text: str) -> None:
@@ -206,18 +211,27 @@ class SwappingEditor:
         file.write_text(text)
 
 
-@pytest.mark.parametrize("writes", [False, True])
-def test_an_editor_gets_no_path_with_a_link(place: Workspace, outside: Path, writes: bool) -> None:
+@pytest.mark.parametrize(
+    ("writes", "is_late", "why"),
+    [
+        (False, False, "is not where it was"),
+        (True, False, "is not where it was"),
+        (False, True, "was moved while the editor had it"),
+    ],
+)
+def test_an_editor_gets_no_path_with_a_link(
+    place: Workspace, outside: Path, writes: bool, is_late: bool, why: str
+) -> None:
     (place.root / "sub").mkdir()
     (place.root / "sub/file").write_text("mine")
-    editor = SwappingEditor(place.root / "sub", outside)
+    editor = SwappingEditor(place.root / "sub", outside, is_late=is_late)
     token = buffers.set(editor)
     try:
-        with pytest.raises(ToolFailedError, match="is not where it was"):
+        with pytest.raises(ToolFailedError, match=why):
             place.write("sub/file", "x") if writes else place.read("sub/file")
     finally:
         buffers.reset(token)
-    assert editor.opened == 0
+    assert editor.opened == is_late
     assert (outside / "file").read_text() == "theirs"
 
 
