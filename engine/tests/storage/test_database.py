@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from modeshift.modes.errors import ConfigurationError, StorageError
+from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
-from tests.harness.postgres import Postgres
 
 STEPS = [
     "CREATE TABLE notes (id TEXT PRIMARY KEY, text TEXT)",
@@ -104,36 +103,6 @@ async def test_a_lock_that_is_held_too_long(url: str, tmp_path: Path, database: 
             await other.execute("INSERT INTO notes VALUES ('a', 'y')")
     assert await database.execute(SELECT) == [("a", "x")]
     await other.close()
-
-
-async def test_postgres_goes_away_and_comes_back(postgres: Postgres, tmp_path: Path) -> None:
-    url = postgres.make_database()
-    database = open_database(url, tmp_path, timeout=1)
-    await database.migrate("notes", STEPS)
-    postgres.stop()
-    try:
-        with pytest.raises(StorageError, match=r"Postgres at 127\.0\.0\.1/t\w+ cannot be used now"):
-            await database.execute(SELECT)
-    finally:
-        postgres.start()
-    patient = open_database(url, tmp_path)
-    assert await patient.execute(SELECT) == []
-    assert await database.execute(SELECT) == []
-    await patient.close()
-    await database.close()
-
-
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("mysql://me@there/it", "begins with 'mysql'; give postgresql://"),
-        ("postgresql+asyncpg://me@there/it", r"begins with 'postgresql\+asyncpg'"),
-        ("there", "begins with ''"),
-    ],
-)
-def test_a_url_of_another_database_is_refused(url: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=problem):
-        open_database(url, tmp_path)
 
 
 async def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:

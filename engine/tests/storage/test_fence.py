@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
-from langgraph.checkpoint.memory import InMemorySaver
 
 from modeshift.graph import journal as journal_module
 from modeshift.graph.journal import Journal
@@ -22,7 +21,7 @@ from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare
-from tests.harness.conversation import APPROVE, SECONDS, Conversation, make_agent
+from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.postgres import Postgres
 
 DAY = 24 * 3600
@@ -132,28 +131,14 @@ async def test_a_run_whose_thread_was_taken_over_ends_and_stores_nothing(
     assert stored[0] == await second.count()
 
 
-async def test_a_checkpointer_that_a_platform_brings(
-    database: Database, tmp_path: Path, workspace: Path
-) -> None:
-    """The journal's database has no checkpoints then."""
-    started = StartedCalls(journal=Journal(database, tmp_path / "threads"))
-    saver = InMemorySaver()
-    talk = Conversation(make_agent(workspace, saver=saver, started_calls=started))
-    await talk.say("run echo one >> log", mode="code")
-    await talk.decide(APPROVE)
-    assert (workspace / "log").read_text() == "one\n"
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
-            await started.journal.wait_for(saver, "thread", "no such checkpoint")
-
-
 @pytest.mark.parametrize("jump", [DAY, -DAY])
 async def test_a_processs_clock_that_jumps_changes_no_lease(
     processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch, jump: int
 ) -> None:
     first, second = (process.journal for process in processes)
     first._lease = 3
-    assert await first.start("key", "thread", "edit_file", {}, {}, DONE)
+    before = {"f": "0"}  # unchanged, and yet nobody can tell that nothing was done
+    assert await first.start("key", "thread", "edit_file", before, {"f": "1"}, DONE)
     wall = time.time
 
     class Jumped(journal_module.datetime):  # type: ignore[misc, name-defined]
@@ -167,12 +152,12 @@ async def test_a_processs_clock_that_jumps_changes_no_lease(
     kept = asyncio.create_task(first.keep("key", has_ended.wait()))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(4):  # it is renewed, and seen to live
-            await second.find("key", lambda _: asyncio.sleep(0, {}))
+            await second.find("key", lambda _: asyncio.sleep(0, before))
     has_ended.set()
     assert await kept
     # Its lease ends when the database's clock says so.
     async with asyncio.timeout(SECONDS):
-        effect = await second.find("key", lambda _: asyncio.sleep(0, {}))
+        effect = await second.find("key", lambda _: asyncio.sleep(0, before))
     assert effect is not None
     assert effect.state == "unknown"
 

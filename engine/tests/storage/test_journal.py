@@ -3,7 +3,6 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -167,41 +166,6 @@ async def test_the_first_answer_to_a_question_counts(make: Make) -> None:
     with pytest.raises(InvalidInputError, match="answered before, with approve"):
         await second.decide("thread", "question", reject, "bob")
     assert await second.find_decisions("thread", "question") == approve
-
-
-async def test_a_thread_is_deleted_with_all(make: Make) -> None:
-    journal = make()
-    assert await journal.take_input("thread", "run")
-    assert not await journal.take_input("thread", "run")
-    await journal.decide("thread", "question", [], "")
-    assert await start(journal)
-    await journal.delete_thread("thread")
-    assert await journal.take_input("thread", "run")
-    assert await journal.find_decisions("thread", "question") is None
-    assert await start(journal)
-
-
-async def test_a_lease_of_another_machine(postgres: Postgres, tmp_path: Path) -> None:
-    """Nobody can see whether a process lives there; it may yet go on, so nothing is 'not run'."""
-    database = open_database(postgres.make_database(), tmp_path)
-    here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    there.mkdir()
-    first, second = Journal(database, here / "x", 1.5), Journal(database, there / "x", 1.5)
-    assert await start(first)
-    has_ended = asyncio.Event()
-    kept = asyncio.create_task(first.keep("key", has_ended.wait()))
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(4):  # it is renewed
-            await second.find("key", digesting(BEFORE))
-    kept.cancel()
-    with suppress(asyncio.CancelledError):
-        await kept
-    async with asyncio.timeout(SECONDS):
-        effect = await second.find("key", digesting(BEFORE))
-    assert effect is not None
-    assert effect.state == "unknown"
-    await database.close()
 
 
 async def test_an_effect_ends_before_a_lease_that_cannot_be_renewed(

@@ -71,11 +71,3 @@ async def test_what_cannot_be_written(run: Run, workspace: Path, path: str) -> N
     with pytest.raises(InvalidCallError):
         await run("write_file", path="ok", content="bad \udcff")
     assert sorted(each.name for each in workspace.iterdir()) == ["fifo", "file", "folder"]
-
-
-async def test_a_link_inside_is_followed_and_kept(run: Run, workspace: Path) -> None:
-    (workspace / "real").write_text("old")
-    (workspace / "link").symlink_to("real")
-    await run("write_file", path="link", content="new")
-    assert (workspace / "link").is_symlink()
-    assert (workspace / "real").read_text() == "new"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -17,7 +18,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from modeshift.__main__ import COMMANDS
 from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
 from tests.doors.commands.conftest import Run, Shown
-from tests.harness.conversation import Conversation, make_agent
+from tests.harness import prefork
+from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.root import ROOT
 from tests.harness.scripted import ScriptedModel
@@ -124,42 +126,6 @@ def test_what_does_not_load_is_not_trusted(
     assert not (place.root / "trusted.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("groups", "rest", "says"),
-    [
-        ("read", "permissions: {fly: allow}", "unknown tool 'fly'"),
-        ("read", 'permissions: {"\\e[2J": allow}', r"'\x1b[2J'"),
-        ('[edit, {"\\e[2J": x}]', "", r"\u001b[2J: unknown key"),
-    ],
-)
-def test_a_mode_that_does_not_load_is_named_beside_those_that_do(
-    place: UserFolders, run: Run, groups: str, rest: str, says: str
-) -> None:
-    good = modes_file("good", groups="read, edit")[13:]
-    prompts = "customModePrompts: {ask: {roleDefinition: x}}\n"
-    text = modes_file("bad", groups=groups, rest=f"    {rest}\n") + good + prompts
-    place.project_modes.write_text(text)
-    shown = run("trust").stdout
-    assert "    mode good: read, edit\n" in shown
-    assert "    other words for: ask\n" in shown
-    (problem,) = [line for line in shown.splitlines() if "left out: " in line]
-    assert says in problem
-    assert "\x1b" not in shown
-
-
-def test_trust_says_what_has_changed(place: UserFolders, run: Run) -> None:
-    place.rule("AGENTS.md", "One.")
-    place.rule(".roo/rules/a.md", "One.")
-    run("trust")
-    place.rule("AGENTS.md", "Two.")
-    place.rule(".roo/rules/b.md", "Two.")
-    (place.workspace / ".roo/rules/a.md").unlink()
-    changed = ".roo/rules/a.md is gone, .roo/rules/b.md is new, AGENTS.md has changed"
-    assert changed in run("modes").stdout
-    assert changed in run("trust").stdout
-    assert "changed since it was last trusted: nothing" in run("trust").stdout
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_make_passes_every_option_on(command: str) -> None:
     _, options = COMMANDS[command]
@@ -175,16 +141,15 @@ def test_make_passes_every_option_on(command: str) -> None:
     assert not flags & {*re.findall(r" --(\w+)", show("0"))}
 
 
-def test_a_closed_pipe(place: UserFolders) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m modeshift modes | true"],
-        cwd=ROOT,
-        env=place.environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""
+def test_a_closed_pipe(place: UserFolders, tmp_path: Path) -> None:
+    reading, closed = os.pipe()
+    os.close(reading)
+    with (tmp_path / "errors").open("w+") as errors:
+        streams = (errors.fileno(), closed, errors.fileno())
+        process = prefork.start("modeshift", "modes", env=place.environment(), streams=streams)
+        os.close(closed)
+        process.wait(SECONDS)
+        assert errors.read() == ""
 
 
 def test_diagram_has_the_custom_modes(place: UserFolders, run: Run, tmp_path: Path) -> None:
@@ -222,8 +187,8 @@ def test_clean_data_removes_a_database_and_nothing_else(place: UserFolders, run:
 
 
 def rows(shown: Shown) -> list[tuple[str, str]]:
-    found = [line.split(maxsplit=1) for line in shown.stdout.splitlines()[3:]]
-    return [(kind, what) for kind, what in found if kind in ("yes", "no", "partly")]
+    lines = [line.split(maxsplit=1) for line in shown.stdout.splitlines()[3:]]
+    return [(status, text) for status, text in lines if status in ("yes", "no", "partly")]
 
 
 def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> None:
@@ -251,7 +216,6 @@ def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> Non
                 "no      SESSIONS: '{place}/trusted.json/s' cannot be written: File exists; see",
             ],
         ),
-        (("dev",), ["modeshift: '{place}/workspace/threads' cannot be written: Read-only file"]),
         (
             ("dev", "CHECKPOINTS"),
             [f"modeshift: '{ROOT}/.langgraph_api/server.lock' cannot be written: Read-only file"],
@@ -267,23 +231,14 @@ def test_what_cannot_be_written(
     given = {"CHECKPOINTS": str(place.workspace / "threads"), **writable}
     mounts = [part for folder in (ROOT, place.workspace) for part in ("--ro-bind", folder, folder)]
     program = ("bwrap", "--dev-bind", "/", "/", *mounts, sys.executable, "-m", "modeshift")
+    env = place.environment(SESSIONS=str(place.root / "trusted.json/s"), **given)
     done = subprocess.run(
-        [*program, command[0]],
-        cwd=ROOT,
-        env=place.environment(SESSIONS=str(place.root / "trusted.json/s"), **given),
-        capture_output=True,
-        text=True,
-        check=False,
+        [*program, command[0]], cwd=ROOT, env=env, capture_output=True, text=True, check=False
     )
-    assert [
-        text for text in texts if text.format(place=place.root) not in done.stdout + done.stderr
-    ] == []
+    printed = done.stdout + done.stderr
+    assert [text for text in texts if text.format(place=place.root) not in printed] == []
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == len(texts) % 2
-
-
-def test_our_own_packages_are_copied() -> None:
-    assert "UV_LINK_MODE=copy" in (ROOT / ".ci/venv").read_text()
 
 
 def took(model: str, tokens: int, cached: int = 0) -> ScriptedModel:

@@ -1,6 +1,5 @@
 """A workspace for each user of the real server: who has which, and what keeps them apart."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from shutil import rmtree
@@ -192,56 +191,3 @@ async def test_a_command_sees_no_other_workspace(server: Server, people: People)
     assert "alice" in result
     assert "bob's own" not in result
     assert "No such file" in result
-
-
-@needs_sandbox
-async def test_commands_of_two_workspaces_run_side_by_side(server: Server, people: People) -> None:
-    """Each ends when the other has begun; in one workspace the second would wait for the first."""
-    threads = []
-    for user in TOKENS:
-        thread = Thread(people[user], (await make(server, user)).json()["thread_id"])
-        threads.append((thread, server.workspace / user / "app"))
-        for name in ("began", "go"):
-            (threads[-1][1] / name).unlink(missing_ok=True)
-    command = "run touch began; until [ -e go ]; do sleep 0.05; done; echo done"
-    running = [asyncio.create_task(thread.say(command, mode="code")) for thread, _ in threads]
-    for _, folder in threads:
-        while not (folder / "began").exists():
-            assert not all(task.done() for task in running)
-            await asyncio.sleep(0.05)
-    for _, folder in threads:
-        (folder / "go").touch()
-    await asyncio.gather(*running)
-
-
-@needs_sandbox
-async def test_two_servers_of_a_machine_run_one_command_at_a_time_in_one(
-    server: Server, people: People, tmp_path: Path
-) -> None:
-    """The other has a data folder of its own."""
-    other = Server(tmp_path)
-    token = f"alice:{TOKENS['alice']}"
-    other.start(
-        WORKSPACES=str(server.workspace), AUTH_TOKEN=token, SANDBOX="auto", APPROVALS="auto"
-    )
-    try:
-        (server.workspace / "alice/both").mkdir(exist_ok=True)
-        folder = server.workspace / "alice/both"
-        made = [(await make(each, "alice", workspace="both")).json() for each in (server, other)]
-        async with other.get_client(TOKENS["alice"]) as client:
-            one = Thread(people["alice"], made[0]["thread_id"])
-            two = Thread(client, made[1]["thread_id"])
-            line = "touch began; until [ -e go ]; do sleep 0.05; done; [ -e second ] || touch alone"
-            first = asyncio.create_task(one.say(f"run {line}", mode="code"))
-            while not (folder / "began").exists():
-                assert not first.done()
-                await asyncio.sleep(0.05)
-            second = asyncio.create_task(two.say("run touch second", mode="code"))
-            while "act" not in (await client.threads.get_state(two.id))["next"]:
-                await asyncio.sleep(0.05)
-            (folder / "go").touch()
-            await asyncio.gather(first, second)
-        assert (folder / "alone").exists()
-        assert (folder / "second").exists()
-    finally:
-        other.kill()

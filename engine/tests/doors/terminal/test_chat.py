@@ -12,6 +12,7 @@ from prompt_toolkit.application import create_app_session
 from modeshift.terminal.screen import Screen
 from tests.doors.terminal.terminal import CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
+from tests.harness.readme import read_part
 from tests.harness.root import ROOT
 from tests.harness.server import Server, lose_checkpoint
 from tests.tools.mcp.servers import serving_toy
@@ -19,12 +20,6 @@ from tests.tools.mcp.servers import serving_toy
 CALL, SWITCH, ALL = "a [p]attern:", "auto-accept:", "all 2:"
 ASK, CODE, WHY = "\n\nask>", "\n\ncode>", "why (or nothing)>"
 COMMAND = "[e]dit:"  # one that cannot be remembered
-
-
-def read_transcript() -> str:
-    found = re.search("<!-- transcript -->\n```\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert found is not None
-    return found[1]
 
 
 def wait_for_end(clone: Server) -> None:
@@ -39,7 +34,7 @@ def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
         terminal.until("ask>")
         terminal.play("write notes.txt: hello", SWITCH, "a", CALL, "a", CODE)
         seen = terminal.until(CODE, after="ask> ")
-        assert seen + "\n" == read_transcript()
+        assert seen + "\n" == read_part("transcript")
         assert (tmp_path / "workspace/notes.txt").read_text() == "hello"
         again = terminal.leave()
     thread = again.rpartition("THREAD=")[2]
@@ -61,11 +56,10 @@ def test_a_turn_that_a_crash_cut_off_goes_on(tmp_path: Path) -> None:
     clone = Server(tmp_path)
     with chatting(clone, "--mode", "code") as terminal:
         terminal.until("code>")
-        found = re.search(r"thread +([0-9a-f-]{36})", terminal.say("/status", "code>"))
+        (thread,) = re.findall(r"thread +([0-9a-f-]{36})", terminal.say("/status", "code>"))
         terminal.say("write a.txt: a", CALL)
-    assert found is not None
-    lose_checkpoint(tmp_path, found[1])
-    with chatting(clone, "--thread", found[1]) as terminal:
+    lose_checkpoint(tmp_path, thread)
+    with chatting(clone, "--thread", thread) as terminal:
         seen = terminal.until("code>")
         assert "The last turn has not come to its end. Enter goes on with it" in seen
         terminal.play(ENTER, CALL, "a", CODE)
@@ -108,19 +102,6 @@ def test_several_calls_all_at_once(code: Terminal, clone: Server) -> None:
     seen = code.play("write h1.txt: 1 & write h2.txt: 2", ALL, "r", WHY, "neither", CODE)
     assert seen.count("You said no: neither") == 2
     assert not list(clone.workspace.glob("h?.txt"))
-
-
-def test_another_mode_and_auto_accept(chat: Terminal, clone: Server) -> None:
-    auto = "\n\ncode (auto)>"
-    modes = "1 architect\n  2 debug\n  mode>"
-    chat.play("switch to code", SWITCH, "m", modes, f"7{ENTER}", "mode>", f"2{ENTER}", "\n\ndebug>")
-    chat.play("switch to code", SWITCH, "u", auto, "write e.txt: e", auto)
-    seen = chat.say("/approvals some", auto)
-    assert "unknown approvals 'some'; give one of: manual, auto" in seen
-    seen = chat.play("/approvals manual", CODE, "write e.txt: f", CALL)
-    assert "approvals: manual" in seen.splitlines()[-2]
-    chat.play(CTRL_C, CODE)
-    assert (clone.workspace / "e.txt").read_text() == "e"
 
 
 def test_a_question_is_answered_in_words(chat: Terminal) -> None:
@@ -187,6 +168,7 @@ def test_commands(chat: Terminal) -> None:
     assert "Ctrl-C stops the agent." in chat.say("/help", ASK)
     assert "there is no mode or command 'kode'" in chat.say("/kode", ASK)
     chat.play("\x1b[A", "ask> /kode", CTRL_C, ASK)  # the line before, from the history
+    assert "unknown approvals 'some'; give one of: manual, auto" in chat.say("/approvals some", ASK)
     seen = chat.say("/status", ASK)
     assert re.search(r"thread     [0-9a-f-]{36}\n  mode       ask\n  approvals  manual\n", seen)
     assert "tokens; its size is not known, CONTEXT_WINDOW sets it" in seen

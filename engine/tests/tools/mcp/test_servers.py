@@ -306,16 +306,6 @@ async def test_a_server_that_ends_is_started_again_within_a_bound(workspace: Pat
     assert "cannot be used: its process ended: I have had enough" in str(after.notices)
 
 
-async def test_a_killed_server_is_started_again(workspace: Path) -> None:
-    async with managed(workspace, raw("plain", "killed")) as (server,):
-        await start([server])
-        (process,) = find_servers("killed")
-        process.kill()
-        await until(lambda: server.offer is not None and bool(server.offer.problem))
-        assert "done" in await call(server)
-        assert not (await start([server])).notices
-
-
 async def test_one_process_serves_all_who_have_it_configured(workspace: Path) -> None:
     pool, users, place = ServerPool(), [ServerPool(), ServerPool()], Workspace(workspace)
     given = raw("plain", "shared")

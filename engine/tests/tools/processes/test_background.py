@@ -145,11 +145,6 @@ async def test_only_so_many_run_and_all_end_together(run: Run, turn: TurnCommand
         await run("read_output", id=name(0))
 
 
-async def test_a_command_has_its_time(run: Run) -> None:
-    await run("execute_command", command="echo a; sleep 99", background=True, timeout=3)
-    assert "2\t[ended after 3 s; give a longer" in await run("read_output", id=name(0), wait=30)
-
-
 def test_an_event_loop_that_closes_ends_it(workspace: Path) -> None:
     """As where every run has a loop of its own; what it had printed is not guessed."""
     turn, mark = TurnCommands(), new_mark()

@@ -171,18 +171,3 @@ async def test_git_looks_at_no_other_folder_unasked(run: Run, workspace: Path) -
     shown = await run("git diff", looks=True)
     assert "[exit code 0]" in shown
     assert "of another folder" not in shown
-
-
-async def test_a_built_in_rule_lets_nothing_change_the_workspace(run: Run, workspace: Path) -> None:
-    """A repository whose own settings name a program for ``git diff``, and manual approvals."""
-    await run(f"{REPOSITORY}; echo a > f; git add f; git commit -qm one; echo b > f")
-    config = workspace / ".git/config"
-    config.write_text(config.read_text() + '[diff]\n\texternal = "touch PWNED; true"\n')
-    deps = make_deps(workspace, load_test_catalog(), Approvals.MANUAL)
-    talk = Conversation(build_agent(deps, InMemorySaver()))
-    await talk.say("run git diff", mode="code")
-    assert await talk.waiting() == []
-    assert not (workspace / "PWNED").exists()
-    await talk.say("run touch made")
-    await talk.decide(APPROVE)
-    assert (workspace / "made").exists()
