@@ -200,33 +200,41 @@ class Chaos:
 
     def _check_thread(self, thread: str, state: Any, lines: int, *, is_alone: bool) -> None:
         messages = state.values.get("messages", [])
-        results = {one.tool_call_id: one for one in messages if isinstance(one, ToolMessage)}
-        said = [one for one in messages if one.type == "human" and one.text == f"do {thread}"]
-        found = Counter[str]()
-        found["messages doubled"] += len(said) > 1 or bool(problems(messages))
-        found["lost without a word"] += not said
+        results = {
+            message.tool_call_id: message
+            for message in messages
+            if isinstance(message, ToolMessage)
+        }
+        said = [
+            message
+            for message in messages
+            if message.type == "human" and message.text == f"do {thread}"
+        ]
+        problems_found = Counter[str]()
+        problems_found["messages doubled"] += len(said) > 1 or bool(problems(messages))
+        problems_found["lost without a word"] += not said
         is_over = state.values.get("phase") == Phase.IDLE and not state.next
-        found["threads that look finished and are not"] += not is_over
+        problems_found["threads that look finished and are not"] += not is_over
         for call in list_calls(thread):
             marks = (self.place.workspace / thread).read_text().count("+")
             times = marks if call["name"] == "edit_file" else lines
             result = results.get(call["id"])
             text = "" if result is None else result.text
             is_unknown = "may have taken effect" in text
-            found["effects twice"] += times > 1
-            found["ran but told not run"] += text.startswith("Not run") and times > 0
+            problems_found["effects twice"] += times > 1
+            problems_found["ran but told not run"] += text.startswith("Not run") and times > 0
             is_success = result is not None and result.status == "success"
-            found["told done but did not run"] += is_success and times == 0
-            found["lost without a word"] += result is None
-            found["approvals lost"] += text.startswith("Not run") and times == 0
+            problems_found["told done but did not run"] += is_success and times == 0
+            problems_found["lost without a word"] += result is None
+            problems_found["approvals lost"] += text.startswith("Not run") and times == 0
             self.counts["calls"] += 1
             self.counts["told unknown"] += is_unknown
             if not (is_success or is_unknown):
                 sys.stderr.write(f"{thread} ({find_kind(thread)}): {text!r}\n")
-        if bad := +found:
-            seen = [one.type for one in messages], state.values.get("phase"), state.next
+        if bad := +problems_found:
+            seen = [message.type for message in messages], state.values.get("phase"), state.next
             sys.stderr.write(f"{thread} ({find_kind(thread)}): {dict(bad)} {seen}\n")
-        self.counts += found
+        self.counts += problems_found
 
 
 def main() -> None:
@@ -236,25 +244,25 @@ def main() -> None:
     parser.add_argument("--resumes", type=int, default=200)
     parser.add_argument("--stops", type=int, default=0)
     parser.add_argument("--seed", type=int, default=random.randrange(10_000))
-    given = parser.parse_args()
+    options = parser.parse_args()
     os.environ["SANDBOX"] = "off"
     programs = find_postgres()
-    if given.database == "postgres" and programs is None:
+    if options.database == "postgres" and programs is None:
         sys.exit("Postgres is not installed (apt install postgresql)")
     with TemporaryDirectory() as folder:
-        is_postgres = given.database == "postgres" and programs is not None
+        is_postgres = options.database == "postgres" and programs is not None
         with run_postgres(programs) if is_postgres and programs else nullcontext() as server:
             place = Place(Path(folder), server.make_database() if server else "", 3.0)
             asyncio.run(_set_up(place))
-            chaos = Chaos(place, given.seed)
+            chaos = Chaos(place, options.seed)
             began = time.monotonic()
-            chaos.kill(given.kills)
-            chaos.take_over(given.stops)
-            chaos.resume_twice(given.resumes)
+            chaos.kill(options.kills)
+            chaos.take_over(options.stops)
+            chaos.resume_twice(options.resumes)
     counted = {name: chaos.counts[name] for name in PROBLEMS}
     rest = {name: count for name, count in sorted(chaos.counts.items()) if name not in counted}
     seconds = round(time.monotonic() - began)
-    about = {"database": given.database, "seed": given.seed, "seconds": seconds}
+    about = {"database": options.database, "seed": options.seed, "seconds": seconds}
     sys.stdout.write(json.dumps({**about, **rest, **counted}, indent=1) + "\n")
     sys.exit(any(counted.values()))
 

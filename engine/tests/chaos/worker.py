@@ -110,8 +110,10 @@ class Caller(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         answer = AIMessage("done")
-        if not any(isinstance(one, AIMessage) and one.tool_calls for one in messages):
-            said = " ".join(one.text for one in messages if isinstance(one, HumanMessage))
+        if not any(isinstance(message, AIMessage) and message.tool_calls for message in messages):
+            said = " ".join(
+                message.text for message in messages if isinstance(message, HumanMessage)
+            )
             answer = AIMessage("", tool_calls=list_calls(re.findall(r"do (\w-\d+)", said)[0]))
         return ChatResult(generations=[ChatGeneration(message=answer)])
 

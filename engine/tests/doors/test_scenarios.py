@@ -36,7 +36,9 @@ async def play(talk: Conversation | Thread, scenario: Scenario) -> None:
     values = await talk.values()
     assert (values["mode"], values["approvals"]) == (scenario.mode, scenario.approvals)
     assert scenario.tells in str(values["messages"][-1])
-    assert [one["name"] for one in await talk.waiting()] == [*filter(None, [scenario.waits_for])]
+    assert [request["name"] for request in await talk.waiting()] == [
+        *filter(None, [scenario.waits_for])
+    ]
 
 
 @of("process")

@@ -71,9 +71,9 @@ def start(
     """Start ``python -m *command``; ``is_leader``: in a session of its own."""
     context = _server()
     state = {name: vars(_SERVER).get(name) for name in _ADDRESS}
-    passed_on = [Connection(os.dup(one)) for one in streams]
-    given = (list(command), dict(env), str(cwd), passed_on, is_leader, state)
-    process = context.Process(target=_run, args=given)
+    passed_on = [Connection(os.dup(stream)) for stream in streams]
+    args = (list(command), dict(env), str(cwd), passed_on, is_leader, state)
+    process = context.Process(target=_run, args=args)
     process.start()
     return Started(process)
 

@@ -50,11 +50,11 @@ class Server:
     def command(self, *command: str, **settings: str) -> prefork.Started:
         """Start a process, by default the one that ``make dev`` starts."""
         command = command or ("modeshift", "dev", "--port", str(self.port))
-        given = self.environment(**settings)
+        env = self.environment(**settings)
         with self.log.open("ab") as log, Path(os.devnull).open() as no:
             streams = (no.fileno(), log.fileno(), log.fileno())
             return prefork.start(
-                *command, cwd=self.folder, env=given, streams=streams, is_leader=True
+                *command, cwd=self.folder, env=env, streams=streams, is_leader=True
             )
 
     @property
@@ -166,7 +166,7 @@ class Thread:
     async def decide(self, *decisions: dict[str, Any]) -> None:
         """Answer the question that waits, and no other."""
         state: Any = await self.client.threads.get_state(self.id)
-        names = [one["value"]["question"] for one in state["interrupts"]]
+        names = [interrupt["value"]["question"] for interrupt in state["interrupts"]]
         resume = {"decisions": list(decisions), **({"question": names[0]} if names else {})}
         await self.run(command={"resume": resume})
 

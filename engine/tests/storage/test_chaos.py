@@ -18,10 +18,10 @@ def test_nothing_is_lost_or_done_twice(database: str) -> None:
     if database == "postgres" and find_postgres() is None:
         pytest.skip("Postgres is not installed (apt install postgresql)")
     stops = {"postgres": "1"}.get(database, "0")
-    given = ("--database", database, "--kills", "8", "--resumes", "6", "--stops", stops)
+    options = ("--database", database, "--kills", "8", "--resumes", "6", "--stops", stops)
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-m", "tests.chaos", *given],
+        [sys.executable, "-m", "tests.chaos", *options],
         cwd=ROOT / "engine",
         env={**os.environ, "PYTHONPATH": paths, "MODES_FOLDER": str(MODES)},
         capture_output=True,

@@ -29,10 +29,10 @@ def repeating(action: Callable[[], object]) -> Iterator[None]:
 def swapping(*pairs: tuple[Path, Path]) -> AbstractContextManager[None]:
     """Exchange the two of each pair; on Linux only."""
     exchange = ctypes.CDLL(None).renameat2
-    paths = [(os.fsencode(one), os.fsencode(other)) for one, other in pairs]
+    paths = [(os.fsencode(path), os.fsencode(other)) for path, other in pairs]
 
     def swap() -> None:
-        for one, other in paths:
-            exchange(-100, one, -100, other, 2)
+        for path, other in paths:
+            exchange(-100, path, -100, other, 2)
 
     return repeating(swap)

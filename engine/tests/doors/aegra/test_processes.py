@@ -125,10 +125,10 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
 def test_without_its_auth_nothing_is_served(server: AegraServer, tmp_path: Path) -> None:
     """Aegra alone would go on, and everybody would be the same user."""
     config = Path(PYTHON.parents[2] / "engine/modeshift/aegra/aegra.json")
-    given = json.loads(config.read_text())
-    given["graphs"]["agent"] = str(config.with_name("graph.py")) + ":agent"
-    given["auth"]["path"] = "modeshift.aegra.no_such_module:auth"
-    (tmp_path / "aegra.json").write_text(json.dumps(given))
+    settings = json.loads(config.read_text())
+    settings["graphs"]["agent"] = str(config.with_name("graph.py")) + ":agent"
+    settings["auth"]["path"] = "modeshift.aegra.no_such_module:auth"
+    (tmp_path / "aegra.json").write_text(json.dumps(settings))
     done = subprocess.run(
         [PYTHON, "-c", "import modeshift.aegra.server"],
         env=server.environment(

@@ -21,7 +21,7 @@ URL = "postgresql://nobody@127.0.0.1/nothing"
     ],
 )
 def test_it_does_not_start(url: str, workers: str, text: str, tmp_path: Path) -> None:
-    given = environment(tmp_path, DATABASE_URL=url)
-    done = prefork.run("modeshift", "serve", "--workers", workers, env=given, cwd=ROOT)
+    env = environment(tmp_path, DATABASE_URL=url)
+    done = prefork.run("modeshift", "serve", "--workers", workers, env=env, cwd=ROOT)
     assert done.returncode == 1
     assert text in done.stderr

@@ -28,7 +28,7 @@ def run(
 
     def run(*arguments: str, answers: str = "", **given: str) -> Shown:
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.StringIO("".join(f"{one}\n" for one in answers)))
+            patch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in answers)))
             for name, value in place.environment(**given).items():
                 patch.setenv(name, value)
             code = None

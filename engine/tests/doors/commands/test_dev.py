@@ -109,10 +109,10 @@ async def test_verbose_shows_what_the_server_logs_and_a_browser_opens(tmp_path: 
     """Started as a person does; the other tests fork a process that has its imports behind it."""
     server = Server(tmp_path)
     command = ("-m", "modeshift", "dev", "--port", str(server.port), "--verbose", "--browser")
-    given = server.environment(BROWSER="echo opens %s")
+    env = server.environment(BROWSER="echo opens %s")
     with server.log.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, cwd=tmp_path, env=given, stdout=log, stderr=log
+            sys.executable, *command, cwd=tmp_path, env=env, stdout=log, stderr=log
         )
     try:
         await until(lambda: f"opens {server.url}" in server.log.read_text())

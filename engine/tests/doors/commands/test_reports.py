@@ -132,8 +132,8 @@ def test_make_passes_every_option_on(command: str) -> None:
     names = [option.partition("=")[0] for option in options]
 
     def show(value: str) -> str:
-        given = [f"{name.upper()}={value}" for name in names]
-        run = subprocess.run(["make", "-n", command, *given], cwd=ROOT, stdout=-1, check=True)
+        variables = [f"{name.upper()}={value}" for name in names]
+        run = subprocess.run(["make", "-n", command, *variables], cwd=ROOT, stdout=-1, check=True)
         return run.stdout.decode()
 
     assert re.findall(r" --(\w+)", show("1")) == names
@@ -292,12 +292,12 @@ def test_usage_of_both_stores(place: UserFolders, run: Run) -> None:
     row = "{input: 3, output: 15, cache_read: 0.3, cache_write: 3.75}"
     prices.write_text(f"x:a: {row}\nx:b: {row}\n")
     assert run("usage").stdout.endswith("cost: 0.004332 USD\n")
-    found = json.loads(
+    usage = json.loads(
         run("usage", "--json", "--thread", own.config["configurable"]["thread_id"]).stdout
     )
-    (thread,) = found["editors"]
-    assert (found["server"], found["currency"], thread["cost"]) == ([], "USD", "0.000072")
-    assert found["all"] == {"taken": thread["taken"], "cost": thread["cost"]}
+    (thread,) = usage["editors"]
+    assert (usage["server"], usage["currency"], thread["cost"]) == ([], "USD", "0.000072")
+    assert usage["all"] == {"taken": thread["taken"], "cost": thread["cost"]}
     assert (thread["turn"]["x:a"]["answers"], thread["last"]["used"]) == (1, 4)
 
 

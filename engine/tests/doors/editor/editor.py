@@ -96,7 +96,7 @@ class Editor:
 
     def list_raw(self, method: str) -> list[dict[str, Any]]:
         """The messages of a method, of both sides."""
-        return [one for one in self.messages if one.get("method") == method]
+        return [message for message in self.messages if message.get("method") == method]
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         self.updates.append((session_id, update))
@@ -192,7 +192,7 @@ class Talk:
 
     async def say(self, *said: Any) -> str:
         """A message, to the end of its turn; the stop reason."""
-        blocks = [text(one) if isinstance(one, str) else one for one in said]
+        blocks = [text(block) if isinstance(block, str) else block for block in said]
         async with asyncio.timeout(SECONDS):
             return (await self.agent.prompt(prompt=blocks, session_id=self.id)).stop_reason
 
@@ -253,7 +253,9 @@ class Talk:
     def options_asked(self) -> list[list[str]]:
         """The names of the options of each question."""
         return [
-            [one.name for one in options] for id, _, options in self.editor.asked if id == self.id
+            [option.name for option in options]
+            for id, _, options in self.editor.asked
+            if id == self.id
         ]
 
     def of(self, kind: str) -> list[Any]:
@@ -266,7 +268,7 @@ class Talk:
     @property
     def said(self) -> str:
         """All that the agent said."""
-        return "".join(one.content.text for one in self.of("agent_message_chunk"))
+        return "".join(update.content.text for update in self.of("agent_message_chunk"))
 
     def has_printed(self) -> bool:
         """Whether a command has printed ``begun``."""
@@ -291,7 +293,7 @@ class Talk:
     def results(self) -> list[Any]:
         """The content of each update about a tool call that has ended."""
         updates = [*self.of("tool_call"), *self.of("tool_call_update")]
-        return [one.content for one in updates if one.status in ("completed", "failed")]
+        return [update.content for update in updates if update.status in ("completed", "failed")]
 
 
 def shown_in(opened: Any) -> tuple[str, str]:
@@ -312,8 +314,8 @@ async def editing(
     """An editor with its agent, initialized; every message is checked against the schema."""
     editor = Editor(answer)
     editor.log = folder / "log.txt"
-    given = {"MODEL": "offline", **(settings or {})}
-    async with agent_process(environment(folder, **given), editor.log) as process:
+    environ = {"MODEL": "offline", **(settings or {})}
+    async with agent_process(environment(folder, **environ), editor.log) as process:
         editor.process = process
         editor.agent = ClientSideConnection(
             cast("Client", editor),

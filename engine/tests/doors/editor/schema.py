@@ -70,9 +70,9 @@ def drop_old_text(value: Any) -> Any:
     """The value without what says that a file is new."""
     match value:
         case list():
-            return [drop_old_text(one) for one in value]
+            return [drop_old_text(item) for item in value]
         case {"type": "diff", "oldText": None, **rest}:
             return {"type": "diff", **rest}
         case dict():
-            return {key: drop_old_text(one) for key, one in value.items()}
+            return {key: drop_old_text(item) for key, item in value.items()}
     return value

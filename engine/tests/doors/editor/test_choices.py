@@ -16,8 +16,13 @@ async def test_modes_options_and_commands_are_offered(talk: Talk) -> None:
     slugs = ["ask", "architect", "code", "debug"]
     assert [mode.id for mode in talk.opened.modes.available_modes] == slugs
     assert [
-        (one.id, one.category, one.current_value, [value.value for value in one.options])
-        for one in talk.opened.config_options
+        (
+            option.id,
+            option.category,
+            option.current_value,
+            [value.value for value in option.options],
+        )
+        for option in talk.opened.config_options
     ] == [
         ("mode", "mode", "ask", slugs),
         ("model", "model", "offline", ["offline", GPT, CLAUDE, "groq:x"]),
@@ -53,7 +58,9 @@ async def test_what_is_chosen_by_typing(code: Talk) -> None:
         assert said in code.said
     with pytest.raises(RequestError, match="approvals 'some' is unknown"):
         await code.say("/approvals some")
-    names = [one.name for one in code.of("available_commands_update")[-1].available_commands]
+    names = [
+        command.name for command in code.of("available_commands_update")[-1].available_commands
+    ]
     assert names[-4:] == ["compact", "approvals", "model", "status"]
 
 

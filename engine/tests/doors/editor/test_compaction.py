@@ -33,7 +33,7 @@ async def test_it_is_shown_what_has_happened(editor: Editor, workspace: Path) ->
     again = await talk.replayed()
     summary = f"{HEADER}\n\nHere I am."
     assert again.said == f"Here I am.Here I am.\n\n{summary}{summary}\n\nDone."
-    said = [one.content.text for one in again.of("user_message_chunk")]
+    said = [update.content.text for update in again.of("user_message_chunk")]
     assert said == ["hello " * 1000, "hello", "think"], "as before: the checkpoints have it"
 
 

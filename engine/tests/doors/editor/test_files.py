@@ -47,7 +47,7 @@ async def test_unsaved_changes_count(editor: Editor, workspace: Path) -> None:
     assert file.read_text() == "in the window"
     new = workspace / "src/new/b.txt"
     assert editor.writes == [(str(file), "in the window"), (str(new), "b")]
-    assert [(one[0].old_text, one[0].new_text) for one in talk.results[1:]] == [
+    assert [(content[0].old_text, content[0].new_text) for content in talk.results[1:]] == [
         ("editor", "window"),
         (None, "b"),
     ]

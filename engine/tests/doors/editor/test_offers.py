@@ -30,7 +30,10 @@ async def test_a_question_is_a_form(gpt: Talk, filled: Any, said: str) -> None:
     ((asked, form),) = gpt.editor.forms
     fields = form.requested_schema.properties
     assert (asked, list(fields)) == ("Which colour?", ["suggestion", "words"])
-    assert [one.title for one in fields["suggestion"].one_of] == ["Answer: Red", "Answer: Blue"]
+    assert [choice.title for choice in fields["suggestion"].one_of] == [
+        "Answer: Red",
+        "Answer: Blue",
+    ]
     assert fields["suggestion"].default is None
     assert gpt.said == said
     assert not gpt.asked
@@ -48,15 +51,19 @@ async def test_a_form_that_is_closed_or_wrong_answers_nothing(gpt: Talk, filled:
 
 async def test_a_command_has_a_terminal(code: Talk) -> None:
     await code.say("run echo one; echo two; exit 3")
-    metas = [one.field_meta for kind in ("tool_call", "tool_call_update") for one in code.of(kind)]
+    metas = [
+        update.field_meta for kind in ("tool_call", "tool_call_update") for update in code.of(kind)
+    ]
     shown = [meta for meta in metas if meta]
-    (call,) = {one.tool_call_id for one in code.of("tool_call")}
+    (call,) = {update.tool_call_id for update in code.of("tool_call")}
     assert shown[0] == {"terminal_info": {"terminal_id": call, "cwd": str(code.cwd)}}
-    printed = "".join(one["terminal_output"]["data"] for one in shown if "terminal_output" in one)
+    printed = "".join(
+        meta["terminal_output"]["data"] for meta in shown if "terminal_output" in meta
+    )
     assert printed == "one\ntwo\n"
     exited = {"terminal_id": call, "exit_code": 3, "signal": None}
     assert shown[-1]["terminal_exit"] == exited
-    assert [one.type for one in code.results[-1]] == ["terminal", "content"]
+    assert [block.type for block in code.results[-1]] == ["terminal", "content"]
     assert code.ends[-1][1] == "failed"
     assert "terminal" not in str((await code.replayed()).results)
     assert code.results[0][0].content.text == "```\none\ntwo\n[exit code 3]\n```"

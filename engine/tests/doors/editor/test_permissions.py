@@ -187,7 +187,7 @@ async def test_always_allowing_a_site_shows_whose_it_is() -> None:
     site = f"https://docs.python.org.{'a' * 60}.evil.example/*"
     action = ActionRequest(name="fetch", args={}, description="", id="1", remember=site)
     view: Any = SimpleNamespace(effect=EFFECTS["network"], title="fetch")
-    always = next(one for one in _offer_approval(action, view) if one.id == "always")
+    always = next(option for option in _offer_approval(action, view) if option.id == "always")
     assert always.name == f"Always in this session: {site}"
 
 

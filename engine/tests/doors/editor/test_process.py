@@ -74,7 +74,7 @@ async def test_a_lock_on_the_file_holds_up_no_end(tmp_path: Path, workspace: Pat
         talks = [await editor.talk(workspace) for _ in range(3)]
         with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as other:
             other.execute("BEGIN EXCLUSIVE")
-            turns = [asyncio.create_task(one.say("hello")) for one in talks]
+            turns = [asyncio.create_task(talk.say("hello")) for talk in talks]
             await asyncio.sleep(0.1)
             editor.process.stdin.close()
             assert await editor.process.wait() == 1  # it does not wait for SQLite, 5 s for each

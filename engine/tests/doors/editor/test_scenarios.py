@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def find_option(words: str, options: list[Any]) -> str:
-    offered: dict[str, str] = {one.option_id: one.name for one in options}
+    offered: dict[str, str] = {option.option_id: option.name for option in options}
     what, _, more = words.partition(" ")
     match what:
         case "approve":

@@ -49,7 +49,7 @@ async def test_a_session_is_loaded_in_another_process(
     (diff,) = calls[2].content
     assert (diff.old_text, diff.new_text) == (None, "hello")
     assert calls[3].content[0].content.text == "```\n[exit code 3]\n```"
-    assert [one.content for one in loaded.of("plan")[0].entries] == ["one", "two"]
+    assert [entry.content for entry in loaded.of("plan")[0].entries] == ["one", "two"]
     other.updates.clear()
     resumed = await other.load(live, resume=True)
     await other.until(lambda: resumed.of("available_commands_update"))
@@ -153,12 +153,12 @@ async def test_sessions_are_listed(talk: Talk) -> None:
     other = await talk.editor.talk(second)
     await talk.say("hello\nthere")
     listed = await talk.editor.list()
-    assert [(one.session_id, one.cwd, one.title) for one in listed[:2]] == [
+    assert [(session.session_id, session.cwd, session.title) for session in listed[:2]] == [
         (talk.id, str(talk.cwd), "hello there"),
         (other.id, str(second), None),
     ]
     assert listed[0].updated_at is not None
-    assert [one.session_id for one in await talk.editor.list(cwd=str(second))] == [other.id]
+    assert [session.session_id for session in await talk.editor.list(cwd=str(second))] == [other.id]
     assert await talk.editor.list(cwd=str(talk.cwd.parent)) == []
     for wrong in ({"cwd": "here"}, {"cursor": "100"}):
         with pytest.raises(RequestError) as refused:
@@ -318,7 +318,9 @@ async def test_a_deleted_session_is_gone(code: Talk, editor: Editor, other: Edit
     assert await delete(editor) == {}
     assert await turn == "cancelled"
     assert await delete(editor) == {}  # again: no error, says the protocol
-    assert code.id not in [one.session_id for one in await code.editor.list(cwd=str(code.cwd))]
+    assert code.id not in [
+        session.session_id for session in await code.editor.list(cwd=str(code.cwd))
+    ]
     with pytest.raises(RequestError, match="there is no session"):
         await code.editor.load(code)
     assert not list(code.cwd.iterdir())

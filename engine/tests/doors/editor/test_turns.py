@@ -133,8 +133,8 @@ async def test_how_full_the_window_is_and_what_it_cost(
     (first,) = talk.of("usage_update")
     assert (first.size, first.cost) == (1_000_000, None)
     assert first.used > 0
-    one = "{input: 1000000, output: 1000000, cache_read: 1000000, cache_write: 1000000}"
-    prices.write_text(f"{CLAUDE}: {one}\n")
+    row = "{input: 1000000, output: 1000000, cache_read: 1000000, cache_write: 1000000}"
+    prices.write_text(f"{CLAUDE}: {row}\n")
     await talk.say("hello")
     second = talk.of("usage_update")[-1]
     assert second.cost == Cost(amount=first.used + second.used, currency="USD")
@@ -150,8 +150,8 @@ async def test_how_full_the_window_is_and_what_it_cost(
     assert again.of("usage_update") == [last]
     assert offline.of("usage_update") == []
     counts = {
-        one.id: sum(model["answers"] for model in one.taken.values())
-        for one in await read_threads(open_database("", data / "sessions.sqlite"))
+        thread.id: sum(model["answers"] for model in thread.taken.values())
+        for thread in await read_threads(open_database("", data / "sessions.sqlite"))
     }
     assert (counts[talk.id], counts[offline.id]) == (3, 1)
 

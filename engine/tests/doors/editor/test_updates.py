@@ -28,7 +28,7 @@ async def test_the_life_of_an_edit(code: Talk) -> None:
         ("Write file a.txt", [*LIVED, "completed"]),
     ]
     output = {"output": "Edited a.txt: 1 place."}
-    ended = [one for one in code.of("tool_call_update") if one.status == "completed"]
+    ended = [update for update in code.of("tool_call_update") if update.status == "completed"]
     assert ended[0].raw_output == output
     edits = [(diff.path, diff.old_text, diff.new_text) for (diff, *_) in code.results]
     assert edits == [(str(file), "one", "three"), (str(file), "three two", "all")]
@@ -73,7 +73,9 @@ async def test_text_comes_in_pieces_and_thoughts_as_thoughts(
 ) -> None:
     talk = await editor.talk(workspace, model=CLAUDE)
     await talk.say("think")
-    assert "".join(one.content.text for one in talk.of("agent_thought_chunk")) == "Let me see."
+    assert (
+        "".join(update.content.text for update in talk.of("agent_thought_chunk")) == "Let me see."
+    )
     assert talk.said == "Done."
     await talk.choose("model", GPT)
     turn = await talk.begin(STORY, lambda: talk.said != "Done.")
@@ -117,7 +119,7 @@ async def test_files_that_are_mentioned_or_attached(talk: Talk) -> None:
     image = schema.ImageContentBlock(type="image", data="iVBORw0KGgo=", mime_type="image/png")
     for block in (attached, image):
         assert await talk.say(block) == "end_turn"
-    said = [one.content for one in (await talk.replayed()).of("user_message_chunk")]
+    said = [update.content for update in (await talk.replayed()).of("user_message_chunk")]
     assert said[0].text == "read my notes.txt"
     assert "the text" in said[1].text
     assert (said[2].data, said[2].mime_type) == ("iVBORw0KGgo=", "image/png")
@@ -135,7 +137,7 @@ async def test_how_blocks_become_a_message(talk: Talk) -> None:
     ]
     for blocks, _ in messages:
         await talk.say(*blocks)
-    said = [one.content.text for one in (await talk.replayed()).of("user_message_chunk")]
+    said = [update.content.text for update in (await talk.replayed()).of("user_message_chunk")]
     assert said == [text for _, text in messages if text]
 
 

@@ -29,8 +29,8 @@ def follow(script: Script) -> Driver:
     """A driver that answers by the script."""
 
     def drive(messages: Sequence[BaseMessage]) -> Step:
-        last = max(n for n, one in enumerate(messages) if one.type == "human")
-        step = script[messages[last].text][sum(one.type == "ai" for one in messages[last:])]
+        last = max(n for n, message in enumerate(messages) if message.type == "human")
+        step = script[messages[last].text][sum(message.type == "ai" for message in messages[last:])]
         return step() if callable(step) else step
 
     return drive
@@ -60,8 +60,10 @@ class Person:
         page = self.context.new_page()
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", self._note)
-        page.on("dialog", lambda one: self.problems.append(f"dialog {one.message}"))
-        page.on("request", lambda one: self.requests.add(re.sub(r"(//[^/]*).*", r"\1", one.url)))
+        page.on("dialog", lambda dialog: self.problems.append(f"dialog {dialog.message}"))
+        page.on(
+            "request", lambda request: self.requests.add(re.sub(r"(//[^/]*).*", r"\1", request.url))
+        )
         return page
 
     def _note(self, message: ConsoleMessage) -> None:
@@ -102,7 +104,9 @@ class Person:
     def check(self) -> None:
         """Nothing has gone wrong, and nobody else was asked for anything."""
         # A browser writes each refusal to its console; those that a person is shown are fine.
-        assert [one for one in self.problems if "the server responded with" not in one] == []
+        assert [
+            problem for problem in self.problems if "the server responded with" not in problem
+        ] == []
         assert self.requests <= {self.url}
 
     def close(self) -> None:

@@ -58,10 +58,10 @@ class McpServer(BaseHTTPRequestHandler):
         if "a picture" in str(message.get("params")):
             picture = {"type": "image", "data": PICTURE, "mimeType": "image/gif"}
             answers["tools/call"]["content"] = [picture]
-        found = answers.get(message["method"])
+        result = answers.get(message["method"])
         error = {"code": -32601, "message": "there is no such method"}
         answer = {"jsonrpc": "2.0", "id": message.get("id")}
-        answer |= {"error": error} if found is None else {"result": found}
+        answer |= {"error": error} if result is None else {"result": result}
         self.send_response(200 if "id" in message else 202)
         self.send_header("content-type", "application/json")
         self.end_headers()

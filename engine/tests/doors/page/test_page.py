@@ -335,9 +335,13 @@ def check_panels(page: Page) -> None:
 def check_access(person: Person) -> None:
     for scheme in ("light", "dark"):
         person.page.emulate_media(color_scheme=scheme)
-        found = Axe().run(person.page).response["violations"]
-        grave = [one for one in found if one["impact"] in ("serious", "critical")]
-        assert not grave, json.dumps([(one["id"], one["nodes"][:2]) for one in grave])[:3000]
+        violations = Axe().run(person.page).response["violations"]
+        grave = [
+            violation for violation in violations if violation["impact"] in ("serious", "critical")
+        ]
+        assert not grave, json.dumps(
+            [(violation["id"], violation["nodes"][:2]) for violation in grave]
+        )[:3000]
 
 
 def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Server) -> None:

@@ -36,7 +36,7 @@ def check_nothing_ran(person: Person) -> None:
     assert page.evaluate("window.ran") is None
     assert page.locator("#center :is(img, script, style, iframe, object)").count() == 0
     links = page.eval_on_selector_all("a[href]", "all => all.map(one => one.href)")
-    assert all(one.startswith(("http://", "https://", "mailto:")) for one in links), links
+    assert all(link.startswith(("http://", "https://", "mailto:")) for link in links), links
     assert page.locator("[onerror], [onload], [onclick]").count() == 0
     assert not UNSEEN.search(page.inner_text("body"))
 

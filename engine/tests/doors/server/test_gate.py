@@ -200,11 +200,11 @@ show(app.routes)
 def test_each_route_of_the_server_is_let_in_or_known_to_be_refused(tmp_path: Path) -> None:
     """Where this fails, a new version has a new route: add it to one of the two lists."""
     names = ("MIGRATIONS_PATH", "DATABASE_URI", "REDIS_URI", "LANGGRAPH_RUNTIME_EDITION")
-    given = dict(zip(names, ("__inmem", ":memory:", "fake", "inmem"), strict=True))
+    env = dict(zip(names, ("__inmem", ":memory:", "fake", "inmem"), strict=True))
     listing = subprocess.run(
         [sys.executable, "-c", ROUTES],
         cwd=tmp_path,
-        env={**os.environ, **given, "FF_V2_EVENT_STREAMING": "true"},
+        env={**os.environ, **env, "FF_V2_EVENT_STREAMING": "true"},
         capture_output=True,
         text=True,
         timeout=120,
@@ -317,8 +317,8 @@ def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCapture
         ("/a%0D%0Ab%E2%80%AE" + "y" * 5000, {}, "modeshift/server/gate.py"),
     ):
         caplog.clear()
-        given = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
-        assert client.get(path, headers=given).status_code in (403, 404)
+        encoded = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
+        assert client.get(path, headers=encoded).status_code in (403, 404)
         (line,) = [record.getMessage() for record in caplog.records if record.name == "modeshift"]
         assert name in line
         assert line.isprintable()

@@ -35,7 +35,7 @@ async def is_ready(client: LangGraphClient) -> None:
         while asked != ["mcp__here__get_time"]:
             thread = await Thread.new(client)
             await thread.say("call mcp__here__get_time")
-            asked = [one["name"] for one in await thread.waiting()]
+            asked = [request["name"] for request in await thread.waiting()]
 
 
 async def test_calls_ask_run_and_are_remembered(server: Server, client: LangGraphClient) -> None:
@@ -55,4 +55,4 @@ async def test_calls_ask_run_and_are_remembered(server: Server, client: LangGrap
         assert "noon in Oslo" in str((await thread.values())["messages"][-1])
     await thread.say("call mcp__here__set_time {}")
     # Ask mode does not have it, so the model asks for another.
-    assert [one["name"] for one in await thread.waiting()] == ["switch_mode"]
+    assert [request["name"] for request in await thread.waiting()] == ["switch_mode"]

@@ -150,5 +150,5 @@ async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(
 
 async def until_asked(thread: Thread, file: str) -> None:
     async with asyncio.timeout(SECONDS):
-        while [one["args"]["path"] for one in await thread.waiting()] != [file]:
+        while [request["args"]["path"] for request in await thread.waiting()] != [file]:
             await asyncio.sleep(0.02)

@@ -71,14 +71,14 @@ async def test_a_run_with_a_wrong_body_leaves_its_thread_as_it_was(http: httpx.A
             await http.post("/threads", json={"thread_id": thread, "if_exists": "do_nothing"})
             state = await http.get(f"/threads/{thread}/state")
             history = await http.post(f"/threads/{thread}/history", json={})
-        found = (answer.status_code, state.status_code, history.status_code)
-        if found == (422, 200, 200) and "detail" in answer.text and not state.json()["values"]:
+        statuses = (answer.status_code, state.status_code, history.status_code)
+        if statuses == (422, 200, 200) and "detail" in answer.text and not state.json()["values"]:
             return None
-        return f"{json.dumps(body)} {way}: {found} {answer.text[:100]}"
+        return f"{json.dumps(body)} {way}: {statuses} {answer.text[:100]}"
 
     ways = ("", "/wait", "/stream")
     attempts = [attempt(body, ways[place % 3]) for place, body in enumerate(WRONG)]
-    assert [found for found in await asyncio.gather(*attempts) if found] == []
+    assert [statuses for statuses in await asyncio.gather(*attempts) if statuses] == []
     assert (await http.post("/threads/search", json={"limit": 1000})).status_code == 200
 
 

@@ -87,11 +87,11 @@ class Terminal:
 
         A single letter, and what has control characters, is pressed as it is.
         """
-        for given, shown in zip(steps[::2], steps[1::2], strict=True):
-            if len(given) > 1 and given.isprintable():
-                self.say(given, shown)
+        for keys, shown in zip(steps[::2], steps[1::2], strict=True):
+            if len(keys) > 1 and keys.isprintable():
+                self.say(keys, shown)
             else:
-                self.press(given)
+                self.press(keys)
                 self.until(shown)
         return self.text
 

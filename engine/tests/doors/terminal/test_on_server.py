@@ -30,10 +30,10 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
     assert f"on {server.url}; /help" in chat.text
     await asyncio.to_thread(chat.say, "write a.txt: a", CALL)
     async with server.get_client(OWNER) as client:
-        (found,) = await client.threads.search()
-        assert (found["metadata"] or {})["title"] == "write a.txt: a"
-        thread = Thread(client, found["thread_id"])
-        assert [one["name"] for one in await thread.waiting()] == ["write_file"]
+        (listed,) = await client.threads.search()
+        assert (listed["metadata"] or {})["title"] == "write a.txt: a"
+        thread = Thread(client, listed["thread_id"])
+        assert [request["name"] for request in await thread.waiting()] == ["write_file"]
         chat.press("a")
         seen = await asyncio.to_thread(chat.until, "\n\ncode>")
         assert "  Created a.txt (1 characters).\nHere is how it went:\n" in seen

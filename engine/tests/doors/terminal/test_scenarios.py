@@ -10,8 +10,8 @@ WAITS = re.compile(
     r"\n\n\w+(?: \(auto\))?>$|(?:answer|mode)>$"
     r"|(?:{})\n?:$".format(
         "|".join(
-            r"\n?".join(map(re.escape, one))
-            for one in ("[p]attern", "[e]dit", "auto-accept", "all 2")
+            r"\n?".join(map(re.escape, ending))
+            for ending in ("[p]attern", "[e]dit", "auto-accept", "all 2")
         )
     )
 )

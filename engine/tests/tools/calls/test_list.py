@@ -101,8 +101,8 @@ def check_call(toolbox: Toolbox, tool: Tool, args: dict[str, Any]) -> dict[str, 
 def test_a_url_is_judged_and_fetched_in_one_spelling(tmp_path: Path, check: Any) -> None:
     (tool,) = my_tools(ToolDeps(Workspace(tmp_path)))
     toolbox = Toolbox(Workspace(tmp_path), [tool])
-    found = check(toolbox, tool, {"url": "HTTPS://Docs.python.org.:443/a/../b%2e"})
-    assert found == {"url": "https://docs.python.org/b.", "depth": 1}
+    checked = check(toolbox, tool, {"url": "HTTPS://Docs.python.org.:443/a/../b%2e"})
+    assert checked == {"url": "https://docs.python.org/b.", "depth": 1}
     with pytest.raises(InvalidCallError, match="user name"):
         check(toolbox, tool, {"url": "https://docs.python.org@evil.example/"})
 

@@ -13,14 +13,14 @@ from modeshift.graph.configuration.loading import get_served
 
 
 async def main() -> None:
-    found, *others = await asyncio.gather(*(get_served() for _ in range(8)))
+    served, *others = await asyncio.gather(*(get_served() for _ in range(8)))
     given: Any = {"messages": [("user", "hello")], "mode": "reader"}
-    await found.agent.ainvoke(given, {"configurable": {"thread_id": str(uuid4())}})
+    await served.agent.ainvoke(given, {"configurable": {"thread_id": str(uuid4())}})
     has = {
-        "agents": len({found.agent, *(one.agent for one in others)}),
-        "servers": len(found.deps.servers),
+        "agents": len({served.agent, *(other.agent for other in others)}),
+        "servers": len(served.deps.servers),
         "modules": sorted({"mcp", "genai_prices"} & sys.modules.keys()),
-        "threads": [one.name for one in threading.enumerate() if one.name == "mcp"],
+        "threads": [thread.name for thread in threading.enumerate() if thread.name == "mcp"],
         "processes": len(psutil.Process().children()),
     }
     json.dump(has, sys.stdout)

@@ -41,7 +41,7 @@ def ask_all() -> str:
 def list_tools() -> list[dict[str, Any]]:
     tool: dict[str, Any] = {"name": "do", "description": "Does.", "inputSchema": NO_SCHEMA}
     tool["annotations"] = {"readOnlyHint": True}
-    return [tool | one for one in TOOLS]
+    return [tool | changes for changes in TOOLS]
 
 
 def reach(file: str) -> dict[str, Any]:

@@ -90,8 +90,8 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
             return real(host, port, *rest, **options)
         if not answers[host]:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        found = answers[host].pop(0)
-        return [entry for one in found for entry in real_of(one, port)]
+        addresses = answers[host].pop(0)
+        return [entry for address in addresses for entry in real_of(address, port)]
 
     def real_of(address: str, port: int) -> list[Any]:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -29,9 +29,9 @@ Run = Callable[..., Coroutine[Any, Any, str]]
 
 
 def sandbox(**options: Any) -> Sandbox:
-    found = find_sandbox(SandboxOptions(**options))
-    assert not isinstance(found, NoSandbox)
-    return found
+    machines = find_sandbox(SandboxOptions(**options))
+    assert not isinstance(machines, NoSandbox)
+    return machines
 
 
 def runner(workspace: Path, limits: Limits | None = None, **options: Any) -> Run:

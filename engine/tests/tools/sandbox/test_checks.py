@@ -56,10 +56,10 @@ def test_a_program_that_does_not_work(
         monkeypatch.setenv("PATH", str(fake.parent))
     else:
         make_program(fake, script)
-    found = find_sandbox()
-    assert isinstance(found, NoSandbox)
-    assert problem in found.problem
-    assert ("AppArmor" if script else "apt install bubblewrap") in found.remedies[0]
+    sandbox = find_sandbox()
+    assert isinstance(sandbox, NoSandbox)
+    assert problem in sandbox.problem
+    assert ("AppArmor" if script else "apt install bubblewrap") in sandbox.remedies[0]
 
 
 def test_what_does_not_hold_is_told(fake: Path, workspace: Path) -> None:

@@ -51,7 +51,9 @@ async def test_what_steers_is_read_only_where_it_is_there_and_told_of_where_it_i
             f"echo evil > {name}", f"rm -rf {top}", f"mv {top} other", f"ln -sf /etc/passwd {name}",
             f"chmod 777 {name}", f"mv {top} o && mkdir {top} && echo evil > {name}",
         )  # fmt: skip
-        shown = await run("; ".join(f"( {one} ) && echo DONE '{one}'" for one in attempts))
+        shown = await run(
+            "; ".join(f"( {attempt} ) && echo DONE '{attempt}'" for attempt in attempts)
+        )
         assert "DONE" not in shown
         assert read_tree(workspace) == before, name
 
@@ -238,8 +240,8 @@ async def test_very_deep_folders(run: Run, workspace: Path, deep: Path, depth: i
     assert "s3cret" not in await run("python3 r.py; python3 w.py; mv dd away; touch kept")
     assert (workspace / "kept").exists()
     command = ["grep", "-rh", "--include", "AGENTS.md", ".", str(deep)]
-    found = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True)
-    assert found.stdout == b"s3cret\n"
+    lines = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True)
+    assert lines.stdout == b"s3cret\n"
 
 
 async def test_files_with_a_name_outside(run: Run, workspace: Path, outside: Path) -> None:
@@ -284,7 +286,7 @@ async def test_what_another_command_swaps(run: Run, workspace: Path, outside: Pa
     (workspace / "folder").symlink_to(outside.parent)
     (workspace / "link").symlink_to(outside)
     names = ((".git", "folder"), ("AGENTS.md", "link"))
-    pairs = [(workspace / one, workspace / other) for one, other in names]
+    pairs = [(workspace / name, workspace / other) for name, other in names]
     mounted = set()
     with swapping(*pairs):
         for _ in range(400):

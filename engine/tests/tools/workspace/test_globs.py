@@ -155,6 +155,6 @@ def test_depth_is_like_the_reference(
     assert sorted(Workspace(root).list_entries(".", depth)) == expected
     below = {path.parts[0] for path in every}
     for folder in below:
-        found = Workspace(root).list_entries(folder, depth)
+        listed = Workspace(root).list_entries(folder, depth)
         here = [p for p in every if p.parts[0] == folder and 1 < len(p.parts) <= depth + 1]
-        assert sorted(found) == sorted(f"{path}/" for path in here)
+        assert sorted(listed) == sorted(f"{path}/" for path in here)

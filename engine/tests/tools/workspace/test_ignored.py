@@ -45,8 +45,8 @@ def test_the_lines_mean_what_git_takes_them_for(tmp_path: Path) -> None:
         folder = tmp_path.joinpath(*draw.choices(NAMES, k=draw.randint(1, 3)))
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{draw.choice(NAMES)}.txt").touch()
-    found = {str(path.relative_to(tmp_path)): path.is_dir() for path in tmp_path.rglob("*")}
-    paths = {path: kind for path, kind in found.items() if not path.startswith(".git/")}
+    kinds = {str(path.relative_to(tmp_path)): path.is_dir() for path in tmp_path.rglob("*")}
+    paths = {path: kind for path, kind in kinds.items() if not path.startswith(".git/")}
     paths.pop(".git")
 
     def write_line() -> str:
@@ -118,8 +118,8 @@ async def test_what_they_name_is_out_of_reach(tree: Path, run: Run, name: str) -
     listed = await run("list_files", glob="**")
     assert "key.PEM" not in listed
     assert "deep/shut/in.txt" in listed
-    found = await run("search_files", regex="needle")
-    assert found == "deep/shut/in.txt:1:needle\nopen.txt:1:needle"
+    matches = await run("search_files", regex="needle")
+    assert matches == "deep/shut/in.txt:1:needle\nopen.txt:1:needle"
     assert "needle" in await run("read_file", path="deep/shut/in.txt")
 
 

@@ -232,8 +232,8 @@ async def test_a_search_reads_no_link(
         for _ in range(20):
             with place.open_for_search(".") as (folder, _):
                 query = Query("KEY", 201)
-                found = search_folder(folder, query, place.opened_on_disk, is_secret)
-            seen |= {line.text for line in found.lines}
+                matches = search_folder(folder, query, place.opened_on_disk, is_secret)
+            seen |= {line.text for line in matches.lines}
     assert seen == {"KEY=plain"}
 
 
@@ -241,9 +241,9 @@ def test_matches_are_bounded_in_bytes(workspace: Path) -> None:
     make(workspace, *map(str, range(40)), text=f"{'x' * 1999}\n" * 100)
     place = Workspace(workspace)
     with place.open_for_search(".") as (folder, _):
-        found = search_folder(folder, Query("x", 100_000), place.opened_on_disk)
-    assert found.stopped == "there are many more matches"
-    assert sum(len(line.text) for line in found.lines) < MAX_BYTES + 3000
+        matches = search_folder(folder, Query("x", 100_000), place.opened_on_disk)
+    assert matches.stopped == "there are many more matches"
+    assert sum(len(line.text) for line in matches.lines) < MAX_BYTES + 3000
 
 
 @on_linux

@@ -162,7 +162,7 @@ def test_a_folder_that_is_swapped_all_the_time(place: Workspace, outside: Path) 
 def test_what_is_not_a_file(place: Workspace, kind: str) -> None:
     make: dict[str, Callable[[Path], object]] = {
         "fifo": os.mkfifo,
-        "device": lambda it: it.symlink_to("/dev/null"),
+        "device": lambda path: path.symlink_to("/dev/null"),
         "folder": Path.mkdir,
     }
     make[kind](place.root / "it")
