@@ -1,7 +1,6 @@
 """A process that works on threads until it is killed, and goes on with those of another one."""
 
 import asyncio
-import json
 import os
 import re
 import signal
@@ -251,8 +250,3 @@ async def resume_at(place: Place, threads: Sequence[str], starts: Sequence[float
             if state.interrupts:
                 with suppress(InvalidInputError):  # the other one goes on with it
                     await decide(agent, config, state.interrupts[0].value)
-
-
-def load(text: str) -> Place:
-    folder, url, lease = json.loads(text)
-    return Place(Path(folder), url, lease)

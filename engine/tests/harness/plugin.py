@@ -15,6 +15,7 @@ from tests.harness.cassette_format import configure
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import MODES, is_owners
 from tests.harness.place import UserFolders
+from tests.harness.postgres import Postgres, find_postgres, run_postgres
 from tests.harness.recording import (
     KEYS,
     PASSED,
@@ -158,3 +159,13 @@ def talk(workspace: Path) -> Conversation:
 def place(tmp_path: Path) -> UserFolders:
     """A user's folders, empty."""
     return UserFolders(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A server; each test makes databases of its own in it."""
+    programs = find_postgres()
+    if programs is None:
+        pytest.skip("Postgres is not installed (apt install postgresql)")
+    with run_postgres(programs) as server:
+        yield server

@@ -1,22 +1,13 @@
 """Each database in turn: a test that takes ``database`` runs on all."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
-from tests.harness.postgres import Postgres, find_postgres, run_postgres
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    programs = find_postgres()
-    if programs is None:
-        pytest.skip("Postgres is not installed (apt install postgresql)")
-    with run_postgres(programs) as server:
-        yield server
+from tests.harness.postgres import Postgres
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

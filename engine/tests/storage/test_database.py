@@ -109,13 +109,3 @@ async def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "threads.sqlite").write_text("this is no database, and longer than a header is")
     with pytest.raises(StorageError, match=r"threads\.sqlite cannot be used now: file is not"):
         await open_database("", tmp_path / "threads.sqlite").migrate("notes", STEPS)
-
-
-async def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
-    database = open_database("", tmp_path / "threads.sqlite")
-    await database.migrate("notes", STEPS)
-    await database.execute("PRAGMA max_page_count = 1")
-    with pytest.raises(StorageError, match="disk is full"):
-        await database.execute(INSERT, "a", "x" * 100_000)
-    assert await database.execute(SELECT) == []
-    await database.close()

@@ -7,11 +7,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.store.base import BaseStore
 
 from modeshift.commands.usage import read_threads
 from modeshift.graph.configuration.settings import Settings
@@ -70,23 +67,6 @@ async def test_of_several_the_last_one_wins_key_by_key_in_every_process(
         assert await second.find_news("copy", news[REVISION]) == {}
 
 
-async def test_many_write_and_read_at_a_time(database: Database, there: Database) -> None:
-    """Through two processes, clients' own items among them: none is refused as locked."""
-    async with open_store(database) as here, open_store(there) as other:
-
-        async def use(store: BaseStore, thread: str) -> None:
-            for number in range(20):
-                await Mailbox(store).put(thread, {"mode": str(number)})
-                await store.aput(("client",), thread, {"number": number})
-                kept = await store.aget(("client",), thread)
-                assert kept is not None
-                assert kept.value == {"number": number}
-                assert (await Mailbox(store).find_news(thread, {}))["mode"] == str(number)
-
-        await asyncio.gather(*map(use, (here, other) * 3, ("a.", "b", "c", "d", "e", "")))
-        assert len(await other.asearch(("client",))) == 6
-
-
 async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
     database: Database, there: Database, workspace: Path
 ) -> None:
@@ -117,22 +97,6 @@ async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
         await saver.adelete_thread(thread)
     assert [each.id for each in await read_threads(database)] == ["copy"]
     assert [each.id for each in await read_threads(database, thread)] == []
-
-
-async def test_a_write_that_is_cancelled_leaves_nothing_open(
-    database: Database, there: Database
-) -> None:
-    config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
-    async with open_saver(database) as saver, open_saver(there) as other:
-        for ticks in range(12):
-            write = asyncio.create_task(saver.aput(config, empty_checkpoint(), {}, {}))
-            for _ in range(ticks):
-                await asyncio.sleep(0)
-            write.cancel()
-            with suppress(asyncio.CancelledError):
-                await write
-            await other.aput(config, empty_checkpoint(), {}, {})
-        assert len([saved async for saved in saver.alist(config)]) >= 12
 
 
 async def test_processes_that_start_together_make_the_tables_once(url: str, tmp_path: Path) -> None:

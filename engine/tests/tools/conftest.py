@@ -9,6 +9,7 @@ import pytest
 from modeshift.tools.toolbox import Toolbox, build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_test_catalog
+from tests.harness.sleepers import new_mark
 
 LIMIT = 100_000
 Run = Callable[..., Coroutine[Any, Any, str]]
@@ -31,3 +32,9 @@ def make_run(toolbox: Toolbox) -> Run:
         return text
 
     return run
+
+
+@pytest.fixture
+def mark() -> str:
+    """What a process of this test alone sleeps."""
+    return new_mark()

@@ -1,6 +1,8 @@
-"""``edit_file``: several edits or none, right and wrong, and against a reference."""
+"""``write_file``, and ``edit_file``: edits right, wrong, or none, and against a reference."""
 
+import os
 import re
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -171,3 +173,32 @@ def test_edits_are_like_the_reference(text: str, edits: list[Replacement]) -> No
     except ToolFailedError:
         found = None
     assert found == refer(text, edits)
+
+
+async def test_write_file(run: Run, workspace: Path) -> None:
+    assert "Created" in await run("write_file", path="a/b/c.sh", content="echo ü\n")
+    file = workspace / "a" / "b" / "c.sh"
+    assert file.read_bytes() == "echo ü\n".encode()
+    file.chmod(0o755)
+    assert "Replaced" in await run("write_file", path="a/b/c.sh", content="")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o755
+    assert [each.name for each in file.parent.iterdir()] == ["c.sh"]
+
+
+async def test_a_new_file_has_the_usual_permissions(run: Run, workspace: Path) -> None:
+    await run("write_file", path="new", content="x")
+    (workspace / "plain").touch()
+    modes = {stat.S_IMODE((workspace / name).stat().st_mode) for name in ("new", "plain")}
+    assert len(modes) == 1
+
+
+@pytest.mark.parametrize("path", ["folder", "file/below", "fifo", "x" * 300])
+async def test_what_cannot_be_written(run: Run, workspace: Path, path: str) -> None:
+    (workspace / "folder").mkdir()
+    (workspace / "file").touch()
+    os.mkfifo(workspace / "fifo")
+    with pytest.raises((ToolFailedError, InvalidCallError)):
+        await run("write_file", path=path, content="x")
+    with pytest.raises(InvalidCallError):
+        await run("write_file", path="ok", content="bad \udcff")
+    assert sorted(each.name for each in workspace.iterdir()) == ["fifo", "file", "folder"]

@@ -6,16 +6,18 @@ import pytest
 
 from tests.doors.conftest import STUDIO
 from tests.harness.aegra import IS_THERE, WHY_NOT, AegraServer, serving
-from tests.harness.postgres import find_postgres, run_postgres
+from tests.harness.postgres import Postgres
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[str]:
-    programs = find_postgres()
-    if not IS_THERE or programs is None:
-        pytest.skip(WHY_NOT if programs else "Postgres is not installed (apt install postgresql)")
-    with run_postgres(programs) as postgres:
-        yield postgres.make_database()
+def is_there() -> None:
+    if not IS_THERE:
+        pytest.skip(WHY_NOT)
+
+
+@pytest.fixture(scope="session")
+def database(is_there: None, postgres: Postgres) -> str:
+    return postgres.make_database()
 
 
 @pytest.fixture(scope="session")

@@ -10,17 +10,8 @@ import pytest
 
 from tests.harness import prefork
 from tests.harness.conversation import APPROVE
-from tests.harness.postgres import Postgres, find_postgres, run_postgres
+from tests.harness.postgres import Postgres
 from tests.harness.server import Server, Thread
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    programs = find_postgres()
-    if programs is None:
-        pytest.skip("Postgres is not installed (apt install postgresql)")
-    with run_postgres(programs) as server:
-        yield server
 
 
 @pytest.fixture

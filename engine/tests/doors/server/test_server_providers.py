@@ -1,5 +1,8 @@
-"""The dev server with real clients of providers: words as they come, and the key nowhere."""
+"""The dev server with real clients of providers, and of MCP servers over stdio and HTTP."""
 
+import asyncio
+import json
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from threading import Semaphore
@@ -9,9 +12,11 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph_sdk.client import LangGraphClient
 
+from tests.harness.conversation import APPROVE, SECONDS
 from tests.harness.server import Server, Thread, running
 from tests.provider.script import Answer, Failure, Step, say
 from tests.provider.server import KEY, ScriptedProvider, serving
+from tests.tools.mcp.servers import TOY, serving_toy
 
 MODES = """\
 customModes:
@@ -20,6 +25,11 @@ customModes:
     roleDefinition: You help.
     groups: [read]
     model: anthropic:claude-sonnet-5-5
+  - slug: gpt
+    name: GPT
+    roleDefinition: You help.
+    groups: [read]
+    model: openai:gpt-5.5
 """
 GO_ON = Semaphore(0)
 SLOW = Answer("Once upon a time there was an agent that worked in modes.", go_on=GO_ON)
@@ -44,12 +54,18 @@ def server(
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("clone")
     (folder / "home").mkdir()
-    (folder / "home" / "custom_modes.yaml").write_text(MODES)
-    with running(folder, MODEL="openai:gpt-5.5", **provider.settings) as server:
-        yield server
+    (folder / "home/custom_modes.yaml").write_text(MODES)
+    with serving_toy() as port:
+        entries = {
+            "here": {"command": sys.executable, "args": [str(TOY)]},
+            "there": {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"},
+        }
+        (folder / "home/mcp.json").write_text(json.dumps({"mcpServers": entries}))
+        with running(folder, SANDBOX="auto", **provider.settings) as server:
+            yield server
 
 
-@pytest.mark.parametrize("mode", ["ask", "claude"])
+@pytest.mark.parametrize("mode", ["gpt", "claude"])
 async def test_text_is_streamed_while_the_provider_sends_it(
     client: LangGraphClient, mode: str
 ) -> None:
@@ -80,7 +96,7 @@ async def stream(thread: Thread, text: str, mode: str) -> AsyncIterator[Any]:
 
 async def test_the_key_is_nowhere(server: Server, client: LangGraphClient) -> None:
     thread = await Thread.new(client)
-    await thread.say("Please fail.")
+    await thread.say("Please fail.", mode="gpt")
     assert thread.error is not None
     assert "did not answer" in thread.error["message"]
     assert "quota" in thread.error["message"]
@@ -88,3 +104,29 @@ async def test_the_key_is_nowhere(server: Server, client: LangGraphClient) -> No
     for file in Path(server.folder).rglob("*"):
         if file.is_file() and file.suffix in (".sqlite", ".sqlite-wal", ".pckl", ".txt"):
             assert KEY.encode() not in file.read_bytes(), file
+
+
+async def test_calls_ask_run_and_are_remembered(client: LangGraphClient) -> None:
+    names = list[str]()
+    async with asyncio.timeout(SECONDS):
+        while names != ["mcp__here__get_time"]:  # until the servers are ready
+            thread = await Thread.new(client)
+            await thread.say("call mcp__here__get_time")
+            names = [request["name"] for request in await thread.waiting()]
+    thread = await Thread.new(client)
+    for name in ("mcp__here__get_time", "mcp__there__get_time"):
+        await thread.say(f'call {name} {{"zone": "Rome"}}')
+        (asked,) = await thread.waiting()
+        assert asked["name"] == name
+        question = await client.http.get(f"/threads/{thread.id}/question")
+        preview = question["previews"][0]
+        assert preview["server"] == name.split("__")[1]
+        assert ("host" in preview) == (name == "mcp__there__get_time")
+        await thread.decide({**APPROVE, "remember": True})
+        assert "noon in Rome" in str((await thread.values())["messages"][-1])
+        await thread.say(f'call {name} {{"zone": "Oslo"}}')
+        assert not await thread.waiting()
+        assert "noon in Oslo" in str((await thread.values())["messages"][-1])
+    await thread.say("call mcp__here__set_time {}")
+    # Ask mode does not have it, so the model asks for another.
+    assert [request["name"] for request in await thread.waiting()] == ["switch_mode"]

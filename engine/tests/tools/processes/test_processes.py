@@ -8,18 +8,13 @@ import pytest
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.tools.processes.process import MAX_SEQUENCE, PlainText
-from tests.harness.sleepers import find_sleepers, new_mark, wait_for
+from tests.harness.sleepers import find_sleepers, wait_for
 from tests.tools.conftest import Run
 
 
 @pytest.fixture
 def shell(run: Run) -> Run:
     return lambda command, **args: run("execute_command", command=command, **args)
-
-
-@pytest.fixture
-def mark() -> str:
-    return new_mark()
 
 
 async def test_a_command(shell: Run, workspace: Path) -> None:

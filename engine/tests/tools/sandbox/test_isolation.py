@@ -179,11 +179,6 @@ async def test_a_call_that_is_cancelled_while_it_is_prepared(run: Run, workspace
     await until(lambda: len(list_descriptors()) <= before + 2)
 
 
-@pytest.fixture
-def mark() -> str:
-    return new_mark()
-
-
 async def test_whatever_is_left_ends_with_the_call(run: Run, mark: str) -> None:
     leaving = (
         "sleep {0} &",

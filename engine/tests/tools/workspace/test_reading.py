@@ -280,3 +280,36 @@ def test_a_tree_that_is_deeper_than_python_calls_itself(workspace: Path) -> None
         sys.setrecursionlimit(limit)
     # Python's own way to remove a tree calls itself.
     subprocess.run(["rm", "-rf", str(workspace / "d")], check=True)
+
+
+async def test_reading_leaks_no_descriptor(run: Run, workspace: Path) -> None:
+    async def used() -> int:
+        for _ in range(20):
+            with pytest.raises(ToolFailedError):
+                await run("read_file", path=".")
+        return len(list(Path("/dev/fd").iterdir()))
+
+    assert await used() == await used()
+
+
+@pytest.mark.parametrize("text", ["--files", "-e", "--pre=id", "-f/etc/passwd", "--", "-"])
+async def test_search_takes_no_options(run: Run, workspace: Path, text: str) -> None:
+    (workspace / "a").write_text(f"{text}\n")
+    assert await run("search_files", regex=text) == f"a:1:{text}"
+    await run("search_files", regex="x", glob=text)
+    with pytest.raises(ToolFailedError, match="cannot be read: No such file"):
+        await run("search_files", regex="x", path=text)
+
+
+async def test_a_fifo_is_not_searched(run: Run, workspace: Path) -> None:
+    os.mkfifo(workspace / "pipe")
+    with pytest.raises(ToolFailedError, match="'pipe'"):
+        await run("search_files", regex="x", path="pipe")
+    assert "No match" in await run("search_files", regex="x")
+
+
+async def test_a_pattern_that_backtracks_is_quick(run: Run, workspace: Path) -> None:
+    (workspace / "a").write_text("a" * 5000 + "!\n")
+    start = time.process_time()
+    await run("search_files", regex="(a+)+$")
+    assert time.process_time() - start < 5
