@@ -167,10 +167,6 @@ async def decide(agent: Agent, config: RunnableConfig, asked: Any) -> None:
     await agent.ainvoke(Command(resume=answer), config)
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def kill_at(point: str, number: int) -> None:
     """Have this process kill itself when it comes to the point for the ``number``-th time."""
     owner, name, is_before = {
@@ -185,26 +181,22 @@ def kill_at(point: str, number: int) -> None:
     real: Callable[..., Any] = getattr(owner, name)
     count = 0
 
-    def pass_by() -> None:
+    def pass_by(*, is_there: bool) -> None:
         nonlocal count
-        count += 1
-        if count == number:
-            die()
+        count += is_there
+        if is_there and count == number:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     async def of_journal(*args: Any, **named: Any) -> Any:
-        if is_before:
-            pass_by()
+        pass_by(is_there=is_before)
         result = await real(*args, **named)
-        if not is_before:
-            pass_by()
+        pass_by(is_there=not is_before)
         return result
 
     def of_file(*args: Any) -> Any:
-        if is_before:
-            pass_by()
+        pass_by(is_there=is_before)
         result = real(*args)
-        if not is_before:
-            pass_by()
+        pass_by(is_there=not is_before)
         return result
 
     setattr(owner, name, of_file if owner is atomic_file else of_journal)

@@ -84,14 +84,6 @@ async def test_wrong_use(
     assert (workspace / "a").read_bytes() == data, "nothing is half done"
 
 
-async def test_a_call_of_an_older_thread_is_refused_as_a_whole(run: Run, workspace: Path) -> None:
-    (workspace / "a").write_text("one")
-    for args in ({}, {"edits": [one("one", "3")]}):
-        with pytest.raises(InvalidCallError, match="no argument 'new'; it has: path, edits"):
-            await run("edit_file", path="a", old="one", new="2", **args)
-    assert (workspace / "a").read_text() == "one"
-
-
 @pytest.mark.parametrize(
     ("old", "nearest"),
     [

@@ -10,7 +10,6 @@ from tests.doors.server.test_server_modes import (
     test_a_bare_answer_is_for_a_question_that_its_client_has_seen,
     test_a_command_runs_unasked_and_only_where_it_may,
     test_a_second_answer_is_refused_and_approves_nothing_else,
-    test_output_comes_while_it_runs,
 )
 from tests.harness.aegra import AegraServer, serving
 

@@ -1,8 +1,6 @@
 """``make dev``: it refuses what cannot be served; once the server answers, it says where it is."""
 
-import asyncio
 import socket
-import sys
 from pathlib import Path
 
 import pytest
@@ -106,17 +104,11 @@ def test_a_second_server_of_one_clone_or_on_its_data_is_refused(
 
 @pytest.mark.slow
 async def test_verbose_shows_what_the_server_logs_and_a_browser_opens(tmp_path: Path) -> None:
-    """Started as a person does; the other tests fork a process that has its imports behind it."""
     server = Server(tmp_path)
-    command = ("-m", "modeshift", "dev", "--port", str(server.port), "--verbose", "--browser")
-    env = server.environment(BROWSER="echo opens %s")
-    with server.log.open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, cwd=tmp_path, env=env, stdout=log, stderr=log
-        )
+    command = ("modeshift", "dev", "--port", str(server.port), "--verbose", "--browser")
+    server.process = server.command(*command, BROWSER="echo opens %s")
     try:
         await until(lambda: f"opens {server.url}" in server.log.read_text())
     finally:
-        process.terminate()
-        await process.wait()
+        server.kill()
     assert "Using custom authentication" in server.log.read_text()

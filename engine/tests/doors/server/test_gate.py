@@ -5,8 +5,6 @@ import http.client
 import json
 import os
 import re
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from modeshift.server.gate import Gate, is_known
 from tests.doors.conftest import STUDIO
+from tests.harness import prefork
 from tests.harness.conversation import APPROVE
 from tests.harness.root import ENGINE
 from tests.harness.server import Server, Thread
@@ -201,14 +200,9 @@ def test_each_route_of_the_server_is_let_in_or_known_to_be_refused(tmp_path: Pat
     """Where this fails, a new version has a new route: add it to one of the two lists."""
     names = ("MIGRATIONS_PATH", "DATABASE_URI", "REDIS_URI", "LANGGRAPH_RUNTIME_EDITION")
     env = dict(zip(names, ("__inmem", ":memory:", "fake", "inmem"), strict=True))
-    listing = subprocess.run(
-        [sys.executable, "-c", ROUTES],
-        cwd=tmp_path,
-        env={**os.environ, **env, "FF_V2_EVENT_STREAMING": "true"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
+    (tmp_path / "routes.py").write_text(ROUTES)
+    listing = prefork.run(
+        "routes", env={**os.environ, **env, "FF_V2_EVENT_STREAMING": "true"}, cwd=tmp_path
     )
     routes = [line.split() for line in listing.stdout.splitlines()]
     for path, *methods in routes:

@@ -22,8 +22,10 @@ async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> Non
         @staticmethod
         async def next(wait: bool, limit: int = 1) -> AsyncIterator[str]:
             assert not wait, "it would sleep, and miss what comes meanwhile"
-            while runs and limit:
-                yield runs.pop()
+            for run in runs[:limit]:  # the oldest
+                if run != "for a busy thread":
+                    runs.remove(run)
+                    yield run
 
     async def look() -> list[str]:
         return [run async for run in Runs.next(wait=True, limit=1)]
@@ -35,9 +37,9 @@ async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> Non
     await asyncio.sleep(0)
     assert await asyncio.to_thread(asyncio.run, Runs.put("first")) == "first"
     assert await asyncio.wait_for(looking, 60) == ["first"]
-    await Runs.put("second")
-    await Runs.put("third")
-    assert await asyncio.wait_for(look(), 60) == ["third"], "one, as was asked"
+    for run in ("for a busy thread", "second", "third"):
+        await Runs.put(run)
+    assert await asyncio.wait_for(look(), 60) == ["second"], "one, as was asked"
     for steps in range(6):  # the server can be stopped at any moment
         looking = asyncio.create_task(look())
         await asyncio.sleep(0)

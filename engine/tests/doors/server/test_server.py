@@ -171,19 +171,3 @@ async def test_commands_that_wait_hold_up_no_other_thread(
         (server.workspace / "all-may-end").touch()
     await asyncio.gather(*runs)
     assert "waits0" in str(await other.values())
-
-
-async def test_runs_that_wait_for_their_thread_hold_up_no_other(
-    server: Server, client: LangGraphClient
-) -> None:
-    busy, other = await Thread.new(client), await Thread.new(client)
-    await busy.say("run touch busy; until [ -e not-busy ]; do sleep 0.05; done", mode="code")
-    deciding = asyncio.create_task(busy.decide(APPROVE))
-    await until((server.workspace / "busy").exists)
-    queued: Any = {"input": {"messages": "hello"}, "multitask_strategy": "enqueue"}
-    for _ in range(10):
-        await client.runs.create(busy.id, "agent", **queued)
-    async with asyncio.timeout(SECONDS):
-        await other.say("list")
-    (server.workspace / "not-busy").touch()
-    await deciding

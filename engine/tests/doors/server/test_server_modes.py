@@ -62,22 +62,6 @@ async def test_a_command_runs_unasked_and_only_where_it_may(
         assert not (server.workspace / f"{mode}.md").exists()
 
 
-@needs_sandbox
-async def test_output_comes_while_it_runs(server: Server, client: LangGraphClient) -> None:
-    """The command ends when its first output has been heard."""
-    thread = await Thread.new(client)
-    heard: list[dict[str, Any]] = []
-    command = "echo one; until [ -e go ]; do sleep 0.05; done; echo two"
-    given: Any = {"messages": [{"role": "user", "content": f"run {command}"}], "mode": "code"}
-    async for part in client.runs.stream(thread.id, "agent", input=given, stream_mode=["custom"]):
-        if part.event == "custom":
-            heard.append(part.data)
-            (server.workspace / "go").touch()
-    assert [data["text"] for data in heard] == ["one\n", "two\n"]
-    (call,) = {data["tool_call_id"] for data in heard}
-    assert call in str(await thread.values())
-
-
 async def test_a_second_answer_is_refused_and_approves_nothing_else(
     server: Server, client: LangGraphClient
 ) -> None:
