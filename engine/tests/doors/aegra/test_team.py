@@ -26,7 +26,7 @@ from tests.doors.server.test_workspaces import (
 )
 from tests.harness.aegra import AegraServer, serving
 from tests.harness.clone import git
-from tests.harness.conversation import APPROVE, until
+from tests.harness.conversation import SECONDS, until
 from tests.harness.root import ROOT
 from tests.harness.server import Thread
 
@@ -84,6 +84,6 @@ async def test_sigterm_lets_the_call_end_and_hands_the_rest_over(
     server.serve(workers=1, **settings)
     async with server.get_client(TOKEN) as client:
         thread = Thread(client, thread.id)
-        await asyncio.wait_for(thread.run(input=None), 60)
+        await asyncio.wait_for(thread.run(input=None), SECONDS)
         assert (folder / "later.txt").read_text() == "x"
         assert (folder / "log").read_text() == "one\n"

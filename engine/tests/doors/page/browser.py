@@ -16,11 +16,12 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.harness.conversation import SECONDS
 from tests.provider.script import Driver, Step
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PROBLEM = "" if CHROMIUM else "no Chromium here; on Debian and Ubuntu: apt install chromium"
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=1000 * SECONDS)
 Script = dict[str, list[Step | Callable[[], Step]]]
 """What the model answers, one step after another, by what was said to it."""
 
@@ -51,7 +52,7 @@ class Person:
     def __init__(self, browser: Browser, url: str, **options: object) -> None:
         self.url = url
         self.context: BrowserContext = browser.new_context(**options)  # type: ignore[arg-type]  # as given
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(1000 * SECONDS)
         self.problems: list[str] = []
         self.requests: set[str] = set()
         self.page = self.open_tab()

@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.doors.page.browser import Person, Script
+from tests.harness.conversation import SECONDS
 from tests.harness.root import ENGINE
 from tests.harness.server import Server
 from tests.provider.script import Answer, Call, Failure, say
@@ -184,7 +185,7 @@ def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> N
 def test_two_tabs_and_a_reload_show_the_same(person: Person, script: Script) -> None:
     """In the middle of a run; a question that is answered in one tab closes in the other."""
     go_on = threading.Event()
-    script["slowly"] = [lambda: (go_on.wait(30) and say("**There** it is.")) or say("late")]
+    script["slowly"] = [lambda: (go_on.wait(SECONDS) and say("**There** it is.")) or say("late")]
     person.say("slowly", mode="scripted")
     expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
     person.page.reload()
@@ -228,11 +229,11 @@ def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script
 
     def work() -> Answer:
         is_asked.set()
-        return Answer(calls=(Call("list_files", {}),)) if go_on.wait(60) else say("late")
+        return Answer(calls=(Call("list_files", {}),)) if go_on.wait(SECONDS) else say("late")
 
     script["work"] = [work]
     person.say("work", mode="scripted")
-    assert is_asked.wait(60)  # what is set before the first step would hold at once
+    assert is_asked.wait(SECONDS)  # what is set before the first step would hold at once
     expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
     with httpx.Client(base_url=person.url) as client:
         path = f"/threads/{find_thread(person)}/mode"
@@ -392,7 +393,7 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
         {"type": "ai", "content": "", "tool_calls": calls},
         {"type": "tool", "content": "0123456789\n" * 1_000_000, "tool_call_id": "call_1"},
     ]
-    with httpx.Client(base_url=server.url, timeout=60) as client:
+    with httpx.Client(base_url=server.url, timeout=SECONDS) as client:
         thread = client.post("/threads", json={}).json()["thread_id"]
         given = {"messages": [{"role": "user", "content": "hello"}]}
         client.post(
@@ -405,7 +406,7 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
     begin = time.monotonic()
     person.page.goto(f"{server.url}/app#{thread}")
     person.page.wait_for_selector(".call summary")
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < SECONDS
     assert person.page.locator("article").count() > 2000
     person.page.locator(".call summary").click()
     expect(person.page.get_by_role("button", name="Show more")).to_be_visible()
@@ -418,13 +419,13 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
           return performance.now() - begin;
         }"""
     )
-    assert took < 1500
+    assert took < 5000
     expect(person.page.locator("article.ai .markdown strong").first).to_be_visible()
     # What comes in at the end moves nobody who reads at the beginning.
     httpx.post(
         f"{server.url}/threads/{thread}/runs/wait",
         json={"assistant_id": "agent", "input": given},
-        timeout=60,
+        timeout=SECONDS,
     )
     expect(person.page.get_by_role("button", name="Latest")).to_be_visible()
     expect(person.answer).to_contain_text("offline model")

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.doors.page.browser import Person, Script
+from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
 from tests.provider.script import Answer, Call, say
 
@@ -117,7 +118,7 @@ def test_all_of_a_command_is_seen_and_a_foreign_page_gets_nothing(
         thread = client.post("/modeshift/threads", json={"mode": "code"}).json()["thread_id"]
         message = {"role": "user", "content": f"run {line}"}
         run = {"assistant_id": "agent", "input": {"messages": [message]}}
-        client.post(f"/threads/{thread}/runs/wait", json=run, timeout=30)
+        client.post(f"/threads/{thread}/runs/wait", json=run, timeout=SECONDS)
     person.go(f"/app?again#{thread}")
     shown = person.card.locator(".command")
     expect(shown).to_contain_text("; rm -rf ~\\u202e\\u2066\\ufe00 # \\u001b[8m")

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from modeshift.server import run_queue
+from tests.harness.conversation import SECONDS
 
 
 async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,10 +37,10 @@ async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> Non
     looking = asyncio.create_task(look())
     await asyncio.sleep(0)
     assert await asyncio.to_thread(asyncio.run, Runs.put("first")) == "first"
-    assert await asyncio.wait_for(looking, 60) == ["first"]
+    assert await asyncio.wait_for(looking, SECONDS) == ["first"]
     for run in ("for a busy thread", "second", "third"):
         await Runs.put(run)
-    assert await asyncio.wait_for(look(), 60) == ["second"], "one, as was asked"
+    assert await asyncio.wait_for(look(), SECONDS) == ["second"], "one, as was asked"
     for steps in range(6):  # the server can be stopped at any moment
         looking = asyncio.create_task(look())
         await asyncio.sleep(0)
@@ -48,5 +49,5 @@ async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> Non
             await asyncio.sleep(0)
         is_over = looking.done()
         looking.cancel()
-        await asyncio.wait({looking}, timeout=60)
+        await asyncio.wait({looking}, timeout=SECONDS)
         assert looking.cancelled() or is_over, steps

@@ -206,10 +206,12 @@ async def test_the_limits_end_it(workspace: Path) -> None:
     assert shown.startswith("begun\n[ended after 1 s")
     bomb = "import os, time\nwhile True:\n    if not os.fork():\n        time.sleep(60)"
     (workspace / "bomb.py").write_text(bomb)
-    shown = await runner(workspace, Limits(processes=50))("python3 bomb.py", timeout=60)
+    shown = await runner(workspace, Limits(processes=50))("python3 bomb.py", timeout=120)
     assert "[ended: it had more than 50 processes]" in shown
     hog = 'python3 -c "import time; x = bytearray(80_000_000); time.sleep(30)"'
-    shown = await runner(workspace, Limits(memory=200))(f"{hog} & {hog} & {hog} & wait", timeout=60)
+    shown = await runner(workspace, Limits(memory=200))(
+        f"{hog} & {hog} & {hog} & wait", timeout=120
+    )
     assert "[ended: it used more than 200 MiB of memory]" in shown
 
 

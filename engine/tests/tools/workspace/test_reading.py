@@ -20,6 +20,7 @@ from modeshift.modes.rules.files import is_secret
 from modeshift.tools.workspace import landlock, ripgrep
 from modeshift.tools.workspace.search import MAX_BYTES, Query, search_file, search_folder
 from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.conversation import SECONDS
 from tests.tools.conftest import Run
 from tests.tools.racing import repeating, swapping
 
@@ -111,7 +112,7 @@ async def test_lines_are_left_out_and_it_says_so(
 async def test_a_growing_file_ends(run: Run, workspace: Path) -> None:
     (workspace / "f").write_text("begun\n")
     with (workspace / "f").open("a") as file, repeating(lambda: file.write("more\n" * 9999)):
-        text = await asyncio.wait_for(run("read_file", path="f"), 20)
+        text = await asyncio.wait_for(run("read_file", path="f"), SECONDS)
     assert text.startswith("1\tbegun")
 
 
