@@ -289,7 +289,7 @@ async def test_what_another_command_swaps(run: Run, workspace: Path, outside: Pa
     pairs = [(workspace / name, workspace / other) for name, other in names]
     mounted = set()
     with swapping(*pairs):
-        for _ in range(150):
+        for _ in range(400):
             with suppress(ToolFailedError, OSError):
                 protection = choose_protection(scan(workspace))
                 program = find_bubblewrap().build_program(
