@@ -7,8 +7,10 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 
 from modeshift.commands.usage import read_threads
 from modeshift.graph.configuration.settings import Settings
