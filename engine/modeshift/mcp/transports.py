@@ -24,8 +24,7 @@ from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 from typing_extensions import override
 
 from modeshift.modes.plain_text import to_one_line
-from modeshift.tools.processes.environment import build_environment
-from modeshift.tools.processes.process import Program, start
+from modeshift.tools.processes.process import Program, build_environment, start
 from modeshift.tools.processes.sandboxes import Sandbox, Service
 from modeshift.tools.servers import Server
 from modeshift.tools.workspace.workspace import Workspace

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from modeshift.modes.rules.files import NO_SECRETS, SECRETS
 from modeshift.modes.rules.matching import command_words
-from modeshift.tools.processes import environment
+from modeshift.tools.processes.process import build_environment as build_plain
 
 ATTRIBUTES = Path(os.path.realpath("/run"), "modeshift.gitattributes")
 """Where ``build_attributes`` are mounted for a line that ``shows_changes``."""
@@ -31,10 +31,10 @@ def build_environment(line: str, workspace: Path, *, is_read_only: bool) -> dict
     if shows_changes(line):
         settings["core.attributesFile"] = str(ATTRIBUTES)
     if not is_read_only:
-        return environment.build_environment(settings)
+        return build_plain(settings)
     # In a submodule git would start another git, to look at its files.
     settings["diff.ignoreSubmodules"] = "dirty"
-    given = environment.build_environment(settings)
+    given = build_plain(settings)
     for folder in (workspace, *workspace.parents):  # as git finds its repository
         if os.path.lexists(folder / ".git"):
             return {**given, "GIT_WORK_TREE": str(folder)}

@@ -3,10 +3,18 @@
 ``README.md`` of the engine lists the names. Fixtures of pytest are in ``plugin``.
 """
 
-from modeshift.testing.agent import judge_call, make_agent, script
+from modeshift.testing.agent import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    Recorded,
+    edit,
+    judge_call,
+    make_agent,
+    script,
+)
 from modeshift.testing.answers import Sent, next_request, recorded_answers
 from modeshift.testing.check import check_agent
-from modeshift.testing.conversation import APPROVE, REJECT, Conversation, Recorded, edit
 from modeshift.testing.modes import LoadedModes, load_modes
 from modeshift.testing.scripted import ScriptedModel
 

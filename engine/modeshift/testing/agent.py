@@ -1,16 +1,22 @@
-"""``make_agent`` and ``script``: an agent of the clone in this process; ``judge_call``."""
+"""``make_agent`` and ``script``: an agent of the clone in this process; its ``Conversation``."""
 
+import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
+from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, StreamMode
 
 from modeshift.graph.approvals.judging import CallContext, judge
 from modeshift.graph.deps import AgentDeps
@@ -21,7 +27,6 @@ from modeshift.graph.state import State
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.project import load_project
-from modeshift.testing.conversation import Conversation
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
 from modeshift.tools.processes.sandboxes import Commands
@@ -35,6 +40,116 @@ Tools = Sequence[tuple[str | None, str | Callable[[ToolDeps], Sequence[Tool]]]]
 KEY = "sk-modeshift-test-0123456789abcdef"
 """What models are made with where there is no key: to be played, not asked."""
 _JUDGED_SANDBOX: Any = SimpleNamespace(has_network=False)
+APPROVE = {"type": "approve"}
+REJECT = {"type": "reject"}
+
+
+def edit(name: str, **args: Any) -> dict[str, Any]:
+    """The decision to run the tool with other arguments."""
+    return {"type": "edit", "edited_action": {"name": name, "args": args}}
+
+
+class Conversation:
+    """One thread."""
+
+    def __init__(self, agent: Agent, *, is_streamed: bool = False) -> None:
+        """``is_streamed``: the client reads the model's answer while it is written."""
+        self.agent = agent
+        self.config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
+        self.nodes: list[str] = []
+        """Those that have run, in this object's runs."""
+        self.chunks: list[AIMessageChunk] = []
+        self.model = ScriptedModel(answers=[])
+        """The one that ``script`` made, with what it was asked."""
+        self._modes: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
+
+    async def send(self, given: Any) -> None:
+        """Run with an input or a ``Command`` until it ends or waits; the history must be valid."""
+        async for mode, part in self.agent.astream(given, self.config, stream_mode=self._modes):
+            if mode == "updates":
+                self.nodes += [name for name in part if name != "__interrupt__"]
+            elif isinstance(part[0], AIMessageChunk):
+                self.chunks.append(part[0])
+        assert problems(await self.messages()) == []
+
+    async def send_until(self, node: str, given: Any) -> None:
+        """Run and stop after a node, like a process that ends between two steps."""
+        await self.agent.ainvoke(given, self.config, interrupt_after=[node])
+
+    async def say(self, text: str, **host: Any) -> None:
+        """A user's message; ``host`` is the rest of the input, such as ``mode``."""
+        await self.send({"messages": [{"role": "user", "content": text}], **host})
+
+    async def decide(self, *decisions: dict[str, Any]) -> None:
+        """Answer the open question, with a decision for each of its requests."""
+        await self.send(Command(resume={"decisions": list(decisions)}))
+
+    async def approve_all(self) -> list[str]:
+        """Approve everything until the run ends; gives the names of the tools that asked."""
+        asked = []
+        while waiting := await self.waiting():
+            asked += [request["name"] for request in waiting]
+            await self.decide(*[APPROVE] * len(waiting))
+        return asked
+
+    async def values(self) -> dict[str, Any]:
+        """The state."""
+        return dict((await self.agent.aget_state(self.config)).values)
+
+    async def mode(self) -> str:
+        """The thread's mode."""
+        return str((await self.values())["mode"])
+
+    async def messages(self) -> list[BaseMessage]:
+        """The history."""
+        return list((await self.values()).get("messages", []))
+
+    async def results(self) -> dict[str, ToolMessage]:
+        """The tool messages, by call id."""
+        return {
+            message.tool_call_id: message
+            for message in await self.messages()
+            if isinstance(message, ToolMessage)
+        }
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        """The action requests of the open question; empty if there is none."""
+        interrupts = (await self.agent.aget_state(self.config)).interrupts
+        assert len(interrupts) <= 1
+        return list(interrupts[0].value["action_requests"]) if interrupts else []
+
+    async def files(self) -> dict[str, str]:
+        """The text of each file in the workspace, by its path in it."""
+        return await asyncio.to_thread(_read_files, self.agent.live.deps.toolbox.workspace.root)
+
+
+Recorded = Callable[..., Conversation]
+"""The fixture ``recorded``: gets a script's steps as ``script`` does, and gives the thread."""
+
+
+def _read_files(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8", errors="replace")
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def problems(messages: list[BaseMessage]) -> list[str]:
+    """Reasons why a provider would refuse this history; none if it is valid."""
+    found = []
+    due: Counter[str] = Counter()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if due[message.tool_call_id] != 1:
+                found.append(f"answer to {message.tool_call_id!r}, which is not due")
+            due[message.tool_call_id] -= 1
+            continue
+        found += [f"no answer to {id!r} before {message.type}" for id, n in due.items() if n > 0]
+        due.clear()
+        if isinstance(message, AIMessage):
+            due.update(str(call["id"]) for call in message.tool_calls)
+    return found
 
 
 def make_agent(  # noqa: PLR0913  # what a test may want to be otherwise

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from modeshift.modes.errors import ProviderError
-from modeshift.testing.conversation import Conversation
+from modeshift.testing.agent import Conversation
 
 _TRANSPORTS = ("httpcore", "httpcore2")
 """What the providers' clients send with; the client above it is the real one."""

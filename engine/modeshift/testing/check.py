@@ -1,14 +1,230 @@
 """``check_agent``: tries whether a clone's graph keeps what the engine promises."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from typing_extensions import override
+
+from modeshift.graph.deps import AgentDeps
+from modeshift.graph.entry.compiled import Agent
+from modeshift.graph.models.loading import Models
+from modeshift.graph.state import get_depth
 from modeshift.modes.errors import NodeError
-from modeshift.testing.agent import judge_call
-from modeshift.testing.trial import SECONDS, Build, Trial, expect
-from modeshift.testing.walk import WALKS, walk
+from modeshift.project import load_project
+from modeshift.testing.agent import APPROVE, REJECT, Conversation, edit, judge_call
+from modeshift.testing.modes import load_modes
+from modeshift.testing.scripted import Call, ScriptedModel, calling
+from modeshift.tools.tool import Tool
+from modeshift.tools.toolbox import build_toolbox
+from modeshift.tools.workspace.workspace import Workspace
+
+WALKS = 8
+MOVES = 8
+SECONDS = 30
+"""What a turn may take."""
+MAX_QUESTIONS = 10
+Build = Callable[..., Agent]
+
+
+class Trial(Conversation):
+    """One thread of the graph, with tools that note what they are called with."""
+
+    def __init__(self, build: Build, folder: Path, *calls: Call) -> None:
+        """The model makes each of the calls in a message of its own."""
+        self.ran: list[str] = []
+        self.hangs = False
+        self._build, self._folder = build, folder
+        model = ScriptedModel.of(*([call] for call in calls))
+        self._saver = InMemorySaver()
+        super().__init__(self._make(model))
+        self.model = model
+
+    def _make(self, model: ScriptedModel) -> Agent:
+        catalog = load_modes().catalog
+
+        async def probe(path: str) -> str:
+            """Change a file."""
+            self.ran.append(path)
+            if self.hangs:
+                await asyncio.Event().wait()
+            return f"changed {path}"
+
+        toolbox = build_toolbox(Workspace(self._folder), catalog)
+        probes = []
+        for group in (group for group in load_project().groups if group != "mcp"):
+            probe.__name__ = f"probe_{group.replace('-', '_')}"
+            probes.append(Tool.of(probe, "edit", paths=("path",)).in_group(group))
+        self.probes = [tool.spec.name for tool in probes]
+        self.deps = AgentDeps(catalog, toolbox.with_tools(probes), Models(model))
+        self.switches = [
+            spec.name
+            for spec in toolbox.specs
+            if spec.effect.switches_mode and not spec.effect.starts_subtask
+        ]
+        return self._build(self.deps, self._saver)
+
+    def restart(self) -> None:
+        """Go on with the thread in another agent, as a process does that has taken over."""
+        self.agent = self._make(self.model)
+
+    @override
+    async def send(self, given: Any) -> None:
+        async with asyncio.timeout(SECONDS):
+            await super().send(given)
+
+    async def answer(self, decision: str) -> bool:
+        """Answer until nothing waits, a question of the clone's own with yes; whether one came."""
+        was_asked, calls = False, {*self.probes, *self.switches}
+        for _ in range(MAX_QUESTIONS):
+            if not (names := [request["name"] for request in await self.waiting()]):
+                break
+            was_asked |= not calls.isdisjoint(names)
+            kinds = [decision if name in calls else "approve" for name in names]
+            await self.send(Command(resume={"decisions": [{"type": kind} for kind in kinds]}))
+        return was_asked
+
+    async def check_tools(self) -> None:
+        """Raise ``AssertionError`` unless the model was last offered the tools of the mode."""
+        values = await self.values()
+        seat = self.deps.seat(values["mode"], values.get("limit"), get_depth(values))  # type: ignore[arg-type]  # it is a State
+        wrong = self.model.asked[-1].tools ^ {*seat.model.names}
+        expect(not wrong, f"the model has the tools of another mode: {', '.join(sorted(wrong))}")
+
+
+def expect(holds: object, otherwise: str) -> None:
+    """Raise ``AssertionError`` unless it holds."""
+    if not holds:
+        raise AssertionError(otherwise)
+
+
+class _Walk:
+    """Does what a model, a person and a host could do, and notes what may come of it."""
+
+    def __init__(self, trial: Trial, random: Random) -> None:
+        self.trial = trial
+        self.random = random
+        self.modes = [*trial.deps.catalog]
+        self.mode = trial.deps.catalog.default
+        self.targets: set[str] = set()
+        """The modes that a person or the host has chosen in this move."""
+        self.written: dict[str, tuple[str, int]] = {}
+        """By the path that a probe would change: the probe, and which answer called it."""
+        self.approved: set[str] = set()
+        self.seen = 0
+
+    def choose_calls(self, number: int) -> list[Call]:
+        calls: list[Call] = []
+        for _ in range(self.random.choice([1, 1, 2, 3])):
+            names = [*self.trial.probes, *self.trial.switches, "no_such_tool"]
+            name = self.random.choice(names)
+            path = f"{len(self.written)}.md"
+            if name in self.trial.probes:
+                self.written[path] = name, number
+                calls.append((name, {"path": path}))
+            elif name in self.trial.switches:
+                target = self.random.choice([*self.modes, "no-such-mode"])
+                calls.append((name, {"mode_slug": target, "reason": "a walk"}))
+            else:
+                calls.append((name, {"path": path}))
+        return calls
+
+    async def say(self) -> None:
+        model, host = self.trial.model, dict[str, Any]()
+        first = len(model.asked)
+        numbers = range(first, first + self.random.choice([1, 2, 3]))
+        said = [AIMessage("done")] * first  # the answers that were given, or left out
+        model.answers[:] = said + [
+            calling(*self.choose_calls(number), prefix=f"walk{number}") for number in numbers
+        ]
+        if self.random.random() < 0.3:
+            host["mode"] = self.random.choice(self.modes)
+            self.targets.add(host["mode"])
+        await self.trial.say("go", **host)
+
+    def decide(self, request: dict[str, Any]) -> dict[str, Any]:
+        name, args = request["name"], request["args"]
+        decision = self.random.choice(["approve", "approve", "reject", "edit"])
+        if name not in (*self.trial.probes, *self.trial.switches):
+            return APPROVE  # a question of the clone's own
+        if decision == "reject":
+            return {**REJECT, "message": "no"}
+        if name in self.trial.switches:
+            target = args["mode_slug"] if decision == "approve" else self.random.choice(self.modes)
+            self.targets.add(target)
+            return APPROVE if decision == "approve" else edit(name, **{**args, "mode_slug": target})
+        path = args["path"]
+        if decision == "edit":
+            self.written[f"e{path}"] = self.written[path]
+            path = f"e{path}"
+        self.approved.add(path)
+        return APPROVE if decision == "approve" else edit(name, path=path)
+
+    async def move(self) -> None:
+        waiting = await self.trial.waiting()
+        if waiting and self.random.random() < 0.8:
+            await self.trial.decide(*map(self.decide, waiting))
+        elif self.trial.model.asked and self.random.random() < 0.3:
+            self.trial.restart()
+        else:
+            await self.say()
+
+    async def check(self) -> None:
+        trial = self.trial
+        fresh, self.seen = trial.ran[self.seen :], len(trial.ran)
+        expect(len({*trial.ran}) == len(trial.ran), f"a call runs twice: {fresh}")
+        for path in fresh:
+            probe, number = self.written[path]
+            tools = trial.model.asked[number].tools
+            expect(probe in tools, f"{probe} runs although the mode does not have it")
+            may_run = path in self.approved or await self.is_allowed(probe, tools)
+            expect(may_run, f"{probe} runs although nobody has approved it")
+        mode = await trial.mode()
+        chosen = {self.mode, *self.targets}
+        holds = mode in chosen or any([await self.leads_unasked(each, mode) for each in chosen])
+        expect(holds, f"is in {mode} mode, which nobody has chosen")
+        self.mode = mode
+        self.targets.clear()
+        await trial.check_tools()
+
+    async def leads_unasked(self, source: str, target: str) -> bool:
+        """Whether the model may go there from ``source`` without a question, over others too."""
+        reached, open_modes = {source}, [source]
+        while open_modes:
+            here = open_modes.pop()
+            for slug in {*self.modes} - reached:
+                args = {"mode_slug": slug, "reason": "a walk"}
+                calls = [
+                    await judge_call(self.trial.agent, here, name, args)
+                    for name in self.trial.switches
+                ]
+                if any(verdict.is_by_edge for verdict in calls):
+                    reached.add(slug)
+                    open_modes.append(slug)
+        return target in reached
+
+    async def is_allowed(self, probe: str, tools: frozenset[str]) -> bool:
+        """Whether a mode with these tools runs it unasked."""
+        deps, agent = self.trial.deps, self.trial.agent
+        modes = [mode for mode in self.modes if {*deps.seat(mode).model.names} == tools]
+        verdicts = [await judge_call(agent, mode, probe, {"path": "a.md"}) for mode in modes]
+        return any(verdict.kind == "allow" for verdict in verdicts)
+
+
+async def walk(trial: Trial, seed: int) -> None:
+    """Make some moves, each of which must keep what is promised; ``seed`` chooses them."""
+    steps = _Walk(trial, Random(seed))
+    await steps.say()
+    await steps.check()
+    for _ in range(MOVES):
+        await steps.move()
+        await steps.check()
 
 
 def check_agent(build: Build) -> None:

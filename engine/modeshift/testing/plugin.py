@@ -16,8 +16,7 @@ from vcr.request import Request
 
 from modeshift.project import find_root
 from modeshift.testing import traffic
-from modeshift.testing.agent import make_agent
-from modeshift.testing.conversation import Conversation, Recorded
+from modeshift.testing.agent import Conversation, Recorded, make_agent
 from modeshift.testing.loopback import block_network
 from modeshift.testing.strict_replay import StrictReplay, body
 

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modeshift.modes.errors import ToolFailedError, UnknownModeError
     from modeshift.tools.network import fetch
-    from modeshift.tools.processes.commands import describe_sandbox, read_command, run_command
     from modeshift.tools.processes.process import MAX_SECONDS
+    from modeshift.tools.processes.sandboxes import describe_sandbox, read_command, run_command
     from modeshift.tools.tool import Tool, ToolDeps
-    from modeshift.tools.workspace.editing import Edited, replace_text, write_text
-    from modeshift.tools.workspace.reading import list_folder, read_lines, search
+    from modeshift.tools.workspace.reading import (
+        Edited,
+        list_folder,
+        read_lines,
+        replace_text,
+        search,
+        write_text,
+    )
     from modeshift.tools.workspace.text import Replacement
 
 __all__ = [
@@ -37,21 +43,21 @@ __all__ = [
 ]
 _MODULES = {
     "MAX_SECONDS": "tools.processes.process",
-    "Edited": "tools.workspace.editing",
+    "Edited": "tools.workspace.reading",
     "Replacement": "tools.workspace.text",
     "Tool": "tools.tool",
     "ToolDeps": "tools.tool",
     "ToolFailedError": "modes.errors",
     "UnknownModeError": "modes.errors",
-    "describe_sandbox": "tools.processes.commands",
+    "describe_sandbox": "tools.processes.sandboxes",
     "fetch": "tools.network",
     "list_folder": "tools.workspace.reading",
-    "read_command": "tools.processes.commands",
+    "read_command": "tools.processes.sandboxes",
     "read_lines": "tools.workspace.reading",
-    "replace_text": "tools.workspace.editing",
-    "run_command": "tools.processes.commands",
+    "replace_text": "tools.workspace.reading",
+    "run_command": "tools.processes.sandboxes",
     "search": "tools.workspace.reading",
-    "write_text": "tools.workspace.editing",
+    "write_text": "tools.workspace.reading",
 }
 
 

@@ -19,7 +19,7 @@ from modeshift.graph.models.loading import Models
 from modeshift.graph.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog, prompts_of
 from modeshift.modes.policy import Approvals
-from modeshift.testing.conversation import APPROVE, REJECT, Conversation, edit, problems
+from modeshift.testing.agent import APPROVE, REJECT, Conversation, edit, problems
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.tool import ToolDeps

@@ -17,7 +17,7 @@ import pytest
 from vcr.cassette import Cassette
 
 from modeshift.graph.models.provider_errors import find_secrets
-from modeshift.testing.conversation import Conversation, Recorded
+from modeshift.testing.agent import Conversation, Recorded
 from modeshift.testing.plugin import MODEL, name_cassette, open_thread
 from modeshift.testing.scripted import ScriptStep
 from modeshift.testing.strict_replay import StrictReplay

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -33,6 +33,13 @@ _SEQUENCE = re.compile(
 _BEGUN = re.compile(
     rf"\x1b(?:\[[0-?]{{0,99}}[ -/]{{0,9}}|[]PX^_]{_TEXT}\x1b?|[ -/]{{0,9}})?\Z",
 )
+KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
+"""All that commands get of the agent's own environment, which holds the providers' keys."""
+_GIT_SETTINGS = {
+    # No program that a folder's settings name, and no bare repository among the files.
+    "core.fsmonitor": "false",
+    "safe.bareRepository": "explicit",
+}
 
 
 class PlainText:
@@ -284,3 +291,16 @@ def _measure_memory(process: psutil.Process) -> int:
         return int(getattr(process.memory_full_info(), "pss", 0) or process.memory_info().rss)
     except psutil.Error:  # it has ended, or is somebody else's by now
         return 0
+
+
+def build_environment(git_settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment; ``git_settings`` are more of git's, before the user's and the repository's.
+
+    Git gets some in any case: it starts programs before it does what it is told.
+    """
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    settings = {**_GIT_SETTINGS, **(git_settings or {})}
+    environment["GIT_CONFIG_COUNT"] = str(len(settings))
+    for number, (name, value) in enumerate(settings.items()):
+        environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return environment

@@ -1,6 +1,8 @@
-"""What a model reads of the workspace: a file's lines, a folder's entries, a search's matches."""
+"""What a model reads and changes of the workspace: lines, folders, matches, edits."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from typing_extensions import TypedDict
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.rules.files import is_secret
@@ -14,8 +16,15 @@ from modeshift.tools.workspace.search import (
     search_file,
     search_folder,
 )
-from modeshift.tools.workspace.text import LineRange, show_name
-from modeshift.tools.workspace.workspace import Workspace
+from modeshift.tools.workspace.text import (
+    LineRange,
+    Replacement,
+    find_places,
+    is_utf8,
+    replace,
+    show_name,
+)
+from modeshift.tools.workspace.workspace import Workspace, Written
 
 MAX_LINES = 2000
 MAX_ENTRIES = 1000
@@ -23,6 +32,8 @@ MAX_DEPTH = 10_000
 MAX_MATCHES = 200
 MAX_CHARACTERS = 80_000
 LIST_SECONDS = 10
+MAX_KEPT = 200_000
+"""Characters of replaced text: they stay in the thread for good."""
 
 
 def read_lines(
@@ -143,3 +154,41 @@ def _bounded(entries: Iterable[str]) -> Iterator[str]:
             yield show_name(entry)
     except TimeoutError:
         yield f"[not all: it took more than {LIST_SECONDS} s; list a folder below, or give a glob]"
+
+
+class Edited(TypedDict, total=False):
+    """The ``artifact`` of a result: for clients, not for the model."""
+
+    replaced: str | None
+    """The text that was replaced as a whole; None for a new file. Missing if it was long, not
+    UTF-8, or looked as if it held a secret."""
+    line: int
+    """The first line that was changed, counted from 1."""
+
+
+def write_text(workspace: Workspace, path: str, text: str) -> tuple[str, Edited]:
+    """Create a file, or replace the whole of one; what the model is told, and the artifact."""
+    done = workspace.write(path, text)
+    told = f"{'Created' if done.is_new else 'Replaced'} {path} ({len(text)} characters)."
+    return told, _kept(path, done)
+
+
+def replace_text(
+    workspace: Workspace, path: str, edits: Sequence[Replacement]
+) -> tuple[str, Edited]:
+    """Make all of the edits in a file, or none, where one does not fit or the file has changed."""
+    text = workspace.read(path)
+    places = find_places(path, text, edits)
+    workspace.write(path, replace(text, places), instead_of=text)
+    line = text.count("\n", 0, places[0].start) + 1
+    many = "s" if len(places) > 1 else ""
+    return f"Edited {path}: {len(places)} place{many}.", Edited(line=line)
+
+
+def _kept(path: str, done: Written) -> Edited:
+    text = done.replaced
+    if done.is_new:
+        return Edited(replaced=None)
+    if text is None or len(text) > MAX_KEPT or not is_utf8(text) or is_secret(path):
+        return Edited()
+    return Edited(replaced=text)

@@ -12,7 +12,7 @@ from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
-from modeshift.server.changed_files import list_changes
+from modeshift.server.answers import list_changes
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import Toolbox
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from modeshift.sandbox import checks
 from modeshift.sandbox.bubblewrap import find_bubblewrap
+from modeshift.sandbox.sandbox import TRIED
 from modeshift.tools.processes.sandboxes import Check, NoSandbox, SandboxOptions, find_sandbox
 
 needs_bubblewrap = pytest.mark.skipif(
@@ -76,7 +76,7 @@ def test_what_does_not_hold_is_told(fake: Path, workspace: Path) -> None:
 @needs_bubblewrap
 def test_what_holds_is_tried(workspace: Path) -> None:
     tried = [row.status for row in check(workspace) if "tried just now" in row.text]
-    assert tried == ["yes"] * len(checks.TRIED)
+    assert tried == ["yes"] * len(TRIED)
     assert not list(workspace.iterdir())
     told = [row.text.strip() for row in check(workspace, SandboxOptions(has_network=True))]
     assert "the network is within reach: COMMAND_NETWORK=true" in told

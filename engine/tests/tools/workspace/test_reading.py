@@ -17,7 +17,7 @@ import pytest
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.rules.files import is_secret
-from modeshift.tools.workspace import landlock, ripgrep
+from modeshift.tools.workspace import ripgrep
 from modeshift.tools.workspace.search import MAX_BYTES, Query, search_file, search_folder
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import SECONDS
@@ -202,7 +202,7 @@ def confined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """With Landlock, and as on a machine that has none."""
     ripgrep.can_confine.cache_clear()
     if request.param != "confined":
-        monkeypatch.setattr(landlock, "_CREATE_RULESET", 0xFFFF)
+        monkeypatch.setattr(ripgrep, "_CREATE_RULESET", 0xFFFF)
         assert not ripgrep.can_confine()
     elif not ripgrep.can_confine():
         pytest.skip("nothing confines rg to a folder here")
