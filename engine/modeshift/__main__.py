@@ -53,10 +53,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "trust": (
         "show the modes, rules and MCP servers that a workspace brings, and trust them",
-        {
-            "show": "show the files in full, and trust nothing",
-            "revoke": "stop trusting them",
-        },
+        {"show": "show the files in full, and trust nothing", "revoke": "stop trusting them"},
     ),
     "usage": (
         "print the tokens that threads have taken, and what they cost where that is known",

@@ -84,10 +84,7 @@ def find_root() -> Path:
 
 def check_engine(root: Path) -> None:
     """Raise ``ConfigurationError`` if the clone says that it fits other versions of the engine."""
-    from packaging.requirements import (  # noqa: PLC0415  # an editor is answered before
-        InvalidRequirement,
-        Requirement,
-    )
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415  # an editor is answered before
 
     file = root / "pyproject.toml"
     if not file.exists():

@@ -32,14 +32,14 @@ def _environment(folder: Path) -> Environment:
     )
 
 
-def _render(template: str, folder: Path | None = None, **given: object) -> str:
+def _render(template: str, folder: Path | None = None, **values: object) -> str:
     """Raises ``ValueError`` for a template that is broken, or uses what it is not given."""
     if folder is None or not (folder / template).is_file():
         folder = get_folder()
     try:
-        return _environment(folder).get_template(template).render(**given)
+        return _environment(folder).get_template(template).render(**values)
     except TemplateError as error:
-        takes = ", ".join(given) or "nothing"
+        takes = ", ".join(values) or "nothing"
         raise ValueError(f"prompts/{template}: {error}; the template may use: {takes}") from error
 
 

@@ -39,8 +39,8 @@ def serve(
     async def agent(config: Mapping[str, Any], runtime: ServerRuntime[Any]) -> Agent:
         from modeshift.graph.configuration.loading import get_served  # noqa: PLC0415  # a second
 
-        given = config.get("configurable") or {}
-        thread, user = (str(given.get(key) or "") for key in ("thread_id", USER))
+        here = config.get("configurable") or {}
+        thread, user = (str(here.get(key) or "") for key in ("thread_id", USER))
         return (await get_served(thread, user or "anybody", runtime.store, enters=True)).agent
 
     return agent

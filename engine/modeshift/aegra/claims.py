@@ -38,10 +38,7 @@ _RENEW = f"""
     RETURNING holder, is_cancelled
 """  # noqa: S608
 _END = "SET status = 'interrupted' WHERE thread_id = ? AND status IN"
-_SETTLE = (
-    f"UPDATE runs {_END} ('pending', 'running')",
-    f"UPDATE thread {_END} ('busy', 'error')",
-)
+_SETTLE = (f"UPDATE runs {_END} ('pending', 'running')", f"UPDATE thread {_END} ('busy', 'error')")
 BUSY = "thread {} has a run: wait until it has ended, or cancel it"
 
 

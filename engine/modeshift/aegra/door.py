@@ -48,17 +48,17 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on when its thread is free."""
-        what = f"{scope.get('method')} {scope['path']}" if scope["type"] == "http" else ""
-        if match := _STARTS.fullmatch(what) or _CHANGES.fullmatch(what):
+        line = f"{scope.get('method')} {scope['path']}" if scope["type"] == "http" else ""
+        if match := _STARTS.fullmatch(line) or _CHANGES.fullmatch(line):
             await self._claim(match[1], scope, receive, send)
             return
-        if what == "POST /threads/search":
+        if line == "POST /threads/search":
             await self._search(scope, receive, send)
             return
-        if match := _JOINS.fullmatch(what):
+        if match := _JOINS.fullmatch(line):
             await self._await_end(match[1], match[2], Request(scope))
         status = await self._pass_on(scope, receive, send)
-        if (match := _CANCELS.fullmatch(what)) and status < BAD:
+        if (match := _CANCELS.fullmatch(line)) and status < BAD:
             await self.claims.cancel(match[1], match[2])
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int:

@@ -54,8 +54,8 @@ async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) 
         return await connection.read() is not None
 
 
-def _check_thread(given: str) -> str:
+def _check_thread(thread: str) -> str:
     try:
-        return str(UUID(given))
+        return str(UUID(thread))
     except ValueError:
-        raise InvalidInputError(f"THREAD={given!r} is no thread's id; /status shows one") from None
+        raise InvalidInputError(f"THREAD={thread!r} is no thread's id; /status shows one") from None

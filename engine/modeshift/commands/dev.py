@@ -73,9 +73,9 @@ def main(
             text = json.dumps({"event": f"serves at {address}"})
         # Made here: the server changes the ssl module while it starts.
         client = httpx.Client(base_url=address, headers={"Host": "localhost"}, trust_env=False)
-        given = {"browser": browser}
+        options = {"browser": browser}
         threading.Thread(
-            target=print_when_up, args=(client, text), kwargs=given, daemon=True
+            target=print_when_up, args=(client, text), kwargs=options, daemon=True
         ).start()
         if not is_json:
             print("Starting the server ...", flush=True)

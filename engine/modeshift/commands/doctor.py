@@ -38,15 +38,15 @@ def main() -> Iterator[str]:
     yield from _check_parts()
 
 
-def _say(kind: str, what: str, *more: str) -> str:
-    return "\n".join([f"{kind:<7} {what}", *(f"        {line}" for line in more)])
+def _say(kind: str, text: str, *more: str) -> str:
+    return "\n".join([f"{kind:<7} {text}", *(f"        {line}" for line in more)])
 
 
 def _check_files() -> Iterator[str]:
     yield _say(YES, "files are opened below the workspace, no link followed")
-    found = find_version()
-    if found:
-        yield _say(YES, f"searches take linear time: {found}")
+    version = find_version()
+    if version:
+        yield _say(YES, f"searches take linear time: {version}")
         if can_confine():
             yield _say(YES, "  the kernel confines rg to the folder it searches (Landlock)")
         else:
@@ -58,12 +58,12 @@ def _check_files() -> Iterator[str]:
 
 
 def _check_writing(settings: Settings) -> Iterator[str]:
-    for what, folder in (
+    for name, folder in (
         ("the workspace: the agent can only read", settings.workspace),
         ("the clone: make dev does not start", find_root()),
     ):
         if not os.access(folder, os.W_OK):
-            yield _say(NO, f"{what}, since {str(folder)!r} cannot be written")
+            yield _say(NO, f"{name}, since {str(folder)!r} cannot be written")
     if settings.has_postgres:
         try:
             asyncio.run(check_database(settings.open_database()))

@@ -26,9 +26,9 @@ def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
         if not isinstance(pool, NoPool):
             asyncio.run(_start_all(deps, pool))
     else:
-        for one in deps.servers:
-            if one.server.pinned is not None:
-                one.offer = Offer(tuple(one.server.pinned.values()))
+        for server in deps.servers:
+            if server.server.pinned is not None:
+                server.offer = Offer(tuple(server.server.pinned.values()))
     return with_known_tools(deps)
 
 
@@ -36,33 +36,33 @@ async def _start_all(deps: AgentDeps, pool: ServerPool) -> None:
     async def list_one(managed: ManagedServer) -> None:
         toolbox = deps.toolbox
         try:
-            found = await pool.list_tools(managed.server, toolbox.workspace, toolbox.sandbox)
+            offer = await pool.list_tools(managed.server, toolbox.workspace, toolbox.sandbox)
         except ToolFailedError as error:
             managed.offer = Offer(problem=to_one_line(str(error)))
         else:
-            managed.offer = Offer(tuple(found))
+            managed.offer = Offer(tuple(offer))
 
     await asyncio.gather(*map(list_one, deps.servers))
 
 
-def list_servers(found: Sequence[FoundServer], deps: AgentDeps) -> Iterator[str]:
+def list_servers(servers: Sequence[FoundServer], deps: AgentDeps) -> Iterator[str]:
     """Each server, and what is known of it."""
-    known = {one.server.name: one.offer for one in deps.servers}
-    width = max(len(one.name) for one in found)
-    for one in found:
-        offer = known.get(one.name)
-        state = f"left out: {one.problem}"
-        if one.server is not None and one.name not in known:
+    known = {server.server.name: server.offer for server in deps.servers}
+    width = max(len(server.name) for server in servers)
+    for server in servers:
+        offer = known.get(server.name)
+        state = f"left out: {server.problem}"
+        if server.server is not None and server.name not in known:
             state = "left out: no MCP server is started, as a notice says"
-        elif one.server is not None:
+        elif server.server is not None:
             state = "its tools are known once it has started; START=1 starts it now"
         if offer is not None:
-            pinned = one.server is not None and one.server.pinned is not None
+            pinned = server.server is not None and server.server.pinned is not None
             whose = "; those that you have trusted are below, mode by mode" if pinned else ""
             state = offer.problem or f"tools: {len(offer.tools)}{whose}"
-        yield f"  {one.name:<{width}} {state}  ({one.source})"
-        if one.server is not None and one.server.disabled_tools:
-            names = to_one_line(", ".join(one.server.disabled_tools))
+        yield f"  {server.name:<{width}} {state}  ({server.source})"
+        if server.server is not None and server.server.disabled_tools:
+            names = to_one_line(", ".join(server.server.disabled_tools))
             yield f"    disabled: {names}"
 
 
@@ -80,11 +80,11 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
         yield from ("", "MCP servers", *list_servers(loader.loaded.servers, deps))
     if prompt:
         yield from ("", "the system prompt, in every mode", *_indent(deps.system_prompt))
-    for one in chosen:
+    for shown in chosen:
         yield ""
-        yield from _describe_mode(deps, one, settings.approvals)
+        yield from _describe_mode(deps, shown, settings.approvals)
         if prompt:
-            yield from _indent(deps.seat(one.slug).words)
+            yield from _indent(deps.seat(shown.slug).words)
 
 
 def _indent(text: str) -> Iterator[str]:
@@ -101,11 +101,11 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
         yield f"  rules: {len(rules)} characters"
     width = max(len(tool.name) for tool in deps.toolbox.specs)
     for tool in deps.toolbox.specs:
-        found = verdict(mode, tool, None, approvals)
-        why = _explain(mode, tool, found.reason) + _explain_reach(deps, mode, tool, found.kind)
-        kind = "deny" if list_free_commands(mode, tool) else found.kind
+        ruling = verdict(mode, tool, None, approvals)
+        why = _explain(mode, tool, ruling.reason) + _explain_reach(deps, mode, tool, ruling.kind)
+        kind = "deny" if list_free_commands(mode, tool) else ruling.kind
         yield f"  {tool.name:<{width}} {kind:<6} {why}"
-        if found.kind != "deny":
+        if ruling.kind != "deny":
             yield from _list_rules(mode, tool.name)
 
 

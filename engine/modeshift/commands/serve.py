@@ -63,7 +63,7 @@ def _build_environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def _check_count(given: str) -> int:
-    if given.isascii() and given.isdigit() and int(given) > 0:
-        return int(given)
-    raise ConfigurationError(f"WORKERS={given!r} is no number of processes; give 1 or more")
+def _check_count(count: str) -> int:
+    if count.isascii() and count.isdigit() and int(count) > 0:
+        return int(count)
+    raise ConfigurationError(f"WORKERS={count!r} is no number of processes; give 1 or more")

@@ -156,8 +156,8 @@ def _list_contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
         yield f"  {name} ({len(text)} characters)"
         if name in files.modes:
             parsed = parse_modes(text, name)
-            found = check_modes(parsed, Level.PROJECT, name, tool_specs(workspace))
-            for mode in found.values():
+            checked = check_modes(parsed, Level.PROJECT, name, tool_specs(workspace))
+            for mode in checked.values():
                 if isinstance(mode, Mode):
                     yield from _describe_mode(mode)
                 else:

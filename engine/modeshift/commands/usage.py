@@ -110,7 +110,7 @@ async def read_threads(database: Database, id: str | None = None) -> list[Thread
 
 
 def _as_data(threads: list[Thread], prices: Prices) -> list[dict[str, Any]]:
-    return [{**one._asdict(), "cost": _as_text(prices.find_cost(one.taken))} for one in threads]
+    return [{**each._asdict(), "cost": _as_text(prices.find_cost(each.taken))} for each in threads]
 
 
 def _as_text(cost: Decimal | None) -> str | None:
@@ -131,16 +131,22 @@ def _describe(thread: Thread, prices: Prices, with_turn: bool) -> Iterator[str]:
 
 
 def _list_models(taken: dict[str, Tokens]) -> Iterator[str]:
-    for model, one in sorted(taken.items()):
-        parts = (one["answers"], one["input"], one["cache_read"], one["cache_write"], one["output"])
+    for model, tokens in sorted(taken.items()):
+        parts = (
+            tokens["answers"],
+            tokens["input"],
+            tokens["cache_read"],
+            tokens["cache_write"],
+            tokens["output"],
+        )
         yield f"    {model:34}" + "".join(f"{part:>12,}" for part in parts)
-        if one["unknown"]:
-            yield f"      and {one['unknown']} without a count: what they took is not known"
+        if tokens["unknown"]:
+            yield f"      and {tokens['unknown']} without a count: what they took is not known"
 
 
 def _find_total(threads: list[Thread], prices: Prices) -> Decimal | None:
     """The sum: a price that depends on a request's length may be known for each thread alone."""
-    costs = [prices.find_cost(one.taken) for one in threads if one.taken]
+    costs = [prices.find_cost(each.taken) for each in threads if each.taken]
     known = [cost for cost in costs if cost is not None]
     return sum(known, Decimal()).normalize() if known and len(known) == len(costs) else None
 
@@ -148,7 +154,7 @@ def _find_total(threads: list[Thread], prices: Prices) -> Decimal | None:
 def _explain_cost(threads: list[Thread], prices: Prices) -> str:
     if (cost := _find_total(threads, prices)) is not None:
         return f"{cost:f} {CURRENCY}"
-    models = [item for one in threads for item in one.taken.items()]
+    models = [item for each in threads for item in each.taken.items()]
     if any(taken["unknown"] for _, taken in models):
         return "not known, because some answers came without a count"
     missing = {name for name, taken in models if prices.find_cost({name: taken}) is None}

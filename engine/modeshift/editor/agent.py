@@ -100,9 +100,9 @@ class EditorAgent:
         return schema.ListSessionsResponse(
             sessions=[
                 schema.SessionInfo(
-                    session_id=one.id, cwd=cwd or one.cwd, title=one.title, updated_at=one.updated
+                    session_id=row.id, cwd=cwd or row.cwd, title=row.title, updated_at=row.updated
                 )
-                for one in await self._store.list_all(folder)
+                for row in await self._store.list_all(folder)
             ]
         )
 

@@ -1,22 +1,224 @@
 """``ask_person``: has the editor ask about the calls that wait, one after another."""
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from acp import RequestError
+from acp import RequestError, schema, tool_diff_content
+from langchain_core.messages import ToolCall
 from langgraph.types import Command, Interrupt
 from pydantic import ValidationError
 
-from modeshift.editor.display.permission_requests import Option, Question, build_form, read_form
+from modeshift.editor.display.tool_calls import ShownContent, ToolCallView, as_output, as_prose
 from modeshift.editor.display.updates import SessionUpdates
-from modeshift.editor.files import describe_error
+from modeshift.editor.files import Folder, describe_error
+from modeshift.editor.options import APPROVALS
 from modeshift.editor.session_config import SessionConfig
 from modeshift.graph.approvals.outcome import voids
-from modeshift.graph.approvals.requests import Request
+from modeshift.graph.approvals.previews import Preview, preview_call
+from modeshift.graph.approvals.requests import ActionRequest, Request
+from modeshift.graph.approvals.ways import list_suggestions
+from modeshift.graph.deps import AgentDeps
 from modeshift.modes.effects import Effect
+from modeshift.modes.plain_text import make_readable, to_one_line
+from modeshift.modes.policy import Approvals
+from modeshift.modes.rules.matching import get_server_part
 
 INTERNAL_ERROR = -32603
+MAX_ASKED = 1_000_000
+"""Characters of what is to be approved."""
+MAX_TARGETS = 4
+MAX_ANSWERS = 4
+MAX_LABEL = 80
+MAX_SITE = 2000
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to answer; ``decision`` is None for an answer in the chat."""
+
+    id: str
+    name: str
+    kind: schema.PermissionOptionKind
+    decision: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about one call; none of its first options gives most away."""
+
+    view: ToolCallView
+    content: tuple[ShownContent, ...]
+    options: tuple[Option, ...]
+    text: str = ""
+    """Of a question to be answered in words."""
+
+    @classmethod
+    def of(
+        cls,
+        deps: AgentDeps,
+        folder: Folder,
+        action: ActionRequest,
+        state: Mapping[str, Any],
+        approvals: str,
+    ) -> "Question":
+        """The question to ask in a thread with this ``state``. Blocks."""
+        call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
+        view = ToolCallView.of(deps, folder, call)
+        preview = preview_call(deps, action, state["mode"], state.get("written", ()))
+        policy = APPROVALS[Approvals(approvals)][0]
+        description = as_prose(f"{action['description']}\nApprovals: {policy}.")
+        if view.effect.switches_mode:
+            is_subtask = view.effect.starts_subtask
+            offered = _offer_modes(deps, action, state["mode"], approvals, is_subtask=is_subtask)
+            options = tuple(offered)
+            return cls(view, (description, *_show_plans(preview)), options)
+        if view.effect.takes_answer:
+            text = make_readable(str(action["args"].get("question", "")))
+            return cls(view, (description,), tuple(_offer_answers(action)), text)
+        content = (*_show_call(action, view, preview), description)
+        return cls(view, content, tuple(_offer_approval(action, view)))
+
+    @property
+    def has_no_choices(self) -> bool:
+        """Whether it can only be answered in the chat."""
+        return len(self.options) == 1
+
+    def tool_call(self) -> schema.ToolCallUpdate:
+        """The call as the question shows it."""
+        return self.view.question(list(self.content))
+
+    def permission_options(self) -> list[schema.PermissionOption]:
+        """The options as the protocol has them."""
+        return [
+            schema.PermissionOption(option_id=option.id, name=option.name, kind=option.kind)
+            for option in self.options
+        ]
+
+    def find_option(self, response: schema.RequestPermissionResponse) -> Option | None:
+        """The chosen option; None if the dialog was closed, or for one that was not offered."""
+        outcome = response.outcome
+        return self.get(outcome.option_id) if isinstance(outcome, schema.AllowedOutcome) else None
+
+    def get(self, id: object) -> Option | None:
+        """The option; None for one that was not offered."""
+        return next((one for one in self.options if one.id == id), None)
+
+
+def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
+    """The Markdown files that a mode has written, for whoever decides on leaving it."""
+    if preview is not None and "switch" in preview:
+        for plan in preview["switch"]["plans"]:
+            yield as_output(f"{plan['path']}:\n\n{plan.get('problem') or plan['after']}")
+
+
+def _show_call(
+    action: ActionRequest, view: ToolCallView, preview: Preview | None
+) -> Iterator[ShownContent]:
+    """All that will run, of which the title shows only the beginning."""
+    shown: list[str] = []
+    if preview is not None:
+        shown = preview["shows"]
+        if "command" in preview:
+            yield as_output(preview["command"], MAX_ASKED)
+        if (change := preview.get("change")) is not None:
+            if "problem" in change:
+                yield as_prose(f"The change cannot be shown: {change['problem']}")
+            else:
+                yield tool_diff_content(str(view.files[0]), change["after"], change["before"])
+    rest = [f"{name}: {value}" for name, value in action["args"].items() if name not in shown]
+    if rest:
+        yield as_output("\n".join(rest), MAX_ASKED)
+
+
+def _offer_modes(
+    deps: AgentDeps, action: ActionRequest, mode: str, approvals: str, *, is_subtask: bool
+) -> Iterator[Option]:
+    yeses = [("manual", "Yes, and approve each action"), ("auto", "Yes, and auto-accept")]
+    (now, stay), (other, change) = reversed(yeses) if approvals == Approvals.AUTO else yeses
+    yield Option(now, stay, "allow_once", {"type": "approve", "approvals": now})
+    others = [slug for slug in deps.catalog if slug not in (mode, action["args"].get("mode_slug"))]
+    for slug in others[:MAX_TARGETS]:
+        target = deps.catalog[slug]
+        if deps.models.problem(target) is None:
+            args: dict[str, Any] = {**action["args"], "mode_slug": slug}
+            edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
+            name = f"Yes, but {'in' if is_subtask else 'to'} {target.name} mode"
+            yield Option(f"to-{slug}", name, "allow_once", edited)
+    no = "No" if is_subtask else "No, stay"
+    yield Option("reject", no, "reject_once", {"type": "reject"})
+    yield Option(other, change, "allow_always", {"type": "approve", "approvals": other})
+
+
+def _offer_answers(action: ActionRequest) -> Iterator[Option]:
+    """The labels are the model's, so each begins with words of ours."""
+    answers = list(list_suggestions(action["args"]).items())[:MAX_ANSWERS]
+    for number, (label, slug) in enumerate(answers):
+        does = f"Switch to {slug} mode, and answer" if slug else "Answer"
+        name = f"{does}: {to_one_line(label.removesuffix(f' (switch to {slug})'), MAX_LABEL)}"
+        decision = {"type": "respond", "message": label}
+        yield Option(f"answer-{number}", name, "allow_once", decision)
+    yield Option("chat", "Answer in the chat", "reject_once", None)
+
+
+def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Option]:
+    yield Option("once", "Allow once", "allow_once", {"type": "approve"})
+    if "remember" in action:
+        # For a fetch it is the whole site, of which the title shows one page; a host's name says
+        # at its end whose it is.
+        is_site = view.effect.reaches_network
+        label = (
+            to_one_line(action["remember"], MAX_SITE)
+            if is_site
+            else to_one_line(view.title, MAX_LABEL)
+        )
+        name = f"Always in this session: {label}"
+        yield Option("always", name, "allow_always", {"type": "approve", "remember": True})
+        if whose := get_server_part(action["name"]):
+            name = f"Always in this session: all of {whose}"
+            every = {"type": "approve", "remember": f"{whose}__*"}
+            yield Option("always-server", name, "allow_always", every)
+    yield Option("reject", "Reject", "reject_once", {"type": "reject"})
+
+
+CHOICE, WORDS = "suggestion", "words"
+
+
+def build_form(question: Question, session_id: str) -> schema.ElicitationFormSessionMode:
+    """Its suggestions to choose from, and a line for other words; nothing is chosen at first."""
+    fields: dict[str, schema.ElicitationStringPropertySchema] = {}
+    suggestions = [each for each in question.options if each.decision is not None]
+    if suggestions:
+        fields[CHOICE] = schema.ElicitationStringPropertySchema(
+            type="string",
+            title="A suggestion",
+            one_of=[schema.EnumOption(const=each.id, title=each.name) for each in suggestions],
+        )
+    title = "Or other words" if suggestions else "Your answer"
+    fields[WORDS] = schema.ElicitationStringPropertySchema(type="string", title=title)
+    return schema.ElicitationFormSessionMode(
+        session_id=session_id,
+        tool_call_id=question.view.id,
+        requested_schema=schema.ElicitationSchema(properties=dict(fields)),
+    )
+
+
+def read_form(question: Question, answer: schema.CreateElicitationResponse) -> Option | None:
+    """What was answered, words first; None if the form was closed, or for what it did not offer.
+
+    A form that is declined, or left empty, is an answer in the chat.
+    """
+    if isinstance(answer, schema.DeclineElicitationResponse):
+        return question.options[-1]
+    if not isinstance(answer, schema.AcceptElicitationResponse):
+        return None
+    values = answer.content or {}
+    words, choice = values.get(WORDS), values.get(CHOICE)
+    if isinstance(words, str) and words.strip():
+        decision = {"type": "respond", "message": words.strip()}
+        return Option(WORDS, words, "allow_once", decision)
+    return question.options[-1] if choice in (None, "") else question.get(choice)
 
 
 class TurnDismissed(Exception):  # noqa: N818  # not an error
@@ -90,8 +292,8 @@ async def _ask(updates: SessionUpdates, question: Question) -> Option | None:
     try:
         if question.view.effect.takes_answer and updates.editor.has_forms:
             form = build_form(question, session)
-            given = await client.create_elicitation(message=question.text, mode=form)
-            return read_form(question, given)
+            form_answer = await client.create_elicitation(message=question.text, mode=form)
+            return read_form(question, form_answer)
         answer = await client.request_permission(
             session_id=session,
             tool_call=question.tool_call(),

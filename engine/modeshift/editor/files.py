@@ -26,29 +26,29 @@ class EditorServers(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
-def take_servers(given: Sequence[McpServer]) -> EditorServers:
+def take_servers(listed: Sequence[McpServer]) -> EditorServers:
     """Take what the editor's user has configured: trusted, and kept nowhere."""
     servers: dict[str, Server] = {}
     refused: list[str] = []
-    for one in given:
-        name = one.name.strip()
+    for server in listed:
+        name = server.name.strip()
         if not name or not is_plain(name) or name in servers:
-            refused.append(f"{_show(one)} (its name is not one line of its own)")
-        elif isinstance(one, schema.McpServerStdio):
-            env = {variable.name: variable.value for variable in one.env}
+            refused.append(f"{_show(server)} (its name is not one line of its own)")
+        elif isinstance(server, schema.McpServerStdio):
+            env = {variable.name: variable.value for variable in server.env}
             servers[name] = Server(
                 name=name,
                 origin="editor",
-                command=one.command,
-                args=tuple(one.args),
+                command=server.command,
+                args=tuple(server.args),
                 env=env,
                 network=True,
             )
-        elif isinstance(one, schema.HttpMcpServer):
-            headers = {header.name: header.value for header in one.headers}
-            servers[name] = Server(name=name, origin="editor", url=one.url, headers=headers)
+        elif isinstance(server, schema.HttpMcpServer):
+            headers = {header.name: header.value for header in server.headers}
+            servers[name] = Server(name=name, origin="editor", url=server.url, headers=headers)
         else:
-            refused.append(f"{_show(one)} (the transport {one.type!r} is not supported)")
+            refused.append(f"{_show(server)} (the transport {server.type!r} is not supported)")
     return EditorServers(tuple(servers.values()), tuple(refused))
 
 

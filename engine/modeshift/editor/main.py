@@ -26,12 +26,7 @@ from acp.interfaces import Client
 from acp.schema import ClientCapabilities
 
 from modeshift.editor.transport import INVALID_PARAMS, Editor, connect_pipes, take_standard_streams
-from modeshift.modes.errors import (
-    MissingKeyError,
-    ProviderError,
-    RefusedKeyError,
-    UserError,
-)
+from modeshift.modes.errors import MissingKeyError, ProviderError, RefusedKeyError, UserError
 from modeshift.project import use_root
 
 AUTH_REQUIRED, INTERNAL_ERROR = -32000, -32603
@@ -89,14 +84,14 @@ class Entrance:
         """Delete a session: the SDK knows of its own methods and of extensions alone."""
         if method != "session/delete":
             raise RequestError.method_not_found(f"_{method}")
-        given = schema.DeleteSessionRequest.model_validate(params)
-        await self._pass_on("delete_session", session_id=given.session_id)
+        request = schema.DeleteSessionRequest.model_validate(params)
+        await self._pass_on("delete_session", session_id=request.session_id)
         return {}
 
-    async def cancel(self, **given: Any) -> None:
+    async def cancel(self, **fields: Any) -> None:
         """Cancel the turn that is going on in a session, and those behind it."""
         if self._agent is not None:
-            await self._agent.cancel(**given)
+            await self._agent.cancel(**fields)
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         """A method of the agent's, which says in words what is wrong with the request."""
@@ -104,11 +99,11 @@ class Entrance:
             raise AttributeError(name)
         return partial(self._pass_on, name)
 
-    async def _pass_on(self, name: str, **given: Any) -> Any:
+    async def _pass_on(self, name: str, **fields: Any) -> Any:
         with _refuse_user_errors():
             async with self._lock:
                 self._agent = self._agent or await self._open_agent(self._client, self._offered)
-            return await getattr(self._agent, name)(**given)
+            return await getattr(self._agent, name)(**fields)
 
 
 @contextmanager

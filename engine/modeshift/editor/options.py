@@ -114,10 +114,10 @@ class Options:
 
     def parse_command(self, text: str) -> tuple[str, str] | None:
         """The name of a slash command and the text behind it; None for any other text."""
-        found = _COMMAND.match(text)
-        if found is None or not (found[1] in COMMANDS or self.has_mode(found[1])):
+        match = _COMMAND.match(text)
+        if match is None or not (match[1] in COMMANDS or self.has_mode(match[1])):
             return None
-        return found[1], text[found.end() :]
+        return match[1], text[match.end() :]
 
 
 def _describe(mode: Mode) -> str:

@@ -83,7 +83,7 @@ class Session:
             await self._updates.say(CUT_OFF)
         question = await self._config.open_question()
         if self._holds_question and question is not None:  # who opens a session may not look
-            said = [one["description"] for one in question.value["action_requests"]]
+            said = [request["description"] for request in question.value["action_requests"]]
             await self._updates.show_waiting(said)
 
     async def replay(self) -> None:
@@ -203,5 +203,5 @@ class Session:
 
 def _list_conversations(values: dict[str, Any]) -> list[Conversation]:
     """Those that wait for a sub-task, and the one that goes on."""
-    waiting = [(one["subtask"], one["messages"]) for one in values.get("parents", [])]
+    waiting = [(parent["subtask"], parent["messages"]) for parent in values.get("parents", [])]
     return [*waiting, (values.get("subtask"), values.get("messages", []))]

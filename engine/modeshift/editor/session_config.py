@@ -134,9 +134,8 @@ class SessionConfig:
     @property
     def options(self) -> Options:
         """What can be chosen and what is chosen, pending or not."""
-        catalog = self.loaded.deps.catalog
         return Options(
-            {slug: catalog[slug] for slug in catalog},
+            self.loaded.deps.catalog,
             self._agents.settings.choices,
             self._news.get("mode", self._mode),
             self._model,

@@ -97,9 +97,9 @@ class PipeTransport:
     async def withdraw(self, call: str) -> None:
         """Tell the editor that the question about a call is taken back."""
         if (id := self._questions.pop(call, None)) is not None:
-            given = {"method": "$/cancel_request", "params": {"requestId": id}}
+            message = {"method": "$/cancel_request", "params": {"requestId": id}}
             with suppress(ConnectionError):
-                await self.send({"jsonrpc": "2.0", **given})
+                await self.send({"jsonrpc": "2.0", **message})
 
     def _note(self, message: dict[str, Any]) -> None:
         match message:

@@ -78,10 +78,10 @@ def parse_choice(blocks: Sequence[PromptBlock], options: Options) -> tuple[str, 
     """The option and the value of a message that is nothing but a choice."""
     match blocks:
         case [schema.TextContentBlock(text=text)]:
-            found = options.parse_command(text)
-            if found and options.has_mode(found[0]):
-                return None if found[1].strip() else ("mode", found[0])
-            return (found[0], found[1].strip()) if found and found[0] != COMPACT else None
+            choice = options.parse_command(text)
+            if choice and options.has_mode(choice[0]):
+                return None if choice[1].strip() else ("mode", choice[0])
+            return (choice[0], choice[1].strip()) if choice and choice[0] != COMPACT else None
     return None
 
 
@@ -216,44 +216,44 @@ class Turn:
             question = await config.open_question()
             if stop != "end_turn" or question is not None:
                 return stop
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         if prompt.compacts:
-            given["compact"] = True
+            values["compact"] = True
         elif question is not None and (answer := _answer_in_chat(question, prompt.content)):
             return await self._run_graph(answer)
         if prompt.content:
-            given["messages"] = [HumanMessage(prompt.content)]
+            values["messages"] = [HumanMessage(prompt.content)]
         if prompt.content or question is None:  # else it is asked again
             await config.drop_open_question()
-        return await self._run_graph(given)
+        return await self._run_graph(values)
 
-    async def _run_graph(self, given: Given, interrupt: Interrupt | None = None) -> StopReason:
+    async def _run_graph(self, input: Given, interrupt: Interrupt | None = None) -> StopReason:
         """Run to the end, from an input or from an open question."""
         config, updates = self._config, self._updates
         while True:
             try:
-                interrupt = interrupt or await self._stream(given)
+                interrupt = interrupt or await self._stream(input)
             except _Paused:
-                given = None
+                input = None
                 await config.load_model()
                 continue
             if interrupt is None:
                 return "max_tokens" if updates.was_cut_off else "end_turn"
-            given, interrupt = await ask_person(config, updates, interrupt), None
-            if given is None and not config.mode_is_pending.is_set():
+            input, interrupt = await ask_person(config, updates, interrupt), None
+            if input is None and not config.mode_is_pending.is_set():
                 return "end_turn"
 
-    async def _stream(self, given: Given) -> Interrupt | None:
+    async def _stream(self, input: Given) -> Interrupt | None:
         """Run until the end, or until a person has to decide.
 
         Raises ``_Paused`` once the user has chosen another model. The first step is always done:
         it takes in what the run is given.
         """
         config, interrupt = self._config, None
-        can_pause = given is None
+        can_pause = input is None
         options = RunnableConfig(**config.run_config, max_concurrency=MAX_CONCURRENCY)
         stream = config.loaded.agent.astream(
-            given, options, stream_mode=STREAMS, durability=DURABILITY
+            input, options, stream_mode=STREAMS, durability=DURABILITY
         )
         part: Any
         async with aclosing(stream) as parts:  # type: ignore[type-var]  # it is a generator

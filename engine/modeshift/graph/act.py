@@ -14,38 +14,33 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Command, StreamWriter
 
-from modeshift.graph.approvals.contents import (
-    digest_contents,
-    foresee,
-    renew_approvals,
-)
+from modeshift.graph.approvals.contents import digest_contents, foresee, renew_approvals
 from modeshift.graph.approvals.judging import CallContext, Judged, get_key, judge
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import follow
 from modeshift.graph.journal import Digests, Effect, Journal
 from modeshift.graph.messages.repair import (
     CHANGED,
-    EDITED,
     MAX_RESULT_CHARACTERS,
     UNKNOWN,
     VOID,
     build_not_run_result,
+    describe_failure,
     mark_as_data,
+    mark_edited,
     truncate,
 )
 from modeshift.graph.models.loading import Seat
 from modeshift.graph.routing import get_thread, next_step, read_host_changes, sets_only_approvals
-from modeshift.graph.state import ActTask, Facts, Planned, State, Update
+from modeshift.graph.state import ActTask, Facts, Planned, Update
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.errors import ModelError, NodeError, ToolFailedError, describe_error
+from modeshift.modes.errors import NodeError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 from modeshift.observing import Told, observe
 from modeshift.tools.network import using_key
-from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
-from modeshift.tools.processes.process import Ended
-from modeshift.tools.processes.sandboxes import Command as ShellCommand
+from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling
 
 
 async def run_tool(
@@ -79,14 +74,13 @@ async def run_tool(
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        return build_not_run_result(
-            judged.call, _describe_failure(error, judged, max_characters)
-        ), {}
+        text = describe_failure(error, _name_source(judged), id, max_characters)
+        return build_not_run_result(judged.call, text), {}
     finally:
         calling.reset(before)
     assert isinstance(message, ToolMessage)
-    given = message.content if isinstance(message.content, list) else []
-    images = [one for one in given if isinstance(one, dict) and one.get("type") == "image"]
+    blocks = message.content if isinstance(message.content, list) else []
+    images = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]
     message.content = truncate(message.text, max_characters)
     updates: dict[str, Any] = {}
     if ran and message.artifact is None:
@@ -99,55 +93,13 @@ async def run_tool(
     return message, updates
 
 
-def _describe_failure(error: Exception, judged: Judged, max_characters: int) -> str:
-    """What the model is told; the text of an exception that is not ours is data."""
-    text = truncate(describe_error(error), max_characters)
-    source, id = _name_source(judged), judged.id
-    if isinstance(error, ToolFailedError) and error.data:
-        return f"{text}\n{mark_as_data(truncate(error.data), source, id)}"
-    if isinstance(error, ModelError):
-        return text
-    return mark_as_data(text, f"error of {source}", id)
-
-
 def _name_source(judged: Judged) -> str:
     """The tool with its file, command or address."""
     assert judged.tool is not None
     spec = judged.tool.spec
     names = (spec.command, spec.url, *spec.paths)
-    given = [judged.call["args"].get(name) for name in names if name is not None]
-    return " ".join([spec.name, *(str(value) for value in given if value is not None)])
-
-
-async def run_own_command(
-    deps: AgentDeps, state: State, slug: str, given: ShellCommand, config: RunnableConfig
-) -> tuple[Ended, Facts]:
-    """Run a command of the clone's, with the rights that the mode's own commands have.
-
-    Also gives the facts after it. Its text is marked as data: what it prints may be anybody's.
-    """
-    seat, toolbox = deps.seat(slug, state.get("limit")), deps.toolbox
-    commands = deps.started_calls.background.of(get_thread(config), seat.environment)
-    running = commands.name_running() if commands else ""
-    try:
-        if running and toolbox.sandbox:
-            raise ToolFailedError(f"one runs at a time in the sandbox, and {running} still does")
-        may_edit = seat.edit_restriction is None
-        ended = await toolbox.commands.run(toolbox.workspace, given, Calling(edits_freely=may_edit))
-    except ModelError as error:
-        ended = Ended(None, f"[not run: {error}]")
-    done = Done(
-        tool="",
-        mode=slug,
-        is_success=True,
-        may_have_written=seat.edit_restriction is None or toolbox.sandbox is None,
-        line=given.line,
-        exit_code=ended.exit_code,
-        was_alone=not running,
-        runs_tests=is_test_run(deps, Ran(given.line, given.cwd, ended.exit_code)),
-    )
-    told = replace(ended, text=mark_as_data(shorten(ended.text), given.line, ""))
-    return told, follow(deps, state.get("facts", {}), done)
+    values = [judged.call["args"].get(name) for name in names if name is not None]
+    return " ".join([spec.name, *(str(value) for value in values if value is not None)])
 
 
 def describe_call(
@@ -317,7 +269,7 @@ class DueCall:
         done = replace(done, was_alone=was_alone)
         approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:
-            _mark_edited(message, approved["args"])
+            mark_edited(message, approved["args"])
         after = await digest_contents(deps, judged.edited_paths)
         if self._key is not None:
             # Though the run is cancelled now: it has run.
@@ -384,13 +336,6 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, thread: str
     if verdict.kind == "ask" and approved is None:
         return "Not run: nobody has approved this call."
     return None
-
-
-def _mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:
-    """Say in the result that a person has edited the call's arguments."""
-    message.content = EDITED.format(args=args) + message.text
-    if message.artifact is None or isinstance(message.artifact, dict):
-        message.artifact = {**(message.artifact or {}), "changed_to": args}
 
 
 async def move_on(

@@ -14,10 +14,9 @@ from modeshift.graph.entry.checks import build_input_check, build_update_check
 from modeshift.graph.entry.compiled import Agent, LiveDeps
 from modeshift.graph.entry.stopping import stop
 from modeshift.graph.messages.channels import use_last
-from modeshift.graph.one_move import Result
-from modeshift.graph.routing import build_router, get_thread
+from modeshift.graph.routing import build_router
 from modeshift.graph.state import State, build_input_type
-from modeshift.graph.step import Node, Step
+from modeshift.graph.step import Node, Result, Step
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.phases import EACH_MODE
 from modeshift.observing import observe
@@ -57,8 +56,8 @@ class AgentGraph:
             deps = await live.prepare(state)
             step = Step(deps, name, state, config, runtime)
             metadata = config.get("metadata") or {}
-            run_id, thread = str(metadata.get("run_id", "")), get_thread(config)
-            with observe("step", node=name, thread=thread, run=run_id):
+            run_id = str(metadata.get("run_id", ""))
+            with observe("step", node=name, thread=step.thread, run=run_id):
                 async with stop.step():
                     return await step.run(node, *given)
 

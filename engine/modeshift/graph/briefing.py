@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.thinking import drop_unbound_thinking, find_last_prefix
-from modeshift.graph.state import State, Todo, get_depth
+from modeshift.graph.state import State, Todo
 from modeshift.modes.errors import ModelError
 from modeshift.modes.plain_text import escape_invisible, to_one_line
 from modeshift.tools.processes.background import Calling
@@ -49,7 +49,7 @@ def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo] =
 def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instruction:
     """It stands behind the last message, and changes nothing else that the model knows."""
     told = state.get("instructions", [])
-    names = deps.seat(slug, state.get("limit"), get_depth(state)).model.names
+    names = deps.seat_in(state, slug).model.names
     last = (
         told[-1]
         if told
@@ -159,7 +159,7 @@ async def list_news(
     ``told`` are those whose message is still in the history.
     """
     messages = state["messages"]
-    seat = deps.seat(slug, state.get("limit"), get_depth(state))
+    seat = deps.seat_in(state, slug)
     words = seat.words
     digest = sha256(words.encode()).hexdigest()[:16]
     parts = [] if _has_words(told, words, slug, digest) else [words]
@@ -201,8 +201,8 @@ def _has_words(told: Sequence[Instruction], words: str, slug: str, digest: str) 
 
 def _find_environment(told: Sequence[Instruction]) -> str:
     """The environment as the history has it last; empty if it has none."""
-    given = ((one["environment"], one["text"]) for one in reversed(told))
-    return next((known for known, text in given if known and known in text), "")
+    environments = ((note["environment"], note["text"]) for note in reversed(told))
+    return next((known for known, text in environments if known and known in text), "")
 
 
 def _describe_todos(todos: Sequence[Todo]) -> str:
@@ -210,17 +210,13 @@ def _describe_todos(todos: Sequence[Todo]) -> str:
     if all(todo["status"] == "completed" for todo in todos):
         return ""
     return "\n".join(
-        [
-            "# Your todo list",
-            "",
-            *(f"- {todo['content']} ({todo['status']})" for todo in todos),
-        ]
+        ["# Your todo list", "", *(f"- {todo['content']} ({todo['status']})" for todo in todos)]
     )
 
 
 def _is_due(todos: str, messages: Sequence[AnyMessage], told: Sequence[Instruction]) -> bool:
     """Whether the list is other than the model last saw it, or that was some steps ago."""
-    texts = {one["after"]: one["text"] for one in told}
+    texts = {note["after"]: note["text"] for note in told}
     steps = 0
     for message in reversed(messages):
         if "# Your todo list" in (text := texts.get(str(message.id), "")):
@@ -240,8 +236,8 @@ def _describe_written(args: dict[str, Any]) -> str:
     try:
         return _describe_todos(
             [
-                Todo(content=one["content"], status=one.get("status", "pending"))
-                for one in args["todos"]
+                Todo(content=todo["content"], status=todo.get("status", "pending"))
+                for todo in args["todos"]
             ]
         )
     except (KeyError, TypeError, AttributeError):
@@ -256,16 +252,16 @@ def drop_stale_thinking(
     If it is the prompt or the tools that have changed, none is sent back, which ``call_model``
     sees to.
     """
-    kept, dropped = drop_unbound_thinking(messages)
+    remaining, dropped = drop_unbound_thinking(messages)
     notices = []
     if dropped:
         notices.append(
             f"{dropped} of the model's earlier thoughts are left out: a message before them was "
             "changed, or they are of another program or an older version of this one"
         )
-    bound = deps.seat(slug, state.get("limit"), get_depth(state)).model
+    bound = deps.seat_in(state, slug).model
     fields = bound.service.fields
-    last = find_last_prefix(kept, bound.api)
+    last = find_last_prefix(remaining, bound.api)
     if last is not None and fields.way != "rewrite":
         told = state.get("instructions", [])
         if last != bound.declare(fields.way, told)[1]:
@@ -276,7 +272,7 @@ def drop_stale_thinking(
             )
     for notice in notices:
         log.warning("%s", notice)
-    return kept, notices
+    return remaining, notices
 
 
 def find_rules_at(
@@ -285,7 +281,7 @@ def find_rules_at(
     """What the history's calls make due, and is not in it yet."""
     if not deps.rules_at:
         return []
-    texts = [one["text"] for one in told]
+    texts = [note["text"] for note in told]
     paths = set(_list_paths(deps, messages))
     return [
         rules

@@ -22,8 +22,9 @@ from modeshift.graph.messages.from_model import is_complete
 from modeshift.graph.messages.instructions import keep_first, list_in_place
 from modeshift.graph.messages.thinking import drop_unbound_thinking
 from modeshift.graph.models.bound_model import call_model
+from modeshift.graph.models.loading import Seat
 from modeshift.graph.models.usage import NO_FILL, Usage, add_usage, count_answer
-from modeshift.graph.state import State, Update, get_depth
+from modeshift.graph.state import State, Update
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongError
 from modeshift.modes.phases import Phase
@@ -46,10 +47,10 @@ def replace_by_summary(
     No thinking is left that was bound to what stood before it.
     """
     tail = _take_last(messages, budget) or _take_last([*map(_cut, messages)], budget)
-    said = [index for index, one in enumerate(messages) if isinstance(one, HumanMessage)]
+    said = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
     first = len(messages) - len(tail)
-    if kept := [index for index in said if index >= first]:
-        tail = tail[kept[0] - first :]
+    if places := [index for index in said if index >= first]:
+        tail = tail[places[0] - first :]
     elif said and (tail or not isinstance(messages[-1], AIMessage)):
         tail = [messages[said[-1]], *tail]
     return drop_unbound_thinking([summary, *tail])[0]
@@ -97,12 +98,11 @@ DUE_AT = 0.85
 """Of the window: how full it may get."""
 
 
-def is_due(deps: AgentDeps, slug: str, state: State) -> bool:
+def is_due(seat: Seat, state: State) -> bool:
     """Whether the history is to be summarized before the model is asked.
 
     Raises ``ConfigurationError`` if the window cannot even hold the prompt.
     """
-    seat = deps.seat(slug, None, get_depth(state))
     window = seat.model.window
     if window is not None and (size := seat.prompt_size) > window:
         name = seat.mode.name
@@ -115,7 +115,7 @@ def is_due(deps: AgentDeps, slug: str, state: State) -> bool:
         return True
     if window is None or not may_compact(state):
         return False
-    return _estimate_request(deps, slug, state) >= DUE_AT * window
+    return _estimate_request(seat, state) >= DUE_AT * window
 
 
 def may_compact(state: State) -> bool:
@@ -126,11 +126,11 @@ def may_compact(state: State) -> bool:
     return any(isinstance(message, AIMessage) for message in state["messages"])
 
 
-def _estimate_request(deps: AgentDeps, slug: str, state: State) -> int:
+def _estimate_request(seat: Seat, state: State) -> int:
     """The tokens of the next request: what the provider counted at the last, and what is new."""
     messages, last = state["messages"], state.get("usage", {}).get("last")
     if last is None or last["used"] is None:
-        return deps.seat(slug, None, get_depth(state)).prompt_size + estimate_tokens(messages)
+        return seat.prompt_size + estimate_tokens(messages)
     new = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
     return last["used"] + estimate_tokens([*new])
 
@@ -159,7 +159,7 @@ async def ask_for_summary(
     told = state.get("instructions", [])
     if not any(isinstance(message, AIMessage) for message in part):
         raise ProviderError("there is nothing to summarize yet")
-    bound = deps.seat(slug, state.get("limit"), get_depth(state)).model
+    bound = deps.seat_in(state, slug).model
     request = HumanMessage(render_summary_request())
     config = merge_configs(config, {"tags": [TAG_NOSTREAM]})
     before: list[AnyMessage] = []
@@ -179,12 +179,12 @@ async def ask_for_summary(
         part, left = split_for_summary(left, budget)
 
 
-def build_note(messages: Sequence[AnyMessage], kept: Sequence[AnyMessage], files: str) -> AIMessage:
+def build_note(messages: Sequence[AnyMessage], said: Sequence[AnyMessage], files: str) -> AIMessage:
     """What says, in the place of messages that the model did not summarize, what they were.
 
     That is the user's own, and what was in the place of still earlier ones.
     """
-    ids = {message.id for message in kept}
+    ids = {message.id for message in said}
     texts = [
         message.text
         for message in messages
@@ -197,8 +197,8 @@ def build_note(messages: Sequence[AnyMessage], kept: Sequence[AnyMessage], files
 def build_summary(answer: AIMessage, files: str) -> AIMessage:
     """The message in the place of the history, with the ``files`` written until now."""
     if answer.tool_calls or not is_complete(answer):
-        what = "called a tool" if answer.tool_calls else "gave no complete answer"
-        raise ProviderError(f"asked for a summary, the model {what}")
+        outcome = "called a tool" if answer.tool_calls else "gave no complete answer"
+        raise ProviderError(f"asked for a summary, the model {outcome}")
     return AIMessage(f"{HEADER}\n\n{answer.text.strip()}\n{files}".rstrip(), id=answer.id)
 
 
@@ -208,7 +208,7 @@ def list_files(deps: AgentDeps, slug: str, state: State) -> Iterator[str]:
     parents = state.get("parents")
     since = parents[-1]["changes"] if parents else 0
     records = state.get("mode_changes", [])[since:]
-    changes = [(one["source"], one.get("written", [])) for one in records]
+    changes = [(record["source"], record.get("written", [])) for record in records]
     for mode, files in [*changes, (slug, state.get("written", []))]:
         written.setdefault(mode, {}).update(dict.fromkeys(files))
     for mode, names in written.items():
@@ -235,22 +235,22 @@ async def compact(
     messages = state.get("messages", [])
     is_turn = bool(messages) and not isinstance(messages[-1], AIMessage)
     update = Update(compact=False)
-    bound = deps.seat(slug, state.get("limit"), get_depth(state)).model
+    bound = deps.seat_in(state, slug).model
     size, window = estimate_tokens(messages), bound.window
     room = min(window or size, size)
     files = "".join(list_files(deps, slug, state))
-    usage, kept = Usage(), int(room * KEPT)
+    usage, room_left = Usage(), int(room * KEPT)
     try:
         if state.get("compact_from", 0) is None and not state.get("compact"):
             # It was asked for in this turn, and the history is too long for the model.
-            what = "What the user said, and no summary,"
-            shorter = _shorten(messages, files, kept)
+            text = "What the user said, and no summary,"
+            shorter = _shorten(messages, files, room_left)
         else:
             answers = ask_for_summary(deps, slug, state, config, int(room * CUT_TO))
             async for answer in answers:
                 usage = add_usage(usage, count_answer(answer, bound.name, window))
-            summary, what = build_summary(answer, files), "A summary"
-            shorter = replace_by_summary(messages, summary, kept)
+            summary, text = build_summary(answer, files), "A summary"
+            shorter = replace_by_summary(messages, summary, room_left)
             if estimate_tokens(shorter) > size * (1 - MUST_SAVE):
                 raise ProviderError("with the model's summary it would hardly be shorter")
         usage.pop("last", None)
@@ -266,7 +266,7 @@ async def compact(
             compact_from=len(shorter) + MIN_NEW,
         )
         notice = (
-            f"{what} is in the place of the conversation's earlier messages: about "
+            f"{text} is in the place of the conversation's earlier messages: about "
             f"{estimate_tokens(shorter):,} tokens instead of {size:,}. The messages stay in "
             "the thread's checkpoints."
         )
@@ -277,5 +277,5 @@ async def compact(
 
 def _shorten(messages: list[AnyMessage], files: str, budget: int) -> list[AnyMessage]:
     """The last messages within ``budget`` tokens, and of the others what the user said."""
-    kept = replace_by_summary(messages, AIMessage(""), budget)
-    return replace_by_summary(messages, build_note(messages, kept, files), budget)
+    remaining = replace_by_summary(messages, AIMessage(""), budget)
+    return replace_by_summary(messages, build_note(messages, remaining, files), budget)

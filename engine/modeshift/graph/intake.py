@@ -77,8 +77,8 @@ class Opening:
         # An approved switch may set approvals, too: what was set later counts.
         switch = self.state.get("switch")
         switch = switch and {**switch, "approvals": self.state["approvals"]}
-        kept = {"phase": self.now.phase, "switch": switch, "notices": self._notices}
-        return cast("Update", kept | self._host_changes | self._forgotten)
+        update = {"phase": self.now.phase, "switch": switch, "notices": self._notices}
+        return cast("Update", update | self._host_changes | self._forgotten)
 
     def begin(self) -> Update:
         """The update that repairs the history and starts the turn, if there is one."""
@@ -157,7 +157,7 @@ def _forget(deps: AgentDeps, state: State) -> tuple[dict[str, Any], list[str]]:
     update: dict[str, Any] = {"remembered": remembered, "forget": []}
     if ids and (parents := state.get("parents")):
         update["parents"] = Overwrite(
-            [{**one, "remembered": forget(deps, one["remembered"], ids)[0]} for one in parents]
+            [{**each, "remembered": forget(deps, each["remembered"], ids)[0]} for each in parents]
         )
     return update, notices
 

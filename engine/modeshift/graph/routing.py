@@ -64,8 +64,8 @@ def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
         raise NodeError("the phase 'acting' without a call that is due")
     batch, *rest = state["plan"]
     return [
-        Send("act", ActTask({**state, "plan": rest, "planned": one, "is_last": one is batch[-1]}))
-        for one in batch
+        Send("act", ActTask({**state, "plan": rest, "planned": due, "is_last": due is batch[-1]}))
+        for due in batch
     ]
 
 

@@ -4,53 +4,42 @@ A node gets a step and returns what the step's last move gives. What every node 
 what the host has set, reconcile the mode) is done where the step is made.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from modeshift.graph.act import DueCall, judge_due_call, move_on, run_own_command
-from modeshift.graph.approvals.decisions import ask_yes_or_no
+from modeshift.graph.act import DueCall, judge_due_call, move_on
 from modeshift.graph.approvals.judging import CallContext, judge_all
-from modeshift.graph.approvals.question import (
-    Calls,
-    OpenQuestion,
-    open_question,
-    withdraw_question,
-)
-from modeshift.graph.approvals.requests import build_own_request
-from modeshift.graph.approvals.ways import (
-    choose_way,
-    find_switch_problem,
-    read_switch_facts,
-)
-from modeshift.graph.briefing import build_note, has_edited, is_told
+from modeshift.graph.approvals.question import Calls, OpenQuestion, open_question, withdraw_question
+from modeshift.graph.approvals.ways import choose_way, find_switch_problem, read_switch_facts
 from modeshift.graph.compaction import compact
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import begin_thread
 from modeshift.graph.intake import Opening
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.repair import VOID, find_open_calls
-from modeshift.graph.one_move import OneMove, Result
+from modeshift.graph.own_node import OwnNode
 from modeshift.graph.routing import get_thread, get_user, read_host_changes, reconcile_mode
-from modeshift.graph.state import ActTask, State, Switch, Update, get_depth
+from modeshift.graph.state import ActTask, State, Switch, Update
 from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
 from modeshift.modes.choice import Seen, choose
+from modeshift.modes.edge_table import Way
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from modeshift.modes.phases import Event, Phase
-from modeshift.tools.processes.process import MAX_SECONDS, Ended
-from modeshift.tools.processes.sandboxes import Command as ShellCommand
 
+Result = Update | Command[Any]
+Moved = TypeVar("Moved", Update, Command[Any])
 Node = Callable[..., Awaitable[Result]]
 """A coroutine function from a ``Step`` (a mode's: and its slug) to what the step's move gave."""
 
 
-class Step(OneMove):
+class Step(OwnNode):
     """One run of a node; made by the engine."""
 
     def __init__(
@@ -61,10 +50,15 @@ class Step(OneMove):
         config: RunnableConfig,
         runtime: Runtime[None],
     ) -> None:
-        super().__init__(deps, node)
+        self._deps = deps
+        self._node = node
         self._config = config
+        self.thread = get_thread(config)
         self._runtime = runtime
         self._given = cast("State", state)
+        self._update = Update()
+        """What the engine writes whatever the node decides."""
+        self._result: Result | None = None
         self._made: dict[str, Any] = {}
         """What this step has made, and so may be written."""
         self._notes: list[Instruction] = []
@@ -76,15 +70,13 @@ class Step(OneMove):
         self._way_problem: str | None = None
         """Why the switch that is due cannot be applied: its edge is not open any more, say."""
         self._has_run = False
-        """Whether it has run a command."""
         self._is_asking = False
-        """Whether the run has been interrupted and goes on without an answer."""
 
-    async def run(self, node: Node, *given: str) -> Result:
+    async def run(self, node: Node, *mode: str) -> Result:
         """What the node returns, if it is what its move gave; for the engine alone."""
         await self._prepare()
-        result = self._check(await node(self, *given))
-        await self._deps.started_calls.journal.keep_hold(get_thread(self._config))
+        result = self._check(await node(self, *mode))
+        await self._deps.started_calls.journal.keep_hold(self.thread)
         return result
 
     async def _prepare(self) -> None:
@@ -98,7 +90,7 @@ class Step(OneMove):
                 if facts is not None:
                     self._given = cast("State", {**self._given, "facts": facts})
                 self._opening = Opening(self._deps, self._given, changes)
-                await self._opening.look_up(get_thread(self._config))
+                await self._opening.look_up(self.thread)
                 self._given, self._now = self._opening.state, self._opening.now
                 return
             self._given = cast("State", {**self._given, **changes})
@@ -116,6 +108,13 @@ class Step(OneMove):
         """The thread's state as the node finds it; in ``act`` without the history."""
         return MappingProxyType(cast("dict[str, Any]", self._given))
 
+    @property
+    def update(self) -> Update:
+        """What the node is to return: what its move gave."""
+        if self._result is None:
+            raise self._refuse("returns without a move; let it end with step.go(...)")
+        return cast("Update", self._result)
+
     # For a node of the clone's own, and for ``think``.
 
     def go(self, event: str, **more: Any) -> Update:
@@ -132,7 +131,8 @@ class Step(OneMove):
             raise self._refuse(f"cannot send {event!s} here: the engine does")
         made = {key: value for key, value in more.items() if self._made.get(key) is value}
         self._check_own(more.keys() - made.keys())
-        self._write_notes()
+        if self._notes:
+            self._write_notes()
         return self._move(event, cast("Update", more))
 
     def _check_thinking(self, event: str, more: Mapping[str, Any]) -> str:
@@ -147,66 +147,10 @@ class Step(OneMove):
             return event
         if needed is None and event != Event.ANSWER:
             raise self._refuse(f"cannot send {event!s} here: the engine does")
-        in_subtask = bool(get_depth(self._given))
+        in_subtask = self._given.get("subtask") is not None
         return choose(Phase.THINKING, Seen("plan" in more, "asked" in more, in_subtask=in_subtask))[
             0
         ]
-
-    @property
-    def has_edited(self) -> bool:
-        """Whether a call of the model's last answer has changed a file."""
-        return has_edited(self._deps, self._given["messages"])
-
-    def tell(self, text: str) -> None:
-        """Tell the model, behind the last message; it stays in the conversation."""
-        self._notes.append(build_note(self._deps, self._given, self._now.mode, text))
-
-    def _write_notes(self) -> None:
-        if not self._notes or "instructions" in self._update:
-            return
-        if isinstance(self._given["messages"][-1], AIMessage):  # behind which no provider takes one
-            self._update["messages"] = [HumanMessage(note["text"]) for note in self._notes]
-        else:
-            self._update["instructions"] = self._notes
-
-    def show(self, text: str) -> None:
-        """The same, unless it was the last that was told under the same first line."""
-        if not is_told(self._given, self._notes, text):
-            self.tell(text)
-
-    async def run_command(self, line: str, seconds: int = 120) -> Ended:
-        """Run a command of your own in the workspace; nobody is asked.
-
-        It runs in the sandbox where there is one, with the rights that the mode's commands have,
-        and again if this process is killed before the node's end. What it prints is marked as data.
-        """
-        self._expect_own("run a command")
-        self._has_run = True
-        given = ShellCommand(line, ".", min(max(seconds, 1), MAX_SECONDS))
-        facts = self._update.get("facts", self._given.get("facts", {}))
-        ended, self._update["facts"] = await run_own_command(
-            self._deps, {**self._given, "facts": facts}, self._now.mode, given, self._config
-        )
-        return ended
-
-    def ask_person(self, name: str, text: str, args: Mapping[str, Any] | None = None) -> bool:
-        """Interrupt the run until a person has said yes or no; every client shows ``text``.
-
-        ``name`` stands where a call has its tool's name, ``args`` where it has its arguments.
-        LangGraph runs the node again from its start then, so it may do nothing before.
-        """
-        self._expect_own("ask")
-        if self._has_run:
-            raise self._refuse("runs a command before it asks, and so again after the answer")
-        if any(spec.name == name for spec in self._deps.toolbox.specs):
-            raise self._refuse(f"asks under the name of the tool {name!r}")
-        last = self._given["messages"][-1].id if self._given.get("messages") else ""
-        unique = f"{get_thread(self._config)}\0{last}\0{self._node}\0{name}\0{text}"
-        request = build_own_request(name, text, args or {}, unique)
-        self._is_asking = True
-        decision = ask_yes_or_no(request, is_required=self._deps.bound_answers)
-        self._is_asking = False
-        return decision["type"] == "approve"
 
     # think
 
@@ -220,7 +164,7 @@ class Step(OneMove):
             raise self._refuse("asks the model although a call has no result yet")
         try:
             answer, update = await ask_model(
-                self._deps, mode, self._given, self._config, self._notes
+                self._deps, mode, self._given, self.thread, self._config, self._notes
             )
         except (ProviderError, ConfigurationError) as error:
             if (subtask := self._given.get("subtask")) is None:
@@ -269,7 +213,7 @@ class Step(OneMove):
         """The question that is open; None if it would be another one now."""
         self._expect(Phase.REVIEWING)
         if not self._changed:
-            thread, who = get_thread(self._config), get_user(self._config)
+            thread, who = self.thread, get_user(self._config)
             self._question = await open_question(self._deps, self._given, thread, who)
         return self._question
 
@@ -373,13 +317,35 @@ class Step(OneMove):
             raise self._refuse("must return what its move gave, and nothing else")
         return result
 
+    def _move(
+        self,
+        event: str,
+        update: Update,
+        mode_slug: str | None = None,
+        way: Way = Way.HAND,
+        facts: Mapping[str, bool | None] = MappingProxyType({}),
+    ) -> Update:
+        now = self._deps.machine.move(self._now, event, mode_slug, way, facts)
+        if now is None:
+            edge = f"from {self._now.phase!r} by {event!s}"
+            raise self._refuse(f"takes an edge that is not in graph/chart.py: {edge}")
+        moved: Update = {**self._update, **update, "phase": now.phase}
+        return self._finish(moved)
+
+    def _finish(self, result: Moved) -> Moved:
+        if self._result is not None:
+            raise self._refuse("moves twice; a node makes one move")
+        self._result = result
+        return result
+
+    def _check_own(self, keys: Collection[str]) -> None:
+        if wrong := sorted({*keys} - self._deps.own_keys):
+            own = ", ".join(sorted(self._deps.own_keys)) or "none"
+            raise self._refuse(f"must not write {wrong[0]!r}; the keys of your own State: {own}")
+
     def _expect(self, phase: Phase) -> None:
         if self._node == "act" or self._now.phase != phase:
             raise self._refuse(f"does what belongs to the phase {phase.value!r}")
-
-    def _expect_own(self, what: str) -> None:
-        if self._node in ("act", "intake") or self._now.phase in list(Phase):
-            raise self._refuse(f"cannot {what}: only the node of a phase of your own can")
 
     def _expect_opening(self) -> Opening:
         if self._opening is None:

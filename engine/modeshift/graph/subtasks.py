@@ -101,8 +101,8 @@ def list_other_calls(state: State) -> set[str]:
     others = [*state.get("parents", []), *state.get("subtasks", [])]
     return {
         get_call_id(call)
-        for one in others
-        for message in one["messages"]
+        for each in others
+        for message in each["messages"]
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }
@@ -114,11 +114,7 @@ MAX_SHOWN = 300
 
 
 async def end_subtask(
-    deps: AgentDeps,
-    state: State,
-    config: RunnableConfig,
-    changed: Update,
-    store: BaseStore | None,
+    deps: AgentDeps, state: State, config: RunnableConfig, changed: Update, store: BaseStore | None
 ) -> tuple[str, str, Update]:
     """The event, the mode that the conversation goes on in which began it, and the update.
 
@@ -129,8 +125,8 @@ async def end_subtask(
     if subtask is None or not parents:
         raise InvalidInputError("phase 'returning' without a sub-task in the state")
     since: State = {**state, "host_revision": parents[-1].get("host_revision", {})}
-    given = await read_host_changes(store, since, config)
-    return _return_to_parent(deps, state, subtask, parents, given, changed)
+    changes = await read_host_changes(store, since, config)
+    return _return_to_parent(deps, state, subtask, parents, changes, changed)
 
 
 def _return_to_parent(
@@ -189,7 +185,7 @@ def _return_to_parent(
 def _list_files(state: State, parent: Parent) -> list[str]:
     """The files that the sub-task wrote, in whatever modes it was."""
     records = state.get("mode_changes", [])[parent["changes"] :]
-    names = [name for one in records for name in one.get("written", [])]
+    names = [name for record in records for name in record.get("written", [])]
     return list(dict.fromkeys([*names, *state.get("written", [])]))
 
 
@@ -217,8 +213,8 @@ def _list_rejected(messages: list[AnyMessage]) -> Iterator[str]:
         if isinstance(message, AIMessage):
             args |= {get_call_id(call): call["args"] for call in message.tool_calls}
         elif isinstance(message, ToolMessage) and message.text.startswith(REJECTED):
-            given = to_one_line(str(args.get(message.tool_call_id)), MAX_SHOWN)
-            yield f"{message.name} {given}: {message.text.removeprefix(REJECTED).strip(';, ')}"
+            title = to_one_line(str(args.get(message.tool_call_id)), MAX_SHOWN)
+            yield f"{message.name} {title}: {message.text.removeprefix(REJECTED).strip(';, ')}"
 
 
 def _build_result(parent: Parent, ended: EndedSubtask, name: str) -> ToolMessage:
@@ -228,7 +224,7 @@ def _build_result(parent: Parent, ended: EndedSubtask, name: str) -> ToolMessage
     if ended["files"]:
         lines.append(f"Files written: {', '.join(ended['files'])}.")
     if ended["rejected"]:
-        lines += ["Rejected by the user:", *(f"- {one}" for one in ended["rejected"])]
+        lines += ["Rejected by the user:", *(f"- {line}" for line in ended["rejected"])]
     data = truncate("\n".join(lines))
     marked = [mark_as_data(data, f"sub-task in {name} mode", get_call_id(call))] if data else []
     if is_done:

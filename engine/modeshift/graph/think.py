@@ -1,4 +1,4 @@
-"""A switch that a person approved, applied."""
+"""``ask_model``: the model's answer; and a switch that a person approved, applied."""
 
 from collections.abc import Sequence
 from typing import Literal, cast
@@ -15,8 +15,8 @@ from modeshift.graph.messages.normal_form import get_call_id, normalize
 from modeshift.graph.messages.repair import VOID, build_not_run_result
 from modeshift.graph.models.bound_model import call_model
 from modeshift.graph.models.usage import count_answer
-from modeshift.graph.routing import change_mode, get_thread
-from modeshift.graph.state import State, Switch, Update, get_depth, list_switches
+from modeshift.graph.routing import change_mode
+from modeshift.graph.state import State, Switch, Update, list_switches
 from modeshift.graph.subtasks import is_as_approved, list_other_calls
 from modeshift.modes.errors import InvalidInputError, TooLongError
 from modeshift.modes.machine import Configuration
@@ -27,6 +27,7 @@ async def ask_model(
     deps: AgentDeps,
     slug: str,
     state: State,
+    thread: str,
     config: RunnableConfig,
     notes: Sequence[Instruction],
 ) -> tuple[AIMessage | None, Update]:
@@ -34,10 +35,10 @@ async def ask_model(
 
     ``notes`` are what the node itself tells the model.
     """
-    seat = deps.seat(slug, state.get("limit"), get_depth(state))
+    seat = deps.seat_in(state, slug)
     # Commands that run in the background with the rights of another mode end here.
-    await deps.started_calls.background.end(get_thread(config), unless=seat.environment)
-    if is_due(deps, slug, state):
+    await deps.started_calls.background.end(thread, unless=seat.environment)
+    if is_due(seat, state):
         return None, {}
     first, messages = state.get("instructions", []), state["messages"]
     told = [*list_in_place(messages, first), *notes]
@@ -84,7 +85,7 @@ def apply_switch(deps: AgentDeps, state: State, switch: Switch, before: Configur
 
 def drop_switch(state: State, why: str = VOID) -> Update:
     """Go on without it."""
-    results = [build_not_run_result(one["call"], why) for one in list_switches(state.get("switch"))]
+    results = [build_not_run_result(due["call"], why) for due in list_switches(state.get("switch"))]
     return Update(messages=results, switch=None)
 
 

@@ -208,11 +208,7 @@ class ServerPool:
         self._thread = LoopThread(self._end_all)
 
     def assign(
-        self,
-        user: object,
-        servers: Iterable[Server],
-        workspace: Workspace,
-        sandbox: Sandbox | None,
+        self, user: object, servers: Iterable[Server], workspace: Workspace, sandbox: Sandbox | None
     ) -> tuple[ManagedServer, ...]:
         """The servers as ``user`` has configured them now; those that nobody has are ended.
 

@@ -63,6 +63,8 @@ class Session:
         await stack.enter_async_context(self._client)
         session = self._client.session
         session.validate_tool_result = _believe  # type: ignore[method-assign,assignment]
+        # Private: there is no public way to see a list before the SDK checks it, and refuses all of
+        # it for one tool; nor is there an issue upstream.
         dispatcher = session._dispatcher
         send = dispatcher.send_raw_request
 
@@ -115,17 +117,17 @@ class Session:
 
     async def _read_tools(self) -> None:
         changes = self._changes
-        found: list[ToolDescription] = []
+        tools: list[ToolDescription] = []
         cursor: str | None = None
-        while len(found) <= MAX_TOOLS:
+        while len(tools) <= MAX_TOOLS:
             page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
-            found += map(_describe, page.tools)
+            tools += map(_describe, page.tools)
             cursor = page.next_cursor
             if not page.tools or cursor is None:
                 break
-        if len(found) > MAX_TOOLS:
+        if len(tools) > MAX_TOOLS:
             raise ToolFailedError(f"it has more than {MAX_TOOLS} tools")
-        self.tools, self._changes_read = tuple(found), changes
+        self.tools, self._changes_read = tuple(tools), changes
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> list[Block]:
         """The result of a call; raises ``ToolFailedError``, with what the server said as data."""
@@ -191,8 +193,8 @@ def _check_tool(version: str, page: dict[str, Any], tool: Any) -> Any:
 
 
 def _describe(tool: types.Tool) -> ToolDescription:
-    given = tool.annotations or types.ToolAnnotations()
-    annotations = given.model_dump(by_alias=True, exclude_none=True)
+    hints = tool.annotations or types.ToolAnnotations()
+    annotations = hints.model_dump(by_alias=True, exclude_none=True)
     problem = str((tool.meta or {}).get(_PROBLEM, ""))
     description = tool.description or ""
     return ToolDescription(tool.name, description, tool.input_schema, annotations, problem)
@@ -242,12 +244,14 @@ async def _believe(*_: Any) -> None:
 def read_content(result: types.CallToolResult) -> list[Block]:
     """A text block of all that is text and, behind it, image blocks."""
     blocks = list(_read_blocks(result.content))
-    if result.structured_content is not None and not any(one["type"] == "text" for one in blocks):
+    if result.structured_content is not None and not any(
+        block["type"] == "text" for block in blocks
+    ):
         blocks.insert(0, _say(json.dumps(result.structured_content, ensure_ascii=False)))
-    images = [one for one in blocks if one["type"] == "image"]
+    images = [block for block in blocks if block["type"] == "image"]
     if more := len(images) - MAX_IMAGES:
         blocks += [_say(f"[{more} more images left out]")] if more > 0 else []
-    texts = [one["text"] for one in blocks if one["type"] == "text"]
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
     if any("\ufffd" in text for text in texts):
         texts.append("[what is no character is shown as \ufffd]")
     return [*([_say("\n\n".join(texts))] if texts else []), *images[:MAX_IMAGES]]
@@ -274,13 +278,13 @@ def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[Block]:
 def _read_image(data: str, kind: str, name: str) -> Block:
     """What is plainly no image is left out; what only a provider finds, ``call_model`` replaces."""
     try:
-        found = base64.b64decode(data, validate=True)
+        image = base64.b64decode(data, validate=True)
     except binascii.Error:
         return _say(f"[{name}, {kind}: left out, as it is not base64]")
-    if kind not in IMAGES or not found.startswith(IMAGES[kind]):
-        return _say(f"[{name}, {kind}, {len(found)} bytes: left out]")
-    if len(found) > MAX_IMAGE_BYTES:
-        return _say(f"[{name}, {kind}, {len(found)} bytes: left out, as it is too large]")
+    if kind not in IMAGES or not image.startswith(IMAGES[kind]):
+        return _say(f"[{name}, {kind}, {len(image)} bytes: left out]")
+    if len(image) > MAX_IMAGE_BYTES:
+        return _say(f"[{name}, {kind}, {len(image)} bytes: left out, as it is too large]")
     return {"type": "image", "base64": data, "mime_type": kind}
 
 

@@ -217,7 +217,7 @@ async def open_http(
     url: str, headers: Mapping[str, str], seconds: float, failure: Failure
 ) -> AsyncIterator[Any]:
     """Streams of messages to and from the address."""
-    given = {**headers, "Accept-Encoding": "identity"}  # a few bytes could be gigabytes
+    sent = {**headers, "Accept-Encoding": "identity"}  # a few bytes could be gigabytes
 
     async def bound(response: httpx2.Response) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
@@ -231,7 +231,7 @@ async def open_http(
 
     def build_client() -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            headers=given,
+            headers=sent,
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(seconds, IDLE_SECONDS)),
             event_hooks={"request": [slow_down], "response": [bound]},
         )

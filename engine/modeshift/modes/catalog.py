@@ -1,6 +1,6 @@
 """The catalog: which modes there are, and which one a new thread starts in."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from modeshift.modes.errors import ModeFileError, UnknownModeError
@@ -8,8 +8,8 @@ from modeshift.modes.files import ModesFile
 from modeshift.modes.mode import Level, Mode, ModePrompt, SourcedPermissions
 
 
-class Catalog:
-    """Modes by slug, the default mode first; immutable. Iterates over the slugs."""
+class Catalog(dict[str, Mode]):
+    """Modes by slug, the default mode first. Nobody changes it."""
 
     def __init__(self, modes: Iterable[Mode], default: str) -> None:
         by_slug: dict[str, Mode] = {}
@@ -20,22 +20,10 @@ class Catalog:
         if default not in by_slug:
             raise UnknownModeError(default, by_slug)
         self.default = default
-        self._modes: dict[str, Mode] = {default: by_slug.pop(default), **by_slug}
+        super().__init__({default: by_slug.pop(default), **by_slug})
 
-    def __getitem__(self, slug: str | None) -> Mode:
-        """The mode with this slug; raises ``UnknownModeError``, also for None."""
-        if slug not in self:
-            raise UnknownModeError(slug, self._modes)
-        return self._modes[str(slug)]
-
-    def __contains__(self, slug: object) -> bool:
-        return isinstance(slug, str) and slug in self._modes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modes)
-
-    def __len__(self) -> int:
-        return len(self._modes)
+    def __missing__(self, slug: object) -> Mode:
+        raise UnknownModeError(slug, self)
 
 
 def layer_modes(

@@ -42,12 +42,12 @@ def describe_error(error: Exception) -> str:
 
 def describe_misfit(error: ValidationError) -> str:
     """Where a value does not fit and why, without what pydantic puts around it."""
-    found = []
+    problems = []
     for problem in error.errors()[:3]:
         place = ".".join(map(str, problem["loc"]))
         text = str(problem.get("ctx", {}).get("error") or problem["msg"])
-        found.append(f"{place}: {text}" if place else text)
-    return "; ".join(found)
+        problems.append(f"{place}: {text}" if place else text)
+    return "; ".join(problems)
 
 
 class InvalidCallError(ModelError):

@@ -92,12 +92,7 @@ class Chart:
         return self._outcomes[key]
 
     def _send(
-        self,
-        now: Configuration,
-        event: str,
-        mode_slug: str | None,
-        way: Way,
-        true: Sequence[str],
+        self, now: Configuration, event: str, mode_slug: str | None, way: Way, true: Sequence[str]
     ) -> Configuration:
         # A chart does not notice an unknown state, so slugs are checked before it sees them.
         self._check(now.mode)
@@ -272,7 +267,7 @@ class Machine:
         self._edges = data.targets
         taken = {*taken, *filter(None, data.nodes.values())}
         self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
-        modes = [catalog[slug] for slug in catalog]
+        modes = [*catalog.values()]
         self.chart = build_chart(modes, catalog.default, data, facts)
         self.send = self.chart.send
         specs = tuple(tools)

@@ -173,8 +173,8 @@ class ModeText(_Data):
     @property
     def purpose(self) -> str:
         """When to use it, for the model that chooses."""
-        if given := self.when_to_use.strip() or self.description.strip():
-            return given
+        if text := self.when_to_use.strip() or self.description.strip():
+            return text
         sentence = _SENTENCE.match(self.role_definition.strip())
         role = sentence[0] if sentence else self.role_definition
         return f"{self.name}. {to_one_line(role, MAX_SENTENCE)}"

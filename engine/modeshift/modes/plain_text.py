@@ -41,19 +41,19 @@ def make_readable(text: str) -> str:
 def find_invisible(text: str, around: int = 30) -> list[str]:
     """The places of ``text`` in which ``make_readable`` escapes something, escaped."""
     places, end = [], 0
-    for found in _UNSEEN.finditer(text):
-        if found.start() >= end and not _ends_line(found):
-            start, end = max(found.start() - around, end), found.end() + around
+    for match in _UNSEEN.finditer(text):
+        if match.start() >= end and not _ends_line(match):
+            start, end = max(match.start() - around, end), match.end() + around
             places.append(make_readable(text[start:end]))
     return places
 
 
-def _ends_line(found: re.Match[str]) -> bool:
-    return found[0] == "\r" and found.string.startswith("\n", found.end())
+def _ends_line(match: re.Match[str]) -> bool:
+    return match[0] == "\r" and match.string.startswith("\n", match.end())
 
 
 def _escape(characters: str) -> str:
-    return "".join(f"\\u{ord(one):04x}" for one in characters)
+    return "".join(f"\\u{ord(char):04x}" for char in characters)
 
 
 def _is_plain(character: str) -> bool:

@@ -267,10 +267,10 @@ def _list_paths(tool: ToolSpec, args: Mapping[str, Any] | None) -> list[str]:
 def _apply_rules(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict | None:
     """The mode's own rules win over the user's for every mode."""
     for rules in (mode.own_rules, *mode.defaults):
-        found = find_ruling(rules.rules, tool, subject)
-        if found is not None:
+        ruling = find_ruling(rules.rules, tool, subject)
+        if ruling is not None:
             is_own = rules == mode.own_rules and mode.level is Level.BUILT_IN
-            by_rule = _apply_ruling(mode, tool, found, rules.source)
+            by_rule = _apply_ruling(mode, tool, ruling, rules.source)
             return replace(by_rule, is_read_only=is_own and tool.effect.runs_programs)
     return None
 

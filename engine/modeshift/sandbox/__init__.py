@@ -5,6 +5,6 @@ Guarantees, by the kernel, what docs/safety.md says of commands.
 Found by its name in ``modeshift.tools.processes.sandboxes``; nothing imports it.
 
 To change what commands see of the machine, or what is hidden, open ``mounts``; what is protected
-in the workspace, ``scan`` and ``protection``; the notices about it, ``sandbox``; system calls,
+in the workspace, ``scan`` and ``mounts``; what is said of it, ``sandbox``; system calls,
 ``seccomp``; what git does, ``git``.
 """

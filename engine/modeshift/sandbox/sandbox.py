@@ -119,7 +119,26 @@ class BubblewrapSandbox:
 
     def check(self, workspace: Path) -> Iterator[Check]:
         """Try what the sandbox enforces. Blocks."""
-        return check(self.bubblewrap, self.options, workspace)
+        yield Check("yes", f"commands run in a sandbox: {self.bubblewrap.version}")
+        yield Check("yes", "  they have none of the agent's environment, no keys")
+        try:
+            found = scan(workspace)
+            for text, line in TRIED:
+                if self.options.has_network and line == NETWORK:
+                    yield Check("no", "  the network is within reach: COMMAND_NETWORK=true")
+                else:
+                    holds = _holds(self.bubblewrap, self.options, found, line)
+                    yield Check("yes" if holds else "no", f"  {text} (tried just now)")
+            yield _check_hard_links(found)
+        except ToolFailedError as error:
+            yield Check("no", f"  none runs here: {error}")
+            return
+        if not self.bubblewrap.can_bound_tmp:
+            yield Check("partly", "  nothing bounds /tmp: bubblewrap 0.8 or newer can")
+        if not seccomp.is_known():
+            text = "  system calls are not filtered: there is no filter for this machine"
+            why = "what runs unasked, git diff say, may start programs that a repository names"
+            yield Check("partly", text, (why,))
 
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
@@ -215,30 +234,6 @@ def _name_closed_folders(protection: Protection, calling: Calling) -> Iterator[s
 def _name(paths: set[str]) -> str:
     names = [show_name(path) for path in sorted(paths)[:MAX_NAMED]]
     return ", ".join(names) + (" and more" if len(paths) > MAX_NAMED else "")
-
-
-def check(bubblewrap: Bubblewrap, options: SandboxOptions, workspace: Path) -> Iterator[Check]:
-    """The rows about the sandbox. Blocks."""
-    yield Check("yes", f"commands run in a sandbox: {bubblewrap.version}")
-    yield Check("yes", "  they have none of the agent's environment, no keys")
-    try:
-        found = scan(workspace)
-        for text, line in TRIED:
-            if options.has_network and line == NETWORK:
-                yield Check("no", "  the network is within reach: COMMAND_NETWORK=true")
-            else:
-                holds = _holds(bubblewrap, options, found, line)
-                yield Check("yes" if holds else "no", f"  {text} (tried just now)")
-        yield _check_hard_links(found)
-    except ToolFailedError as error:
-        yield Check("no", f"  none runs here: {error}")
-        return
-    if not bubblewrap.can_bound_tmp:
-        yield Check("partly", "  nothing bounds /tmp: bubblewrap 0.8 or newer can")
-    if not seccomp.is_known():
-        text = "  system calls are not filtered: there is no filter for this machine"
-        why = "what runs unasked, git diff say, may start programs that a repository names"
-        yield Check("partly", text, (why,))
 
 
 def _holds(bubblewrap: Bubblewrap, options: SandboxOptions, found: Scan, line: str) -> bool:

@@ -53,12 +53,7 @@ class Scan:
         return self.steering | self.repositories | self.links
 
 
-def scan(
-    root: Path,
-    *,
-    finds_secrets: bool = True,
-    ignores: Ignores | None = None,
-) -> Scan:
+def scan(root: Path, *, finds_secrets: bool = True, ignores: Ignores | None = None) -> Scan:
     """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks.
 
     ``ignores`` tells whether an ignore file names a path, which ends in a slash for a folder.

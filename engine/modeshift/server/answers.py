@@ -127,8 +127,8 @@ class BindAnswers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; if it resumes a run, bind the decision to its question first."""
         is_post = scope["type"] == "http" and scope["method"] == "POST"
-        found = _RUNS.fullmatch(scope["path"]) if is_post else None
-        if found is None:
+        match = _RUNS.fullmatch(scope["path"]) if is_post else None
+        if match is None:
             await self._pass_on(scope, receive, send)
             return
         try:
@@ -140,8 +140,8 @@ class BindAnswers:
             await refuse(scope, receive, send, "the body is nested too deeply", status=400)
             return
         if run is not None:
-            state = await call_server(Request(scope), "GET", f"/threads/{found[1]}/state")
-            clients = [_name_client(id, scope) for id in (found[1], "search")]
+            state = await call_server(Request(scope), "GET", f"/threads/{match[1]}/state")
+            clients = [_name_client(id, scope) for id in (match[1], "search")]
             read = max(self._started, await self.find_read(clients))
             bound = self._bind(run, state.content, read)
             if isinstance(bound, str):
@@ -172,14 +172,14 @@ class BindAnswers:
         the new one is. Chat UIs name the newest checkpoint. It is left out here: the thread may
         have gone on from it when the server starts the run, or starts it again.
         """
-        kept = _drop_checkpoint(run)
+        stripped = _drop_checkpoint(run)
         try:
             now: Any = json.loads(state)
-            names = {one["id"]: one["value"]["question"] for one in now["interrupts"]}
+            names = {each["id"]: each["value"]["question"] for each in now["interrupts"]}
             newest = now["checkpoint"]["checkpoint_id"]
             asked = datetime.fromisoformat(now["created_at"]).timestamp() if names else 0
         except (ValueError, LookupError, TypeError):
-            return kept  # no such thread, for example: then there is nothing to answer
+            return stripped  # no such thread, for example: then there is nothing to answer
         named = {*_list_checkpoints(run)}
         if not named <= {newest}:
             return GONE_ON
@@ -191,7 +191,7 @@ class BindAnswers:
             return UNSEEN
         if self.names_questions:
             resume = _add_question_ids(resume, names)
-        return {**kept, "command": {**run["command"], "resume": resume}}
+        return {**stripped, "command": {**run["command"], "resume": resume}}
 
 
 def _name_client(thread: str, scope: Scope) -> Client:
@@ -214,8 +214,8 @@ def _parse_resume(body: bytes) -> dict[str, Any] | None:
 def _list_checkpoints(run: dict[str, Any]) -> Iterator[str]:
     """The ids of the checkpoints that a run names, wherever the server looks for one."""
     config = run.get("config")
-    given = config.get("configurable") if isinstance(config, dict) else None
-    for place in (run, run.get("checkpoint"), given, run.get("context")):
+    values = config.get("configurable") if isinstance(config, dict) else None
+    for place in (run, run.get("checkpoint"), values, run.get("context")):
         if isinstance(place, dict) and (id := place.get("checkpoint_id")):
             yield str(id)
 
@@ -235,8 +235,8 @@ def _add_question_ids(resume: Any, names: dict[str, str]) -> Any:
     if "decisions" in resume:
         return {"question": next(iter(names.values())), **resume} if len(names) == 1 else resume
     return {
-        id: {"question": names[id], **one} if id in names and isinstance(one, dict) else one
-        for id, one in resume.items()
+        id: {"question": names[id], **each} if id in names and isinstance(each, dict) else each
+        for id, each in resume.items()
     }
 
 
@@ -259,10 +259,10 @@ def make_receive(body: bytes, then: Receive) -> Receive:
 
 def list_changes(deps: AgentDeps, values: Mapping[str, Any]) -> list[FileChange]:
     """The changes, by the thread's state as the server gives it, all plain data. Blocks."""
-    found: dict[str, list[Done]] = {path: [] for path in _list_written(values)}
+    changes: dict[str, list[Done]] = {path: [] for path in _list_written(values)}
     for path, done in _list_done(deps, values):
-        found.setdefault(path, []).append(done)
-    return [_compare(deps, path, done) for path, done in list(found.items())[:MAX_FILES]]
+        changes.setdefault(path, []).append(done)
+    return [_compare(deps, path, done) for path, done in list(changes.items())[:MAX_FILES]]
 
 
 def _list_written(values: Mapping[str, Any]) -> Iterator[str]:
@@ -273,9 +273,9 @@ def _list_written(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _list_done(deps: AgentDeps, values: Mapping[str, Any]) -> Iterator[tuple[str, Done]]:
     """In the order in which they were made, for each file: a sub-task's before what follows it."""
-    inner = {one["id"]: one["messages"] for one in values.get("subtasks", ())}
+    inner = {subtask["id"]: subtask["messages"] for subtask in values.get("subtasks", ())}
     parents = values.get("parents", ())
-    outer = [one["messages"] for one in parents] + [values.get("messages", [])]
+    outer = [subtask["messages"] for subtask in parents] + [values.get("messages", [])]
     for parent, messages in zip(parents, outer[1:], strict=True):
         inner[parent["call"]["id"]] = messages
     yield from _walk(deps, outer[0], inner)
@@ -284,7 +284,7 @@ def _list_done(deps: AgentDeps, values: Mapping[str, Any]) -> Iterator[tuple[str
 def _walk(
     deps: AgentDeps, messages: Sequence[Mapping[str, Any]], inner: Mapping[str, Any]
 ) -> Iterator[tuple[str, Done]]:
-    results = {one["tool_call_id"]: one for one in messages if one["type"] == "tool"}
+    results = {each["tool_call_id"]: each for each in messages if each["type"] == "tool"}
     for message in messages:
         for call in message.get("tool_calls", ()):
             yield from _walk(deps, inner.get(call["id"], ()), inner)

@@ -56,10 +56,10 @@ class Page:
             return None
         if scope["path"] == "/" and "text/html" in Request(scope).headers.get("accept", ""):
             return RedirectResponse(ADDRESS, headers={"Vary": "Accept"})
-        if (found := _PATH.fullmatch(scope["path"])) is None:
+        if (match := _PATH.fullmatch(scope["path"])) is None:
             return None
         try:
-            answer = await self._files.get_response(found[1] or "index.html", scope)
+            answer = await self._files.get_response(match[1] or "index.html", scope)
         except HTTPException:  # there is no such file: the server says so
             return None
         answer.headers.update(_HEADERS)

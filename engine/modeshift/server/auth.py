@@ -111,12 +111,12 @@ def _refuse_rollback(action: str | None) -> None:
         )
 
 
-async def check_run(given: dict[str, Any], deps: AgentDeps) -> None:
+async def check_run(run: dict[str, Any], deps: AgentDeps) -> None:
     """As the graph does it, but before there is a run."""
-    check_config(given.get("config"))
-    if given.get("input") is not None:
-        build_input_check(deps.catalog, deps.toolbox.specs)(given["input"])
-    if command := given.get("command"):
+    check_config(run.get("config"))
+    if run.get("input") is not None:
+        build_input_check(deps.catalog, deps.toolbox.specs)(run["input"])
+    if command := run.get("command"):
         written: Any = Command(update=command.get("update"), goto=command.get("goto") or ())
         build_update_check(deps.catalog, deps.toolbox.specs)(written)
 

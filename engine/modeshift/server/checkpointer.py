@@ -100,8 +100,8 @@ async def restore_lists(database: Database) -> None:
     runs, threads = runtime.GLOBAL_STORE["runs"], runtime.GLOBAL_STORE["threads"]
     # Of a run without a thread of its own nobody knows whether it has begun.
     stateless = {run["thread_id"] for run in runs if run["kwargs"].get("temporary")}
-    for kept in (runs, threads):
-        kept[:] = [each for each in kept if each["thread_id"] not in stateless]
+    for records in (runs, threads):
+        records[:] = [each for each in records if each["thread_id"] not in stateless]
     run_id = database.get_json("metadata", "run_id")
     query = f"SELECT DISTINCT {run_id} FROM checkpoints WHERE thread_id = ?"  # noqa: S608  # our names
     for run in [run for run in runs if run["status"] == "pending"]:
@@ -129,8 +129,8 @@ async def _list_lost(database: Database, known: set[str]) -> list[dict[str, Any]
     lost = []
     for id, noted in await database.execute(query, CLONE["clone"]):
         if id not in known:
-            given = json.loads(noted)
-            metadata = {key: given[key] for key in ("owner", "title", "graph_id") if key in given}
+            stored = json.loads(noted)
+            metadata = {key: stored[key] for key in ("owner", "title", "graph_id") if key in stored}
             new = {"thread_id": UUID(id), "metadata": metadata, "status": "idle", "config": {}}
             lost.append({**new, **times, "values": None})
     return lost

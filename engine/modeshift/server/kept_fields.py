@@ -37,10 +37,10 @@ _CONFIG = TypeAdapter(_Config)
 
 def check_config(config: Any, context: Any = None) -> None:
     """Raises ``InvalidInputError``. The server makes a ``context`` the ``configurable``."""
-    given = {**config, "configurable": context} if context else config or {}
+    values = {**config, "configurable": context} if context else config or {}
     try:
-        _CONFIG.validate_python(given, strict=True)
+        _CONFIG.validate_python(values, strict=True)
     except ValidationError as error:
         raise InvalidInputError(f"config does not fit: {describe_misfit(error)}") from error
-    if names := [name for name in given.get("configurable", {}) if name.startswith("__pregel")]:
+    if names := [name for name in values.get("configurable", {}) if name.startswith("__pregel")]:
         raise InvalidInputError(f"config does not fit: {names[0]!r} is LangGraph's own")

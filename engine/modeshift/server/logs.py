@@ -7,7 +7,9 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect
 
-_NOISY = "langgraph_api._checkpointer._adapter"  # what SQLite cannot do; docs/operations.md says it
+# What SQLite cannot do, as docs/operations.md says. A private name: no setting silences it, and no
+# issue upstream asks for one.
+_NOISY = "langgraph_api._checkpointer._adapter"
 _HARMLESS = ("Slow graph load.", "Thread stream client disconnected")
 """What ``langgraph_api.graph`` says of the first load, and of each tab that is closed."""
 _HUNG_UP = 499
@@ -45,12 +47,12 @@ def shorten_log(*, has_content: bool = True) -> None:
 
 def _drop_content(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
     """The known fields; of an error its kind alone, as its text may be a file's or a model's."""
-    kept = {key: event[key] for key in (*_KEPT, *_KEPT_OF_REQUESTS) if event.get(key) is not None}
+    known = {key: event[key] for key in (*_KEPT, *_KEPT_OF_REQUESTS) if event.get(key) is not None}
     first = str(event.get("event", "")).partition("\n")[0]
-    kept["event"] = first.partition(" Exception: ")[0][:300]
+    known["event"] = first.partition(" Exception: ")[0][:300]
     if text := str(event.get("exception", "")).strip():
-        kept["error"] = text.splitlines()[-1].partition(":")[0]
-    return kept
+        known["error"] = text.splitlines()[-1].partition(":")[0]
+    return known
 
 
 def _is_news(record: logging.LogRecord) -> bool:

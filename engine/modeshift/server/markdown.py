@@ -56,11 +56,11 @@ async def render_markdown(request: Request) -> Response:
     return JSONResponse({"trees": await asyncio.to_thread(render_trees, texts)})
 
 
-def _are_texts(given: Any) -> bool:
+def _are_texts(value: Any) -> bool:
     return (
-        isinstance(given, list)
-        and len(given) <= MAX_TEXTS
-        and all(isinstance(one, str) for one in given)
+        isinstance(value, list)
+        and len(value) <= MAX_TEXTS
+        and all(isinstance(text, str) for text in value)
     )
 
 
@@ -142,15 +142,15 @@ def _name(token: Any) -> str:
 
 
 def _attributes(token: Any) -> dict[str, str]:
-    found = {}
+    attributes = {}
     if "start" in token.attrs:
-        found["start"] = str(token.attrs["start"])
+        attributes["start"] = str(token.attrs["start"])
     href = str(token.attrs.get("href", ""))
     if urlsplit(href).scheme.lower() in SCHEMES:
-        found["href"] = href
+        attributes["href"] = href
     elif href:
-        found["title"] = href
-    return found
+        attributes["title"] = href
+    return attributes
 
 
 def highlight(text: str, language: str, end: float) -> list[Node]:

@@ -108,14 +108,14 @@ async def set_mode(request: Request) -> Response:
     """
     deps, mailbox = await _get_parts(request)
     path, thread = _get_thread(request), request.path_params["id"]
-    given = _check(deps, await _read_body(request))
-    if not given:
+    settings = _check(deps, await _read_body(request))
+    if not settings:
         raise InvalidInputError(f"give one of: {', '.join(SETTINGS)}")
     # Changes nothing: whoever may change the thread may set its mode.
     changed = await call_server(request, "PATCH", path, {"metadata": {}})
     if not changed.is_success:
         return pass_on(changed)
-    await mailbox.put(thread, given)
+    await mailbox.put(thread, settings)
     begun = await deps.started_calls.journal.list_going(thread)
     values, news = await _read(request, mailbox)
     is_pending = not await _take_in(request, deps, values, news)
@@ -161,7 +161,7 @@ async def create_thread(request: Request) -> Response:
     body = await _read_body(request)
     settings, wanted = (await get_served_cache()).settings, body.pop(KEY, None)
     places = Workspaces(settings, mailbox)
-    given = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
+    checked = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
     thread = str(body.setdefault("thread_id", str(uuid4())))
     chosen = None
     if wanted is not None or settings.workspaces is not None:
@@ -171,10 +171,10 @@ async def create_thread(request: Request) -> Response:
         return pass_on(created)
     if chosen is not None:
         await places.keep(thread, chosen)
-    if given:
-        await mailbox.put(thread, given)
+    if checked:
+        await mailbox.put(thread, checked)
     named = {} if chosen is None else {KEY: chosen}
-    return JSONResponse({**created.json(), **given, **named})
+    return JSONResponse({**created.json(), **checked, **named})
 
 
 async def get_deps(request: Request) -> AgentDeps:
@@ -223,10 +223,10 @@ async def _read_body(request: Request) -> dict[str, Any]:
 
 
 def _check(deps: AgentDeps, body: dict[str, Any]) -> dict[str, Any]:
-    given: dict[str, Any] = build_settings_check(deps.catalog, deps.toolbox.specs)(body)
-    if "mode" in given and (problem := deps.models.problem(deps.catalog[given["mode"]])):
+    settings: dict[str, Any] = build_settings_check(deps.catalog, deps.toolbox.specs)(body)
+    if "mode" in settings and (problem := deps.models.problem(deps.catalog[settings["mode"]])):
         raise InvalidInputError(problem)
-    return given
+    return settings
 
 
 def _get_thread(request: Request) -> str:

@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from modeshift.graph.approvals.judging import list_suggestions
 from modeshift.graph.approvals.previews import FileChange, Preview, preview_call
 from modeshift.graph.approvals.requests import ActionRequest, build_title
+from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError

@@ -80,16 +80,16 @@ class Connection:
                 return None
         return state if state.values else None
 
-    async def stream(self, given: Any) -> AsyncIterator[tuple[str, Any]]:
+    async def stream(self, input: Any) -> AsyncIterator[tuple[str, Any]]:
         """Run, and give what ``astream`` does; closing it stops the run. Raises ``UserError``."""
         graph: Any = self.server or (await self._load()).agent
         options: Mapping[str, Any] = {"durability": "sync"}
         if self.server is not None:
             options = {"on_disconnect": "cancel"}
-        chunks = graph.astream(given, self._config, stream_mode=STREAMS, **options)
+        chunks = graph.astream(input, self._config, stream_mode=STREAMS, **options)
         with _explain_errors():
-            if self.server is not None and isinstance(given, dict) and "messages" in given:
-                title = given["messages"][0]["content"].split("\n")[0][:80]  # as the page's
+            if self.server is not None and isinstance(input, dict) and "messages" in input:
+                title = input["messages"][0]["content"].split("\n")[0][:80]  # as the page's
                 await self.server.client.threads.create(  # type: ignore[union-attr]  # has one
                     thread_id=self.thread, metadata={"title": title}, if_exists="do_nothing"
                 )
@@ -116,13 +116,13 @@ def _explain_errors() -> Iterator[None]:
         raise InvalidInputError(f"the server refuses: {error}") from error
 
 
-def read_message(given: Any) -> AnyMessage:
+def read_message(value: Any) -> AnyMessage:
     """A message, as the agent gives it or as the server sends it."""
-    if isinstance(given, BaseMessage):
-        return given  # type: ignore[return-value]  # of the kinds that a thread holds
-    if given.get("type") == "AIMessageChunk":
-        return AIMessageChunk.model_validate(given)
-    return convert_to_messages([given])[0]  # type: ignore[return-value]  # as above
+    if isinstance(value, BaseMessage):
+        return value  # type: ignore[return-value]  # of the kinds that a thread holds
+    if value.get("type") == "AIMessageChunk":
+        return AIMessageChunk.model_validate(value)
+    return convert_to_messages([value])[0]  # type: ignore[return-value]  # as above
 
 
 def find_question(state: StateSnapshot | None) -> Interrupt | None:

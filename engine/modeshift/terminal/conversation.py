@@ -68,9 +68,9 @@ class Transcript:
                 self._show_answer(message)
             elif isinstance(message, ToolMessage):
                 self._show_result(deps, message)
-        for planned in [one for batch in update.get("plan") or () for one in batch][:1]:
+        for planned in [each for batch in update.get("plan") or () for each in batch][:1]:
             self._begin(deps, get_call_id(planned["call"]))
-        if (mode := update.get("mode")) in deps.catalog and update.get("mode_changes"):
+        if (mode := update.get("mode", "")) in deps.catalog and update.get("mode_changes"):
             self._screen.line(f"Now in {deps.catalog[mode].name} mode.", BOLD)
         if update.get("todos"):
             self._show_todos(update["todos"])
@@ -194,10 +194,10 @@ class Conversation:
     async def _take_turn(self) -> None:
         question = await self._look()
         state = self._state
-        given: Command[Any] | dict[str, Any] | None
+        input: Command[Any] | dict[str, Any] | None
         if question is not None and question.id != self._postponed:
             try:
-                given = await self._ask(question, state.values if state else {})
+                input = await self._ask(question, state.values if state else {})
             except KeyboardInterrupt:
                 self._postponed = question.id
                 self._screen.words("Nothing is approved. Enter asks again; a message goes on.")
@@ -209,11 +209,11 @@ class Conversation:
             self._screen.line()
             said = await self._keyboard.read_message(self._build_prompt(state))
             self._postponed = self._postponed if said else None
-            given = await self._read_input(said, state) if said else None
+            input = await self._read_input(said, state) if said else None
             if cut_off and not said:
                 await self._run(None)
-        if given is not None:
-            await self._run(given)
+        if input is not None:
+            await self._run(input)
 
     async def _look(self) -> Interrupt | None:
         """Read what may have changed; gives the question that waits. Where that fails, says so."""
@@ -238,8 +238,8 @@ class Conversation:
     async def _read_input(self, said: str, state: StateSnapshot | None) -> dict[str, Any] | None:
         """What to run with; None for a command that runs nothing."""
         more: dict[str, Any] = {}
-        if found := _COMMAND.fullmatch(said):
-            name, said = found[1], found[2] or ""
+        if match := _COMMAND.fullmatch(said):
+            name, said = match[1], match[2] or ""
             match name:
                 case "quit" | "exit":
                     raise EOFError
@@ -273,10 +273,12 @@ class Conversation:
             raise InvalidInputError(problem)
         self._chosen["mode"] = slug
 
-    def _choose_approvals(self, given: str) -> None:
-        if given not in (known := [one.value for one in Approvals]):
-            raise InvalidInputError(f"unknown approvals {given!r}; give one of: {', '.join(known)}")
-        self._chosen["approvals"] = given
+    def _choose_approvals(self, policy: str) -> None:
+        if policy not in (known := [each.value for each in Approvals]):
+            raise InvalidInputError(
+                f"unknown approvals {policy!r}; give one of: {', '.join(known)}"
+            )
+        self._chosen["approvals"] = policy
 
     def _show_status(self, state: StateSnapshot | None) -> None:
         values = state.values if state else {}
@@ -303,9 +305,9 @@ class Conversation:
         answer = {"decisions": decisions, "question": request["question"]}
         return Command(resume={question.id: answer})
 
-    async def _run(self, given: Any) -> None:
+    async def _run(self, input: Any) -> None:
         """Run until the end, a question or Ctrl-C; raises ``UserError``."""
-        task = asyncio.ensure_future(self._stream(given))
+        task = asyncio.ensure_future(self._stream(input))
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, task.cancel)
         try:
@@ -316,8 +318,8 @@ class Conversation:
             loop.remove_signal_handler(signal.SIGINT)
             self._transcript.end_run()
 
-    async def _stream(self, given: Any) -> None:
-        async for kind, part in self._connection.stream(given):
+    async def _stream(self, input: Any) -> None:
+        async for kind, part in self._connection.stream(input):
             if kind == "updates":
                 self._chosen = {}
             self._transcript.show_part(self._deps, kind, part)

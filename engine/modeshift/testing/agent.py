@@ -63,18 +63,18 @@ class Conversation:
         """The one that ``script`` made, with what it was asked."""
         self._modes: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
 
-    async def send(self, given: Any) -> None:
+    async def send(self, input: Any) -> None:
         """Run with an input or a ``Command`` until it ends or waits; the history must be valid."""
-        async for mode, part in self.agent.astream(given, self.config, stream_mode=self._modes):
+        async for mode, part in self.agent.astream(input, self.config, stream_mode=self._modes):
             if mode == "updates":
                 self.nodes += [name for name in part if name != "__interrupt__"]
             elif isinstance(part[0], AIMessageChunk):
                 self.chunks.append(part[0])
         assert problems(await self.messages()) == []
 
-    async def send_until(self, node: str, given: Any) -> None:
+    async def send_until(self, node: str, input: Any) -> None:
         """Run and stop after a node, like a process that ends between two steps."""
-        await self.agent.ainvoke(given, self.config, interrupt_after=[node])
+        await self.agent.ainvoke(input, self.config, interrupt_after=[node])
 
     async def say(self, text: str, **host: Any) -> None:
         """A user's message; ``host`` is the rest of the input, such as ``mode``."""
@@ -137,19 +137,19 @@ def _read_files(folder: Path) -> dict[str, str]:
 
 def problems(messages: list[BaseMessage]) -> list[str]:
     """Reasons why a provider would refuse this history; none if it is valid."""
-    found = []
+    faults = []
     due: Counter[str] = Counter()
     for message in messages:
         if isinstance(message, ToolMessage):
             if due[message.tool_call_id] != 1:
-                found.append(f"answer to {message.tool_call_id!r}, which is not due")
+                faults.append(f"answer to {message.tool_call_id!r}, which is not due")
             due[message.tool_call_id] -= 1
             continue
-        found += [f"no answer to {id!r} before {message.type}" for id, n in due.items() if n > 0]
+        faults += [f"no answer to {id!r} before {message.type}" for id, n in due.items() if n > 0]
         due.clear()
         if isinstance(message, AIMessage):
             due.update(str(call["id"]) for call in message.tool_calls)
-    return found
+    return faults
 
 
 def make_agent(  # noqa: PLR0913  # what a test may want to be otherwise
@@ -171,15 +171,15 @@ def make_agent(  # noqa: PLR0913  # what a test may want to be otherwise
     project, place = load_project(), Workspace(workspace)
     catalog = modes or load_modes().catalog
     commands = Commands(_JUDGED_SANDBOX if is_sandboxed else None)
-    given = ToolDeps(place, {slug: catalog[slug] for slug in catalog}, commands)
-    toolbox = Toolbox(place, _make_tools(tools or project.tools, given), commands)
+    tool_deps = ToolDeps(place, catalog, commands)
+    toolbox = Toolbox(place, _make_tools(tools or project.tools, tool_deps), commands)
     keys = {provider.key: KEY for provider in PROVIDERS.values() if provider.key}
     missing = {name: key for name, key in keys.items() if not os.environ.get(name)}
     with patch.dict(os.environ, missing):
         models = Models(model)
         deps = AgentDeps(catalog, toolbox, models, Approvals(approvals))
-        for slug in catalog:
-            models.problem(catalog[slug])  # loads it, while there is a key
+        for mode in catalog.values():
+            models.problem(mode)  # loads it, while there is a key
     return (build or project.build)(deps, saver or InMemorySaver())
 
 

@@ -15,7 +15,6 @@ from typing_extensions import override
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import Agent
 from modeshift.graph.models.loading import Models
-from modeshift.graph.state import get_depth
 from modeshift.modes.errors import NodeError
 from modeshift.project import load_project
 from modeshift.testing.agent import APPROVE, REJECT, Conversation, edit, judge_call
@@ -75,9 +74,9 @@ class Trial(Conversation):
         self.agent = self._make(self.model)
 
     @override
-    async def send(self, given: Any) -> None:
+    async def send(self, input: Any) -> None:
         async with asyncio.timeout(SECONDS):
-            await super().send(given)
+            await super().send(input)
 
     async def answer(self, decision: str) -> bool:
         """Answer until nothing waits, a question of the clone's own with yes; whether one came."""
@@ -93,7 +92,7 @@ class Trial(Conversation):
     async def check_tools(self) -> None:
         """Raise ``AssertionError`` unless the model was last offered the tools of the mode."""
         values = await self.values()
-        seat = self.deps.seat(values["mode"], values.get("limit"), get_depth(values))  # type: ignore[arg-type]  # it is a State
+        seat = self.deps.seat_in(values, values["mode"])
         wrong = self.model.asked[-1].tools ^ {*seat.model.names}
         expect(not wrong, f"the model has the tools of another mode: {', '.join(sorted(wrong))}")
 

@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 from typing_extensions import override
+
+from modeshift.graph.models.offline import LocalModel
 
 Call = tuple[str, dict[str, Any]]
 """A tool's name, and the arguments."""
@@ -26,7 +23,7 @@ class Asked:
         self.tools = tools
 
 
-class ScriptedModel(BaseChatModel):
+class ScriptedModel(LocalModel):
     """Gives ``answers`` in order, then says ``done``; keeps what it was asked."""
 
     answers: list[Any]
@@ -41,40 +38,16 @@ class ScriptedModel(BaseChatModel):
         """
         return cls(answers=[_answer(*step) for step in enumerate(steps)])
 
-    @property
     @override
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    @override
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
-
-    @override
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        names = frozenset(tool["function"]["name"] for tool in kwargs.get("tools", ()))
-        self.asked.append(Asked(messages, names))
+    def answer(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> AIMessage:
+        self.asked.append(Asked(messages, tools))
         number = len(self.asked) - 1
-        answer = self.answers[number] if number < len(self.answers) else AIMessage("done")
+        answer: AIMessage = (
+            self.answers[number] if number < len(self.answers) else AIMessage("done")
+        )
         if isinstance(answer, Exception):
             raise answer
-        return ChatResult(generations=[ChatGeneration(message=answer.model_copy(deep=True))])
-
-    @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages, **kwargs)
+        return answer.model_copy(deep=True)
 
 
 def calling(*calls: Call, prefix: str = "call") -> AIMessage:

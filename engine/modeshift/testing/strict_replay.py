@@ -37,9 +37,9 @@ class StrictReplay:
 
     def play(self, request: Request) -> Response:
         """The next response, or a refusal that says what differs."""
-        if found := self._find_difference(self.cassette.filter_request(request)):
+        if difference := self._find_difference(self.cassette.filter_request(request)):
             self.refused.append(
-                f"{self.cassette.path}: {found}\n"
+                f"{self.cassette.path}: {difference}\n"
                 "If you meant this change, record again: make record (docs/cassettes.md)"
             )
             return refuse(self.refused[-1])

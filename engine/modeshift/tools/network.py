@@ -32,7 +32,7 @@ async def resolve(url: Url, allowed_hosts: Collection[str]) -> list[str]:
     """
     addresses = [url.host] if url.is_address else await _look_up(url)
     is_allowed = not allowed_hosts_of(url).isdisjoint(allowed_hosts)
-    if not is_allowed and not all(is_public(ip_address(one)) for one in addresses):
+    if not is_allowed and not all(is_public(ip_address(address)) for address in addresses):
         raise ToolFailedError(
             f"{url.host!r} is not on the public internet; only the user can allow it, "
             "with NETWORK_HOSTS"
@@ -43,10 +43,10 @@ async def resolve(url: Url, allowed_hosts: Collection[str]) -> list[str]:
 async def _look_up(url: Url) -> list[str]:
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(url.host, url.port, type=SOCK_STREAM)
+        infos = await loop.getaddrinfo(url.host, url.port, type=SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise ToolFailedError(f"the host {url.host!r} cannot be found") from error
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
+    return list(dict.fromkeys(str(info[4][0]) for info in infos))
 
 
 def allowed_hosts_of(url: Url) -> set[str]:

@@ -56,11 +56,7 @@ class ServerPool(Protocol):
     """One to a process; for any thread and event loop."""
 
     def assign(
-        self,
-        user: object,
-        servers: Iterable[Server],
-        workspace: Workspace,
-        sandbox: Sandbox | None,
+        self, user: object, servers: Iterable[Server], workspace: Workspace, sandbox: Sandbox | None
     ) -> Sequence[ManagedServer]:
         """The servers as ``user`` has configured them now; starts nothing."""
         ...
@@ -119,21 +115,21 @@ def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
     """The tools that the servers are known to offer; none of one that has not been started."""
     found: dict[str, list[Tool]] = {}
     notices = []
-    for one in servers:
-        name = f"MCP server {one.server.name!r}"
-        if one.offer is not None and one.offer.problem:
-            notices.append(f"{name} cannot be used: {one.offer.problem}")
-        if one.offer is not None and one.offer.change:
-            change = to_one_line(one.offer.change, SHOWN)
+    for server in servers:
+        name = f"MCP server {server.server.name!r}"
+        if server.offer is not None and server.offer.problem:
+            notices.append(f"{name} cannot be used: {server.offer.problem}")
+        if server.offer is not None and server.offer.change:
+            change = to_one_line(server.offer.change, SHOWN)
             notices.append(f"{name} lists other tools than at its start: {change}")
-        for described in one.offer.tools if one.offer is not None else ():
-            if described.name in one.server.disabled_tools:
+        for described in server.offer.tools if server.offer is not None else ():
+            if described.name in server.server.disabled_tools:
                 continue
-            if problem := find_problem(one.server, described):
+            if problem := find_problem(server.server, described):
                 shown = to_one_line(described.name, SHOWN)
                 notices.append(f"{name}: its tool {shown!r} is left out: {problem}")
             else:
-                tool = _make_tool(one, described)
+                tool = _make_tool(server, described)
                 found.setdefault(tool.spec.name, []).append(tool)
     for name, same in found.items():
         if len(same) > 1:

@@ -56,13 +56,13 @@ class ToolDescription:
 def describe_changes(before: Iterable[ToolDescription], now: Iterable[ToolDescription]) -> str:
     """The names of tools that are new, gone or described in another way; empty for none."""
     old, new = ({tool.name: tool for tool in tools} for tools in (before, now))
-    found = {
+    changes = {
         "new": new.keys() - old.keys(),
         "gone": old.keys() - new.keys(),
         "changed": {name for name in old.keys() & new.keys() if old[name] != new[name]},
     }
     return "; ".join(
-        f"{word}: {', '.join(sorted(names))}" for word, names in found.items() if names
+        f"{word}: {', '.join(sorted(names))}" for word, names in changes.items() if names
     )
 
 
@@ -73,7 +73,9 @@ def _write(value: Mapping[str, Any]) -> str:
 def _describe_change(old: str, new: str) -> str:
     """From a little before the first difference: what was added may be far behind."""
     pairs = enumerate(zip(old, new, strict=False))
-    end = next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
+    end = next(
+        (place for place, (before, other) in pairs if before != other), min(len(old), len(new))
+    )
     start = max(end - 30, 0)
     was, now = (f"{'...' if start else ''}{to_one_line(text[start:], 200)}" for text in (old, new))
     return f"was '{was}', is now '{now}'"
@@ -154,7 +156,7 @@ def _mend(schema: Any, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise ValueError(f"its schema has more than {MAX_DEPTH} levels")
     if isinstance(schema, list):
-        return [_mend(one, depth + 1) for one in schema]
+        return [_mend(part, depth + 1) for part in schema]
     if not isinstance(schema, dict):
         return schema
     target = schema.get("$ref")

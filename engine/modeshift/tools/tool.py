@@ -108,9 +108,9 @@ def _make_runnable(function: Callable[..., Any], addendum: str, *, is_pair: bool
     key = (*names, function.__annotations__, defaults)
     if code in _made and _made[code][0] == key:
         return _made[code][1].model_copy(update={kind: function})
-    given: dict[str, Any] = {"func": None, kind: function}
+    options: dict[str, Any] = {"func": None, kind: function}
     runnable = StructuredTool.from_function(
-        **given,
+        **options,
         parse_docstring=True,
         response_format="content_and_artifact" if is_pair else "content",
     )

@@ -39,7 +39,7 @@ def find_unserializable(value: Any, depth: int = 0) -> str | None:  # noqa: PLR0
             return f"more than {MAX_DEPTH} levels"
         parts: list[Any] = [*value, *value.values()] if isinstance(value, dict) else value
         return next(
-            (found for part in parts if (found := find_unserializable(part, depth + 1))), None
+            (problem for part in parts if (problem := find_unserializable(part, depth + 1))), None
         )
     match value:
         case str() if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
@@ -114,12 +114,12 @@ class Toolbox:
         """
         tool = self[name]
         checked = self.validate(tool, args)
-        found = {
+        resolved = {
             path: self.workspace.resolve_at_once(checked[path]) for path in _paths(tool, checked)
         }
-        if None in found.values():  # it takes a closer look at the file system, which blocks
+        if None in resolved.values():  # it takes a closer look at the file system, which blocks
             return tool, await asyncio.to_thread(self._resolve, tool, checked)
-        return tool, {**checked, **found}
+        return tool, {**checked, **resolved}
 
     def _resolve(self, tool: Tool, checked: Mapping[str, Any]) -> dict[str, Any]:
         resolved = dict(checked)
@@ -195,9 +195,8 @@ def build_toolbox(
     ``ConfigurationError`` for an error in the list of tools.
     """
     commands = commands or Commands()
-    modes = {slug: catalog[slug] for slug in catalog}
-    tools = make_tools(load_project().tools, ToolDeps(workspace, modes, commands, allowed_hosts))
-    if EdgeTable(modes.values()).has_limits:
+    tools = make_tools(load_project().tools, ToolDeps(workspace, catalog, commands, allowed_hosts))
+    if EdgeTable(catalog.values()).has_limits:
         tools = map(_add_note, tools)
     return Toolbox(workspace, tools, commands)
 

@@ -51,8 +51,8 @@ def content_blocks(
             case str(text) | {"type": "text", "text": str(text)} if text:
                 yield text_block(remove_marks(text))
             case {"type": "image_url", "image_url": {"url": str(url)}}:
-                found = _DATA_URL.fullmatch(url)
-                yield text_block(url) if found is None else image_block(found[2], found[1])
+                match = _DATA_URL.fullmatch(url)
+                yield text_block(url) if match is None else image_block(match[2], match[1])
 
 
 def as_text(text: str) -> schema.ContentToolCallContent:
@@ -76,7 +76,7 @@ def as_output(text: str, most: int = MAX_SHOWN) -> schema.ContentToolCallContent
         half = most // 2
         omitted = f"[{len(text) - most} characters left out]"
         text = f"{text[:half]}\n{omitted}\n{text[-half:]}"
-    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
+    longest = max((len(ticks) for ticks in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return as_text(f"{fence}\n{text}\n{fence}")
 

@@ -221,8 +221,8 @@ class SessionUpdates(Sender):
         messages = values.get("messages", [])
         for parent in values.get("parents", []):
             self.subtask = parent["subtask"]
-            for one in [parent, *parent.get("then", ())]:
-                self.track(replace(self._view(deps, one["call"]), is_running=one is parent))
+            for each in [parent, *parent.get("then", ())]:
+                self.track(replace(self._view(deps, each["call"]), is_running=each is parent))
         self.subtask = values.get("subtask")
         await self._end_calls(messages)
         self._results.clear()

@@ -26,10 +26,10 @@ async def digest_contents(deps: AgentDeps, paths: Iterable[str]) -> dict[str, st
         return {}
     workspace = deps.toolbox.workspace
     # Side by side: an editor may take its time for each.
-    found = await asyncio.gather(
+    digests = await asyncio.gather(
         *(asyncio.to_thread(_digest_file, workspace, path) for path in unique)
     )
-    return dict(zip(unique, found, strict=True))
+    return dict(zip(unique, digests, strict=True))
 
 
 def _digest_file(workspace: Workspace, path: str) -> str:
@@ -122,15 +122,15 @@ def forget(
         for id in ids
         if id != ALL and id not in known
     ]
-    kept = []
+    remaining = []
     for one in remembered:
         if ALL in ids or one["id"] in ids:
             continue
         if one["mode"] in deps.catalog and one["digest"] == deps.seat(one["mode"]).environment:
-            kept.append(one)
+            remaining.append(one)
         else:
             notices.append(
                 f"the approval for {one['tool']} {one['pattern']!r} in mode {one['mode']!r} is "
                 "revoked: the mode, your rules or the workspace have changed"
             )
-    return kept, notices
+    return remaining, notices

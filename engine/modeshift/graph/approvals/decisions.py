@@ -112,8 +112,8 @@ def ask_person(
                 "give one for each, in their order"
             )
         decisions = _put_in_order(decisions, asking)
-        for decision, one in zip(decisions, asking, strict=True):
-            _check_decision(deps.toolbox, decision, one)
+        for decision, judged in zip(decisions, asking, strict=True):
+            _check_decision(deps.toolbox, decision, judged)
         return {**answer, "decisions": decisions}
 
     return _interrupt(request, check)
@@ -162,29 +162,29 @@ def _check_question(question: str, given: str | None, *, is_required: bool) -> N
 
 
 def _put_in_order(decisions: list[Decision], asking: Sequence[Judged]) -> list[Decision]:
-    ids = [one.id for one in asking]
-    given = [one["id"] for one in decisions if "id" in one]
-    if not given:
+    ids = [call.id for call in asking]
+    named = [decision["id"] for decision in decisions if "id" in decision]
+    if not named:
         return decisions
-    if sorted(given) != sorted(ids):
+    if sorted(named) != sorted(ids):
         raise InvalidInputError(
-            f"the decisions are for the ids {given!r}; give one for each of: {', '.join(ids)}"
+            f"the decisions are for the ids {named!r}; give one for each of: {', '.join(ids)}"
         )
-    return sorted(decisions, key=lambda one: ids.index(one["id"]))
+    return sorted(decisions, key=lambda decision: ids.index(decision["id"]))
 
 
-def _check_decision(toolbox: Toolbox, decision: Decision, one: Judged) -> None:
-    name, allowed = one.call["name"], one.allowed_decisions
+def _check_decision(toolbox: Toolbox, decision: Decision, judged: Judged) -> None:
+    name, allowed = judged.call["name"], judged.allowed_decisions
     if decision["type"] not in allowed:
         raise InvalidInputError(
             f"decision {decision['type']!r} on {name}; allowed are: {', '.join(allowed)}"
         )
     if decision["type"] == "approve":
-        if "approvals" in decision and not one.effect.switches_mode:
+        if "approvals" in decision and not judged.effect.switches_mode:
             raise InvalidInputError(
                 f"'approvals' goes with the approval of a switch, not of {name}"
             )
-        _check_remember(decision.get("remember", False), one)
+        _check_remember(decision.get("remember", False), judged)
     if decision["type"] == "edit":
         edited = decision["edited_action"]
         if edited["name"] != name:

@@ -1,7 +1,7 @@
 """``judge``: from a tool call as the model wrote it to a verdict on it."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from types import MappingProxyType
@@ -12,20 +12,21 @@ from langchain_core.messages import ToolCall
 from modeshift.graph.approvals.ways import (
     Values,
     describe_condition,
+    find_answer_problem,
     find_way_problem,
     is_free,
+    list_suggestions,
     read_values,
 )
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import find_last_answer, find_open_calls
 from modeshift.graph.models.loading import Seat
-from modeshift.graph.state import ActTask, Asked, Facts, Planned, Remembered, State, get_depth
+from modeshift.graph.state import ActTask, Asked, Facts, Planned, Remembered, State
 from modeshift.modes.edge_table import MAX_NAMED, Way
-from modeshift.modes.effects import NO_EFFECT, Effect, ToolSpec
+from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
-from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
 from modeshift.modes.rules.matching import Subject, get_server_part
 from modeshift.tools.tool import Tool
@@ -124,33 +125,6 @@ def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def find_answer_problem(
-    specs: Iterable[ToolSpec], mode: Mode, target: str, depth: int
-) -> str | None:
-    """Why no answer to a question in ``mode`` may switch to ``target``; None if one may."""
-    if depth:
-        return "In a sub-task no answer switches the mode; ask without naming one."
-    for spec in specs:
-        if spec.effect.switches_mode and not spec.effect.starts_subtask:
-            found = verdict(mode, spec, {"mode_slug": target}, Approvals.MANUAL)
-            return found.reason if found.kind == "deny" else None
-    return None
-
-
-def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
-    """The labels to choose from, each with the mode it switches to, from a question's arguments.
-
-    The label names the mode, so that whoever chooses it knows. An answer in other words never
-    switches.
-    """
-    labels: dict[str, str | None] = {}
-    for suggestion in args.get("follow_up") or ():
-        mode_slug = suggestion.get("mode")
-        text = to_one_line(suggestion["text"])
-        labels[text + (f" (switch to {mode_slug})" if mode_slug else "")] = mode_slug
-    return labels
-
-
 @dataclass(frozen=True)
 class CallContext:
     """Where and when a call is judged."""
@@ -182,7 +156,7 @@ class CallContext:
         """The context that the thread's current state gives."""
         subtask = state.get("subtask")
         return cls(
-            deps.seat(state["mode"], state.get("limit"), get_depth(state)),
+            deps.seat_in(state, state["mode"]),
             Approvals(state["approvals"]),
             is_only_call,
             refused,
@@ -202,7 +176,15 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
     targets, way = list_switch_targets(tool.spec.effect, args), get_way(tool.spec.effect)
     if targets and not context.is_by_hand:
         values = await read_values(deps, context.facts, context.seat.mode.slug, targets, way)
-    return _judge(deps, context, call, tool, args, values)
+    if problem := find_problem(deps, context, tool, args, values):
+        return _deny(call, problem)
+    ruling = find_verdict(deps, context, tool, args, values)
+    if ruling.is_missing:
+        ruling = replace(ruling, reason=ruling.reason + _name_modes(deps, context, tool, args))
+    digests = [deps.catalog[slug].digest for slug in targets]
+    if tool.spec.served is not None:
+        digests.append(tool.spec.served.digest)
+    return Judged(call, ruling, tool, args, "".join([context.seat.environment, *digests]))
 
 
 def get_way(effect: Effect) -> Way:
@@ -218,19 +200,19 @@ async def judge_all(
     One message switches the mode once, or begins sub-tasks: another such call is denied, and so is
     one behind a sub-task that would change something before it.
     """
-    judged: list[Judged] = []
+    results: list[Judged] = []
     first: Judged | None = None
     for call in calls:
-        one = await judge(deps, context, call)
-        if one.effect.switches_mode and one.verdict.kind == "ask":
-            first = first or one
-            are_tasks = first.effect.starts_subtask and one.effect.starts_subtask
-            if one is not first and not are_tasks:
-                one = _deny(call, "Call switch_mode once in a message, and not beside new_task.")
-        elif first is not None and first.effect.starts_subtask and one.effect.changes_the_world:
-            one = _deny(call, "Call it when the sub-task has ended, not behind new_task.")
-        judged.append(one)
-    return judged
+        judged = await judge(deps, context, call)
+        if judged.effect.switches_mode and judged.verdict.kind == "ask":
+            first = first or judged
+            are_tasks = first.effect.starts_subtask and judged.effect.starts_subtask
+            if judged is not first and not are_tasks:
+                judged = _deny(call, "Call switch_mode once in a message, and not beside new_task.")
+        elif first is not None and first.effect.starts_subtask and judged.effect.changes_the_world:
+            judged = _deny(call, "Call it when the sub-task has ended, not behind new_task.")
+        results.append(judged)
+    return results
 
 
 def find_problem(
@@ -251,51 +233,26 @@ def find_verdict(
 ) -> Verdict:
     """What the mode says of a call without a problem, cut by the host's limit."""
     effect, limit = tool.spec.effect, context.seat.limit
-    found = _find_verdict(deps, context, context.seat.mode, tool, args)
+    ruling = _find_verdict(deps, context, context.seat.mode, tool, args)
     if limit is not None and limit.slug != context.seat.mode.slug:
         # A switch has passed the limit before, and may well be to the limit's own mode.
-        given = None if effect.switches_mode else args
-        found = cut_verdict(found, limit, _find_verdict(deps, context, limit, tool, given))
-    if effect.switches_mode and found.kind == "ask":
-        found = _add_edge(deps, context, tool, args["mode_slug"], found, values)
-    return found
-
-
-def _judge(
-    deps: AgentDeps,
-    context: CallContext,
-    call: ToolCall,
-    tool: Tool,
-    args: dict[str, Any],
-    values: Values,
-) -> Judged:
-    if problem := find_problem(deps, context, tool, args, values):
-        return _deny(call, problem)
-    found = find_verdict(deps, context, tool, args, values)
-    if found.is_missing:
-        found = replace(found, reason=found.reason + _name_modes(deps, context, tool, args))
-    targets = list_switch_targets(tool.spec.effect, args)
-    digests = [deps.catalog[slug].digest for slug in targets]
-    if tool.spec.served is not None:
-        digests.append(tool.spec.served.digest)
-    return Judged(call, found, tool, args, "".join([context.seat.environment, *digests]))
+        judged_args = None if effect.switches_mode else args
+        ruling = cut_verdict(ruling, limit, _find_verdict(deps, context, limit, tool, judged_args))
+    if effect.switches_mode and ruling.kind == "ask":
+        ruling = _add_edge(deps, context, tool, args["mode_slug"], ruling, values)
+    return ruling
 
 
 def _add_edge(
-    deps: AgentDeps,
-    context: CallContext,
-    tool: Tool,
-    target: str,
-    found: Verdict,
-    values: Values,
+    deps: AgentDeps, context: CallContext, tool: Tool, target: str, ruling: Verdict, values: Values
 ) -> Verdict:
     """The verdict on a switch, with the edge's condition, and whether nobody need be asked."""
     if context.is_by_hand:
-        return found
+        return ruling
     source, way = context.seat.mode.slug, get_way(tool.spec.effect)
     limit = None if context.seat.limit is None else context.seat.limit.slug
     return replace(
-        found,
+        ruling,
         condition=describe_condition(deps.edges.find(source, target, way), values),
         is_by_edge=way is Way.ASK and is_free(deps, source, target, context.remembered, limit),
     )
@@ -306,11 +263,11 @@ def _find_verdict(
 ) -> Verdict:
     """What the mode, or the limit's, says; each with what is remembered for it."""
     remembered = [
-        (one["pattern"], one["exact"])
-        for one in context.remembered
-        if _is_for(one["tool"], tool)
+        (approval["pattern"], approval["exact"])
+        for approval in context.remembered
+        if _is_for(approval["tool"], tool)
         and mode.slug in deps.catalog
-        and one["digest"] == deps.seat(mode.slug).environment
+        and approval["digest"] == deps.seat(mode.slug).environment
     ]
     return verdict(mode, tool.spec, args, context.approvals, remembered)
 
@@ -399,4 +356,6 @@ async def judge_question(deps: AgentDeps, state: State) -> Question | None:
 
 def digest_question(judged: Sequence[Judged]) -> str:
     """A digest of the calls and the kinds of their verdicts: the same question, the same digest."""
-    return sha256("".join(one.verdict.kind + one.digest() for one in judged).encode()).hexdigest()
+    return sha256(
+        "".join(each.verdict.kind + each.digest() for each in judged).encode()
+    ).hexdigest()

@@ -8,12 +8,8 @@ from langchain_core.messages import ToolCall, ToolMessage
 
 from modeshift.graph.approvals.contents import digest_contents, remember
 from modeshift.graph.approvals.decisions import Approve, Decision, Edit, Respond
-from modeshift.graph.approvals.judging import (
-    Judged,
-    Question,
-    judge,
-    list_suggestions,
-)
+from modeshift.graph.approvals.judging import Judged, Question, judge
+from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import follow
 from modeshift.graph.messages.normal_form import get_call_id
@@ -43,7 +39,7 @@ class Outcome:
         self._switch: Switch | None = None
         self._refused = list(question.context.refused)
         self._facts = question.context.facts
-        self._remembered = {one["id"]: one for one in question.context.remembered}
+        self._remembered = {approval["id"]: approval for approval in question.context.remembered}
 
     async def settle(self, decisions: Mapping[str, Decision]) -> None:
         """Take the calls in their order; ``decisions`` are by id, of those that were asked about.
@@ -64,15 +60,15 @@ class Outcome:
                 reply = "Nobody had to be asked."
                 self._choose(one, one.call["args"], reply, how="by edge")
 
-    async def _apply(self, one: Judged, decision: Approve | Edit | Respond) -> None:
+    async def _apply(self, judged: Judged, decision: Approve | Edit | Respond) -> None:
         match decision["type"]:
             case "approve":
                 remember = decision.get("remember", False)
-                await self._approve(one, decision.get("approvals"), remember)
+                await self._approve(judged, decision.get("approvals"), remember)
             case "edit":
-                await self._edit(one, decision["edited_action"]["args"])
+                await self._edit(judged, decision["edited_action"]["args"])
             case "respond":
-                self._respond(one, decision["message"])
+                self._respond(judged, decision["message"])
             case _:
                 assert_never(decision["type"])
 
@@ -90,26 +86,28 @@ class Outcome:
             return
         self._allow(one, contents, edited=False)
         if pattern is not False:
-            what = one.subject.exact if pattern is True else str(pattern)
-            assert what is not None
+            pattern_text = one.subject.exact if pattern is True else str(pattern)
+            assert pattern_text is not None
             slug, tool = self._context.seat.mode.slug, one.call["name"]
-            kept = remember(self._deps, slug, tool, what, exact=pattern is True)
-            self._remembered[kept["id"]] = kept
+            approval = remember(self._deps, slug, tool, pattern_text, exact=pattern is True)
+            self._remembered[approval["id"]] = approval
 
-    async def _has_begun(self, one: Judged) -> bool:
-        key = one.digest(self._thread, self._question.message)
+    async def _has_begun(self, judged: Judged) -> bool:
+        key = judged.digest(self._thread, self._question.message)
         return await self._deps.started_calls.journal.has_begun(key)
 
-    async def _edit(self, one: Judged, args: dict[str, Any]) -> None:
+    async def _edit(self, judged: Judged, args: dict[str, Any]) -> None:
         """Approve the call with these arguments, unless they are denied."""
-        call = ToolCall(name=one.call["name"], args=args, id=one.call["id"], type="tool_call")
+        call = ToolCall(name=judged.call["name"], args=args, id=judged.call["id"], type="tool_call")
         # Earlier refusals do not count: the person has just asked for this.
-        is_by_hand = one.effect.switches_mode and args["mode_slug"] != one.call["args"]["mode_slug"]
+        is_by_hand = (
+            judged.effect.switches_mode and args["mode_slug"] != judged.call["args"]["mode_slug"]
+        )
         context = replace(self._context, refused=(), is_by_hand=is_by_hand)
         edited = await judge(self._deps, context, call)
         if edited.verdict.kind == "deny":
             text = f"The user changed the arguments to {args!r}, which did not run either: "
-            self._results.append(build_not_run_result(one.call, text + edited.verdict.refusal))
+            self._results.append(build_not_run_result(judged.call, text + edited.verdict.refusal))
         elif edited.effect.switches_mode:
             how: How = "by hand" if is_by_hand else None
             self._choose(edited, args, "The user approved.", how=how)
@@ -123,34 +121,34 @@ class Outcome:
             self._refused.append(one.args["mode_slug"])
         self._results.append(build_rejection(one.call, message))
 
-    def _respond(self, one: Judged, message: str) -> None:
+    def _respond(self, judged: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""
-        mode_slug = list_suggestions(one.args or {}).get(message.strip())
+        mode_slug = list_suggestions(judged.args or {}).get(message.strip())
         if (
             mode_slug is not None
             and mode_slug != self._context.seat.mode.slug
             and self._switch is None
         ):
-            self._choose(one, {"mode_slug": mode_slug, "reason": message}, message)
+            self._choose(judged, {"mode_slug": mode_slug, "reason": message}, message)
         else:
-            self._results.append(_success(one.call, message))
+            self._results.append(_success(judged.call, message))
         done = Done(
-            tool=one.call["name"],
+            tool=judged.call["name"],
             mode=self._context.seat.mode.slug,
             is_success=True,
             is_answer=True,
         )
         self._facts = follow(self._deps, self._facts, done)
 
-    def _allow(self, one: Judged, contents: dict[str, str], *, edited: bool) -> None:
-        digest = one.digest(self._thread, self._question.message)
-        self._approved[one.id] = Approved(
-            args=one.call["args"], edited=edited, digest=digest, contents=contents
+    def _allow(self, judged: Judged, contents: dict[str, str], *, edited: bool) -> None:
+        digest = judged.digest(self._thread, self._question.message)
+        self._approved[judged.id] = Approved(
+            args=judged.call["args"], edited=edited, digest=digest, contents=contents
         )
 
     def _choose(
         self,
-        one: Judged,
+        judged: Judged,
         target: Mapping[str, Any],
         reply: str,
         approvals: str | None = None,
@@ -161,7 +159,7 @@ class Outcome:
         It replaces an earlier one, whose call then gets a result; sub-tasks follow each other.
         """
         task = None
-        if one.effect.starts_subtask:
+        if judged.effect.starts_subtask:
             todos = [
                 Todo(content=todo["content"], status=todo.get("status", "pending"))
                 for todo in target.get("todos") or ()
@@ -171,7 +169,7 @@ class Outcome:
             mode_slug=target["mode_slug"],
             reason=target["reason"] if task is None else to_one_line(task["message"], MAX_REASON),
             task=task,
-            call=one.call,
+            call=judged.call,
             reply=reply,
             approvals=approvals,
             digest=self._deps.catalog[target["mode_slug"]].digest,
@@ -189,8 +187,8 @@ class Outcome:
     def update(self) -> tuple[str, Update]:
         """The event that follows, and the state update."""
         settled = {result.tool_call_id for result in self._results}
-        settled |= {get_call_id(one["call"]) for one in list_switches(self._switch)}
-        left = [one for one in self._question.judged if one.id not in settled]
+        settled |= {get_call_id(switch["call"]) for switch in list_switches(self._switch)}
+        left = [each for each in self._question.judged if each.id not in settled]
         plan = plan_batches(
             self._deps.started_calls.journal.id, self._question.message, left, self._approved
         )
@@ -230,19 +228,19 @@ def plan_batches(
     """
     plan: list[list[Planned]] = []
     beside = False
-    for one in judged:
+    for each in judged:
         planned = Planned(
-            call=one.call,
+            call=each.call,
             message=message,
-            approved=approved.get(one.id),
-            denied=one.verdict.refusal if one.verdict.kind == "deny" else None,
+            approved=approved.get(each.id),
+            denied=each.verdict.refusal if each.verdict.kind == "deny" else None,
             journal=journal,
         )
-        if one.effect.changes_the_world and not one.verdict.is_read_only:  # which may run twice
-            planned["key"] = one.digest(message)
-        if beside and one.runs_beside_others:
+        if each.effect.changes_the_world and not each.verdict.is_read_only:  # which may run twice
+            planned["key"] = each.digest(message)
+        if beside and each.runs_beside_others:
             plan[-1].append(planned)
         else:
             plan.append([planned])
-        beside = one.runs_beside_others
+        beside = each.runs_beside_others
     return plan

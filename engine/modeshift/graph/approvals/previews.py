@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from modeshift.graph.approvals.judging import list_suggestions
 from modeshift.graph.approvals.requests import describe_switch
+from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
@@ -198,8 +198,8 @@ def _split(text: str) -> list[str]:
 
 def _compare(old: list[str], new: list[str]) -> list[Line]:
     lines = list[Line]()
-    found = SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > MAX_PAIRS)
-    for group in found.get_grouped_opcodes(AROUND):
+    matcher = SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > MAX_PAIRS)
+    for group in matcher.get_grouped_opcodes(AROUND):
         lines.append(("@", f"line {group[0][3] + 1}"))
         for tag, start, end, begin, stop in group:
             if tag == "equal":

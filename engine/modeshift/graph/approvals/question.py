@@ -8,12 +8,7 @@ from langgraph.types import Overwrite
 
 from modeshift.graph.approvals.contents import digest_contents
 from modeshift.graph.approvals.decisions import Decision, ask_person
-from modeshift.graph.approvals.judging import (
-    Judged,
-    Question,
-    digest_question,
-    judge_question,
-)
+from modeshift.graph.approvals.judging import Judged, Question, digest_question, judge_question
 from modeshift.graph.approvals.outcome import Outcome, plan_batches
 from modeshift.graph.approvals.requests import build_request
 from modeshift.graph.deps import AgentDeps

@@ -6,7 +6,8 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from modeshift.graph.approvals.judging import CallContext, Judged, list_suggestions
+from modeshift.graph.approvals.judging import CallContext, Judged
+from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
@@ -53,12 +54,12 @@ def build_request(
     """The question to put to the person; ``unique`` differs from one question to another."""
     return Request(
         question=sha256(unique.encode()).hexdigest()[:16],
-        action_requests=[_action_request(deps, context, one) for one in asking],
+        action_requests=[_action_request(deps, context, judged) for judged in asking],
         review_configs=[
             ReviewConfig(
-                action_name=one.call["name"], allowed_decisions=list(one.allowed_decisions)
+                action_name=judged.call["name"], allowed_decisions=list(judged.allowed_decisions)
             )
-            for one in asking
+            for judged in asking
         ],
     )
 
@@ -75,15 +76,15 @@ def build_own_request(name: str, text: str, args: Mapping[str, Any], unique: str
     )
 
 
-def _action_request(deps: AgentDeps, context: CallContext, one: Judged) -> ActionRequest:
+def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> ActionRequest:
     request = ActionRequest(
-        name=one.call["name"],
-        args=one.call["args"],
-        description=_describe(deps, context, one),
-        id=str(one.call["id"]),
+        name=judged.call["name"],
+        args=judged.call["args"],
+        description=_describe(deps, context, judged),
+        id=str(judged.call["id"]),
     )
-    if one.can_be_remembered and one.subject.exact is not None:
-        request["remember"] = escape_invisible(one.subject.exact)
+    if judged.can_be_remembered and judged.subject.exact is not None:
+        request["remember"] = escape_invisible(judged.subject.exact)
     return request
 
 
@@ -120,8 +121,8 @@ def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
     return f"{wish}{_describe_resolved(one)}: {reason}.{_describe_unseen(one)}"
 
 
-def _describe_met(one: Judged) -> str:
-    return f" {one.verdict.condition}" if one.verdict.condition else ""
+def _describe_met(judged: Judged) -> str:
+    return f" {judged.verdict.condition}" if judged.verdict.condition else ""
 
 
 def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
@@ -149,16 +150,16 @@ def _describe_rights(deps: AgentDeps, context: CallContext, reason: str) -> str:
     return f"It {change} change the workspace, and {network}."
 
 
-def _describe_resolved(one: Judged) -> str:
+def _describe_resolved(judged: Judged) -> str:
     """The files or the address meant, where the call names them in another way: by a link, say."""
-    given = one.call["args"]
-    real = [value for name, value in one.resolved.items() if value != given.get(name)]
+    args = judged.call["args"]
+    real = [value for name, value in judged.resolved.items() if value != args.get(name)]
     return f" on {', '.join(map(repr, real))}" if real else ""
 
 
-def _describe_unseen(one: Judged) -> str:
+def _describe_unseen(judged: Judged) -> str:
     """Those characters of the arguments that a client would not show, written out."""
-    places = [place for text in _list_texts(one.call["args"]) for place in find_invisible(text)]
+    places = [place for text in _list_texts(judged.call["args"]) for place in find_invisible(text)]
     if not places:
         return ""
     named = [f"...{to_one_line(place)}..." for place in places[:MAX_PLACES]]
@@ -192,7 +193,7 @@ def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> st
     if spec.effect.title:
         return spec.effect.title
     if spec.effect.switches_mode:
-        slug = args.get("mode_slug")
+        slug = str(args.get("mode_slug"))
         name = deps.catalog[slug].name if slug in deps.catalog else slug
         return (
             f"Sub-task in {name} mode" if spec.effect.starts_subtask else f"Switch to {name} mode"

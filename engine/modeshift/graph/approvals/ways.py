@@ -1,11 +1,16 @@
 """Whether the model may ask for a mode now: the edge, its condition, and what is open instead."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import describe_facts, read_facts
 from modeshift.graph.state import Facts, Remembered, State, Switch
 from modeshift.modes.edge_table import Edge, Way
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.mode import Mode
+from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.policy import Approvals, verdict
 
 Values = Mapping[str, bool | None]
 
@@ -15,6 +20,20 @@ def choose_way(switch: Switch) -> Way:
     if switch.get("how") == "by hand":
         return Way.HAND
     return Way.TASK if switch.get("task") else Way.ASK
+
+
+def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
+    """The labels to choose from, each with the mode it switches to, from a question's arguments.
+
+    The label names the mode, so that whoever chooses it knows. An answer in other words never
+    switches.
+    """
+    labels: dict[str, str | None] = {}
+    for suggestion in args.get("follow_up") or ():
+        mode_slug = suggestion.get("mode")
+        text = to_one_line(suggestion["text"])
+        labels[text + (f" (switch to {mode_slug})" if mode_slug else "")] = mode_slug
+    return labels
 
 
 async def read_values(
@@ -40,14 +59,14 @@ def find_way_problem(
     edge, name = deps.edges.find(source, target, way), deps.catalog[source].name
     if edge is not None and edge.is_open(values):
         return None
-    what = f"{target!r} is" if way is Way.ASK else f"A sub-task in {target!r} is"
+    named = f"{target!r} is" if way is Way.ASK else f"A sub-task in {target!r} is"
     others = f" Open from here: {deps.edges.describe_others(source, target, way, values)}."
     if edge is None:
-        return f"{what} not open from {name} mode; a person can still choose it.{others}"
+        return f"{named} not open from {name} mode; a person can still choose it.{others}"
     known = describe_facts({fact: values.get(fact) for fact in edge.facts})
     advice = f" {edge.otherwise}" if edge.otherwise else ""
     return (
-        f"{what} not open from {name} mode yet: it takes `{edge.when}` ({known}).{advice}{others}"
+        f"{named} not open from {name} mode yet: it takes `{edge.when}` ({known}).{advice}{others}"
     )
 
 
@@ -99,3 +118,16 @@ def describe_condition(edge: Edge | None, values: Values) -> str:
     if "tests_passed" in facts and values.get("tests_changed"):
         facts["tests_changed"] = True
     return f"Met: {edge.when} ({describe_facts(facts)})."
+
+
+def find_answer_problem(
+    specs: Iterable[ToolSpec], mode: Mode, target: str, depth: int
+) -> str | None:
+    """Why no answer to a question in ``mode`` may switch to ``target``; None if one may."""
+    if depth:
+        return "In a sub-task no answer switches the mode; ask without naming one."
+    for spec in specs:
+        if spec.effect.switches_mode and not spec.effect.starts_subtask:
+            ruling = verdict(mode, spec, {"mode_slug": target}, Approvals.MANUAL)
+            return ruling.reason if ruling.kind == "deny" else None
+    return None

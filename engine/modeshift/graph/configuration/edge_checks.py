@@ -25,7 +25,7 @@ def check_edges(
     listed = list(modes)
     slugs = {mode.slug for mode in listed}
     by_slug: dict[str, Mode] = {}
-    kept: list[Mode] = []
+    checked_modes: list[Mode] = []
     for mode in listed:
         before = by_slug.get(mode.slug)
 
@@ -38,8 +38,8 @@ def check_edges(
         checked = last.load(f"{mode.file} {mode.slug} edges", check)
         if checked is not None:
             by_slug[mode.slug] = checked
-            kept.append(checked)
-    return kept
+            checked_modes.append(checked)
+    return checked_modes
 
 
 def _say(mode: Mode, place: str, problem: str) -> str:
@@ -99,10 +99,10 @@ def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> lis
     while waiting:
         source = waiting.pop()
         ways = (table.list_ways(source, way) for way in (Way.ASK, Way.TASK))
-        new = {slug for found in ways for slug, _ in found} - reached
+        new = {slug for edges in ways for slug, _ in edges} - reached
         reached |= new
         waiting += new
-    kept = list[Mode]()
+    reachable = list[Mode]()
     for mode in listed:
 
         def check(mode: Mode = mode) -> Mode:
@@ -113,14 +113,14 @@ def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> lis
             return mode
 
         checked = last.load(f"{mode.file} {mode.slug} way in", check)
-        kept += [checked] if checked is not None else []
-    return kept
+        reachable += [checked] if checked is not None else []
+    return reachable
 
 
 def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:
     """The edges that say ``ask: never`` and ask nevertheless, each with why."""
     tools = tuple(specs)
-    for mode in (catalog[slug] for slug in catalog):
+    for mode in catalog.values():
         for number, edge in enumerate(mode.switches or ()):
             targets = catalog if edge.to == ANY else [edge.to] if edge.to in catalog else []
             for target in targets if edge.ask == "never" else ():

@@ -118,12 +118,12 @@ class AgentLoader:
         toolbox = build_toolbox(
             self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
         )
-        found = [one.server for one in loaded.servers if one.server is not None]
+        configured = [entry.server for entry in loaded.servers if entry.server is not None]
         servers: Sequence[ManagedServer] = ()
         if not isinstance(self._pool, NoPool):
-            servers = self._pool.assign(self, found, self._workspace, self._commands.sandbox)
-        elif found:
-            names = ", ".join(repr(server.name) for server in found)
+            servers = self._pool.assign(self, configured, self._workspace, self._commands.sandbox)
+        elif configured:
+            names = ", ".join(repr(server.name) for server in configured)
             notices.append(f"no MCP server is started ({names}): {self._pool.problem}")
         deps = AgentDeps(
             loaded.catalog,
@@ -276,11 +276,7 @@ def _served() -> AgentCache:
 
 
 async def get_served(
-    thread: str = "",
-    user: str = ANYBODY,
-    store: BaseStore | None = None,
-    *,
-    enters: bool = False,
+    thread: str = "", user: str = ANYBODY, store: BaseStore | None = None, *, enters: bool = False
 ) -> CachedAgent:
     """The agent that this process serves, as ``AgentCache.of_thread`` gives it."""
     return await (await get_served_cache()).of_thread(thread, user, store, enters=enters)

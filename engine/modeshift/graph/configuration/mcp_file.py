@@ -74,14 +74,14 @@ class ServerEntry(BaseModel):
 
     @field_validator("timeout")
     @classmethod
-    def _take_seconds(cls, given: float) -> float:
+    def _take_seconds(cls, value: float) -> float:
         # Seconds to Kilo and Roo, up to an hour; milliseconds to Claude Code.
-        return given if given <= MAX_SECONDS else min(max(given / 1000, 1), MAX_SECONDS)
+        return value if value <= MAX_SECONDS else min(max(value / 1000, 1), MAX_SECONDS)
 
     @model_validator(mode="after")
     def _check_transport(self) -> Self:
-        given = (self.command is not None, self.url is not None)
-        if given != (self.type == _STDIO, self.type != _STDIO):
+        ways = (self.command is not None, self.url is not None)
+        if ways != (self.type == _STDIO, self.type != _STDIO):
             raise ValueError("give a command, or a url (with type: http)")
         if hidden := find_invisible("\n".join(self.texts)):
             raise ValueError(f"has characters that are not shown: {hidden[0]!r}")
@@ -90,8 +90,8 @@ class ServerEntry(BaseModel):
     @property
     def texts(self) -> list[str]:
         """All that may hold a ``${VAR}``."""
-        one = [text for text in (self.command, self.cwd, self.url) if text is not None]
-        return [*one, *self.args, *self.env, *self.env.values(), *self.headers.values()]
+        single = [text for text in (self.command, self.cwd, self.url) if text is not None]
+        return [*single, *self.args, *self.env, *self.env.values(), *self.headers.values()]
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
@@ -99,8 +99,8 @@ class ServerEntry(BaseModel):
         names = [
             variable[1]
             for text in self.texts
-            for found in _REFERENCE.finditer(text)
-            if (variable := _VARIABLE.fullmatch(found[1])) and variable[1] != _FOLDER
+            for match in _REFERENCE.finditer(text)
+            if (variable := _VARIABLE.fullmatch(match[1])) and variable[1] != _FOLDER
         ]
         return tuple(dict.fromkeys(names))
 
@@ -143,10 +143,10 @@ class ServerEntry(BaseModel):
 _KEYS = frozenset(map(to_camel, ServerEntry.model_fields))
 
 
-def _look_up(found: re.Match[str], get: Callable[[str], str | None]) -> str:
-    variable = _VARIABLE.fullmatch(found[1])
-    if variable is None or not found[0].endswith("}") or "${" in (variable["default"] or ""):
-        raise ValueError(f"{to_one_line(found[0], 100)!r} is no ${{VAR}}")
+def _look_up(match: re.Match[str], get: Callable[[str], str | None]) -> str:
+    variable = _VARIABLE.fullmatch(match[1])
+    if variable is None or not match[0].endswith("}") or "${" in (variable["default"] or ""):
+        raise ValueError(f"{to_one_line(match[0], 100)!r} is no ${{VAR}}")
     default = variable["default"]
     value = get(variable[1])
     if value is None and default is None:
@@ -172,14 +172,14 @@ class ServersFile:
 def parse_servers(text: str, name: str) -> ServersFile:
     """The servers under ``mcpServers``; raises ``ModeFileError`` where there is no such thing."""
     data = parse_data(text, name)
-    found = data.get("mcpServers") if isinstance(data, dict) else None
-    if not isinstance(found, dict):
+    entries = data.get("mcpServers") if isinstance(data, dict) else None
+    if not isinstance(entries, dict):
         raise ModeFileError(f'{name}: is not {{"mcpServers": {{...}}}}')
-    if len(found) > MAX_SERVERS:
+    if len(entries) > MAX_SERVERS:
         raise ModeFileError(f"{name}: more than {MAX_SERVERS} servers")
     warnings = [f"{name}: unknown key {_show(key)}" for key in data if key != "mcpServers"]
     servers: dict[str, ServerEntry] = {}
-    for key, value in found.items():
+    for key, value in entries.items():
         server = key.strip()
         try:
             if server in servers or not (server and is_plain(server) and len(server) <= MAX_NAME):
@@ -191,7 +191,7 @@ def parse_servers(text: str, name: str) -> ServersFile:
                 why = to_one_line(describe_misfit(error))
             warnings.append(f"{name}: MCP server {_show(key)} is left out: {why}")
         else:
-            warnings += [f"{name}: {one}" for one in _list_dropped(server, value)]
+            warnings += [f"{name}: {warning}" for warning in _list_dropped(server, value)]
     if len(warnings) > MAX_WARNINGS:
         more = f"{name}: and {len(warnings) - MAX_WARNINGS} more of this kind"
         warnings = [*warnings[:MAX_WARNINGS], more]
@@ -212,12 +212,12 @@ def _parse_entry(value: Any) -> ServerEntry:
 
 
 def _find_transport(value: Mapping[str, Any]) -> str:
-    given = value.get("type") or value.get("transport") or ("http" if value.get("url") else _STDIO)
-    spelled = re.sub("[-_ ]", "", str(given)).lower()
+    kind = value.get("type") or value.get("transport") or ("http" if value.get("url") else _STDIO)
+    spelled = re.sub("[-_ ]", "", str(kind)).lower()
     if spelled == "sse":
         raise ValueError("the transport 'sse' is not supported; its successor is type: http")
     if spelled not in _TRANSPORTS:
-        raise ValueError(f"type {_show(given)} is neither stdio nor http")
+        raise ValueError(f"type {_show(kind)} is neither stdio nor http")
     return _TRANSPORTS[spelled]
 
 

@@ -79,6 +79,6 @@ def parse_prices(text: str, file: Path) -> dict[str, Price]:
     except ValidationError as error:
         # A key that is misspelled is missing too.
         problem = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-        given = f" {problem['input']!r}" if isinstance(problem["input"], str) else ""
-        what = f"{'.'.join(map(str, problem['loc'])) or 'table'}{given}: {problem['msg']}"
-        raise ConfigurationError(f"{file}: {to_one_line(what)}; {_HOW}") from error
+        value = f" {problem['input']!r}" if isinstance(problem["input"], str) else ""
+        misfit = f"{'.'.join(map(str, problem['loc'])) or 'table'}{value}: {problem['msg']}"
+        raise ConfigurationError(f"{file}: {to_one_line(misfit)}; {_HOW}") from error

@@ -81,7 +81,7 @@ class ProjectFiles:
     def rules_at(self) -> dict[str, str]:
         """What the model is told once a call names a path: of a folder, which ends in a slash."""
         skills = {
-            one.path: f"# The skill {one.name}\n\n{self.texts[one.path]}" for one in self.skills
+            each.path: f"# The skill {each.name}\n\n{self.texts[each.path]}" for each in self.skills
         }
         return list_nested(self.texts) | {path: cut(text) for path, text in skills.items()}
 
@@ -101,12 +101,12 @@ class _Reader:
         self.skills: list[Skill] = []
         self._room = MAX_BYTES
 
-    def bound(self, names: Iterable[str], what: str) -> list[str]:
+    def bound(self, names: Iterable[str], kind: str) -> list[str]:
         """The names, or none of them where they are too many."""
-        found = list(islice(names, MAX_ENTRIES + 1))
-        if len(found) <= MAX_ENTRIES:
-            return found
-        self.problems[what] = f"more than {MAX_ENTRIES} files and folders; all are left out"
+        bounded = list(islice(names, MAX_ENTRIES + 1))
+        if len(bounded) <= MAX_ENTRIES:
+            return bounded
+        self.problems[kind] = f"more than {MAX_ENTRIES} files and folders; all are left out"
         return []
 
     def read(self, name: str, *, follows: bool = False) -> None:
@@ -149,7 +149,7 @@ def read_project(workspace: Workspace) -> ProjectFiles:
     for name in (*MODES_FILES, AGENTS, *rules, *skills, *nested):
         if os.path.lexists(workspace.root / name) and not name.endswith("/"):
             reader.read(name, follows=name not in (*MODES_FILES, *nested))
-    folders = [folder for one in SKILL_FOLDERS for folder in (one, f"{one}/skills")]
+    folders = [folder for top in SKILL_FOLDERS for folder in (top, f"{top}/skills")]
     names = (*MODES_FILES, *IGNORE_FILES, AGENTS, *EDITORS, *folders, *rules, *skills, *nested)
     watched = tuple(workspace.root / name for name in names)
     return ProjectFiles(reader.texts, reader.problems, watched, tuple(reader.skills))
@@ -165,8 +165,8 @@ def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterat
         elif path.is_dir():
             try:
                 depth = MAX_DEPTH + 1 if folder in EDITORS else 1
-                found = workspace.list_entries(folder, depth, is_left_out=_is_no_rule)
-                for entry in filterfalse(_is_no_rule, found):
+                entries = workspace.list_entries(folder, depth, is_left_out=_is_no_rule)
+                for entry in filterfalse(_is_no_rule, entries):
                     yield entry
                     if entry.endswith("/") and entry.count("/") > MAX_DEPTH + 1:
                         problems[entry] = f"is more than {MAX_DEPTH} folders deep"
@@ -273,5 +273,5 @@ def find_unread(root: Path, users: Iterable[Path]) -> Iterator[str]:
         for file in sorted(root.glob(pattern)) if "*" in pattern else [root / pattern]:
             if os.path.lexists(file) and os.path.realpath(file) != agents:
                 yield f"{file.relative_to(root)} is not read: {instead}"
-    for skills in (one for folder in users for one in sorted(folder.glob("skills*/"))):
+    for skills in (path for folder in users for path in sorted(folder.glob("skills*/"))):
         yield f"{skills} is not read: no tool reads outside the workspace; copy what it needs there"

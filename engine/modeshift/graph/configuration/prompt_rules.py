@@ -92,12 +92,12 @@ def read_user_rules(folders: Iterable[Path], last: LastLoaded) -> list[Rule]:
     """
     rules: list[Rule] = []
     for folder in folders:
-        found = sorted(one for one in folder.glob("rules*/") if _FOLDER.fullmatch(one.name))
-        last.watch(folder, *found)
-        for one in found:
-            slug = one.name.partition("-")[2] or None
-            for file in sorted(one.rglob("*")):
-                if not any(name.startswith(".") for name in file.relative_to(one).parent.parts):
+        paths = sorted(path for path in folder.glob("rules*/") if _FOLDER.fullmatch(path.name))
+        last.watch(folder, *paths)
+        for path in paths:
+            slug = path.name.partition("-")[2] or None
+            for file in sorted(path.rglob("*")):
+                if not any(name.startswith(".") for name in file.relative_to(path).parent.parts):
                     last.watch(file)
                     if not file.is_dir() and not file.name.endswith(NO_RULES):
                         text = last.load(str(file), partial(read_user_file, file)) or ""
@@ -113,10 +113,10 @@ def list_rules(texts: Mapping[str, str]) -> Iterator[Rule]:
     for pattern, folders in ((IN_EDITORS, EDITORS), (STANDING_IN, STAND_INS)):
         for folder in folders:
             for name, text in texts.items():
-                if (found := pattern.fullmatch(name)) and found[1] == folder:
+                if (match := pattern.fullmatch(name)) and match[1] == folder:
                     group = "" if pattern is IN_EDITORS else folder
-                    rules = by_slug.setdefault(found[2], {}).setdefault(group, [])
-                    rules.append(Rule(name, text, found[2]))
+                    rules = by_slug.setdefault(match[2], {}).setdefault(group, [])
+                    rules.append(Rule(name, text, match[2]))
     for groups in by_slug.values():
         yield from next(iter(groups.values()))
 
@@ -169,11 +169,11 @@ class Skill:
     """The modes that it is for; none for every mode."""
 
 
-def parse_skill(text: str, found: str, path: str) -> Skill:
+def parse_skill(text: str, where: str, path: str) -> Skill:
     """Read a file that was found as ``.../skills/<name>/SKILL.md``; raises ``ModeFileError``."""
-    *_, folder, name, _ = PurePosixPath(found).parts
+    *_, folder, name, _ = PurePosixPath(where).parts
     head = _HEAD.match(text.removeprefix("\ufeff"))
-    data: Any = parse_data(head[1], found) if head is not None else None
+    data: Any = parse_data(head[1], where) if head is not None else None
     if not isinstance(data, dict):
         raise ModeFileError("has no head with name and description between two lines of '---'")
     if data.get("name") != name or _NAME.fullmatch(name) is None:
@@ -182,8 +182,8 @@ def parse_skill(text: str, found: str, path: str) -> Skill:
     description = data.get("description")
     if not isinstance(description, str) or not 0 < len(description.strip()) <= MAX_DESCRIPTION:
         raise ModeFileError(f"its description is not of 1 to {MAX_DESCRIPTION} characters")
-    given = data.get("modeSlugs") or data.get("mode") or folder.partition("-")[2]
-    slugs = given if isinstance(given, list) else [given]
+    modes = data.get("modeSlugs") or data.get("mode") or folder.partition("-")[2]
+    slugs = modes if isinstance(modes, list) else [modes]
     return Skill(name, to_one_line(description, MAX_DESCRIPTION), path, tuple(filter(None, slugs)))
 
 

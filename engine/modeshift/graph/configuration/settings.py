@@ -39,8 +39,8 @@ FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 DATA = user_data_path("modeshift", appauthor=False)
 
 
-def _split(given: str | tuple[str, ...]) -> tuple[str, ...]:
-    parts = given.split(",") if isinstance(given, str) else given
+def _split(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
     return tuple(part.strip() for part in parts if part.strip())
 
 
@@ -187,21 +187,21 @@ class Settings(BaseSettings):
 
     @field_validator("models")
     @classmethod
-    def _check_models(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for model in given:
+    def _check_models(cls, models: tuple[str, ...]) -> tuple[str, ...]:
+        for model in models:
             provider, _, name = model.partition(":")
             if model != "offline" and not (provider and name):
                 raise ValueError(
                     f"{model!r} is neither 'offline' nor 'provider:name', "
                     "such as 'anthropic:claude-sonnet-5-5'"
                 )
-        return given
+        return models
 
     @field_validator("model_parameters", mode="before")
     @classmethod
-    def _read_parameters(cls, given: Any) -> Any:
+    def _read_parameters(cls, value: Any) -> Any:
         try:
-            read = json.loads(given) if isinstance(given, str) else given
+            read = json.loads(value) if isinstance(value, str) else value
         except ValueError:
             read = None
         if not isinstance(read, dict):
@@ -210,18 +210,18 @@ class Settings(BaseSettings):
 
     @field_validator("allowed_origins")
     @classmethod
-    def _check_origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for origin in given:
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
             parsed = urlsplit(origin)
             is_web = parsed.scheme in ("http", "https") and bool(parsed.hostname)
             if not is_web or origin != f"{parsed.scheme}://{parsed.netloc}":
                 raise ValueError(f"{origin!r} is not of the form scheme://host[:port]")
-        return given
+        return origins
 
     @field_validator("workspaces_from")
     @classmethod
-    def _check_sources(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for source in given:
+    def _check_sources(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
+        for source in sources:
             if not re.match(r"https://|ssh://|file:///|/|[\w.-]+@[\w.-]+:", source):
                 raise ValueError(
                     f"{source!r} is no git URL: give https://, ssh:// or git@host:path"
@@ -230,18 +230,18 @@ class Settings(BaseSettings):
                 raise ValueError(
                     "a git URL with a password would be in each workspace; leave it out"
                 )
-        return given
+        return sources
 
     @field_validator("network_hosts")
     @classmethod
-    def _normalize_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(parse_authority, given))
+    def _normalize_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(parse_authority, hosts))
 
     @property
     def all_rules_folders(self) -> tuple[Path, ...]:
         """Those in which the user may have rules for every workspace."""
-        given = (Path(folder).expanduser() for folder in self.rules_folders)
-        return (*given, self.config_folder)
+        folders = (Path(folder).expanduser() for folder in self.rules_folders)
+        return (*folders, self.config_folder)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ class Settings(BaseSettings):
     @property
     def tokens(self) -> dict[str, str]:
         """Names of users by their tokens; none where no token is asked for."""
-        pairs = (one.rpartition(":") for one in _split(self.auth_token.get_secret_value()))
+        pairs = (entry.rpartition(":") for entry in _split(self.auth_token.get_secret_value()))
         return {token: name or "owner" for name, _, token in pairs}
 
     @model_validator(mode="after")
@@ -354,10 +354,10 @@ def _read_names(env_file: Path) -> list[str]:
     return [binding.key for binding in bindings if binding.key]
 
 
-def _check_names(given: Iterable[str], source: str, cutoff: float) -> None:
+def _check_names(names: Iterable[str], source: str, cutoff: float) -> None:
     """Raises for a name that is almost a setting's; all others are not ours to judge."""
     known = [name.upper() for name in Settings.model_fields]
-    for name in given:
+    for name in names:
         if name.upper() in known or name in NOT_OURS:
             continue
         like = get_close_matches(name.upper(), known, n=1, cutoff=cutoff)

@@ -80,12 +80,12 @@ def read_modes(
         if parsed is None:
             continue
         last.notices += parsed.warnings
-        found = check_modes(parsed, level, name, specs)
-        kept = [last.load(f"{name} {slug}", partial(_take, one)) for slug, one in found.items()]
+        read = check_modes(parsed, level, name, specs)
+        modes = [last.load(f"{name} {slug}", partial(_take, entry)) for slug, entry in read.items()]
         if level is Level.BUILT_IN:
-            built_in |= {mode.slug: with_prompt(mode, folder) for mode in kept if mode}
+            built_in |= {mode.slug: with_prompt(mode, folder) for mode in modes if mode}
             continue
-        others += [mode for mode in kept if mode]
+        others += [mode for mode in modes if mode]
         for slug, prompt in parsed.prompts.items():
             if slug in built_in:
                 built_in[slug] = reword(built_in[slug], prompt)
@@ -102,24 +102,24 @@ def _parse(level: Level, name: str, content: Path | str) -> ModesFile | None:
     return (parse_mode if level is Level.BUILT_IN else parse_modes)(text, name)
 
 
-def _take(found: Mode | str) -> Mode:
-    if isinstance(found, str):
-        raise ModeFileError(found)
-    return found
+def _take(entry: Mode | str) -> Mode:
+    if isinstance(entry, str):
+        raise ModeFileError(entry)
+    return entry
 
 
 def check_modes(
     parsed: ModesFile, level: Level, name: str, specs: Sequence[ToolSpec]
 ) -> dict[str, Mode | str]:
     """The modes of a file by slug, or why one cannot be used."""
-    found: dict[str, Mode | str] = {}
+    checked: dict[str, Mode | str] = {}
     for mode in with_source(parsed, level, name):
         try:
             _check_mode(mode, specs)
-            found[mode.slug] = mode
+            checked[mode.slug] = mode
         except ModeFileError as error:
-            found[mode.slug] = str(error)
-    return {**found, **parsed.refused}
+            checked[mode.slug] = str(error)
+    return {**checked, **parsed.refused}
 
 
 def _check_mode(mode: Mode, specs: Sequence[ToolSpec]) -> None:
@@ -193,16 +193,18 @@ class Sources:
         """
         last, settings = LastLoaded(self._last), self._settings
         user_rules = self._read_permissions(last)
-        found = read_project(self._workspace)
-        self._project = self._select_trusted(found, last.notices)
+        project = read_project(self._workspace)
+        self._project = self._select_trusted(project, last.notices)
         modes = read_modes(last, settings, self._specs, self._project.modes)
         folders = settings.all_rules_folders
         rules = PromptRules((*read_user_rules(folders, last), *self._project.rules))
-        prompts = (one for one in (prompts_of(settings.modes_folder), get_folder()) if one.is_dir())
+        prompts = (
+            each for each in (prompts_of(settings.modes_folder), get_folder()) if each.is_dir()
+        )
         for folder in prompts:
             last.watch(folder, *folder.glob("*.md"))
         tools = find_root() / "tools/__init__.py"
-        last.watch(settings.trust_file, tools, *found.watched)
+        last.watch(settings.trust_file, tools, *project.watched)
         if read_user_file(tools) != read_imported_tools(tools):
             last.notices.append("tools/__init__.py has changed: start this again to have its tools")
         tests = self._read_tests(last)

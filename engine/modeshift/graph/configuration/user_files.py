@@ -44,7 +44,7 @@ def list_databases(settings: Settings) -> tuple[Path, ...]:
     A decision is bound to this list, and counts in another process and after a crash.
     """
     databases = settings.checkpoints, settings.sessions
-    return tuple(file for one in databases for file in _list_lasting_files(one))
+    return tuple(file for database in databases for file in _list_lasting_files(database))
 
 
 def list_database_files(file: Path) -> tuple[Path, ...]:
@@ -138,10 +138,10 @@ class LastLoaded:
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
     try:
-        found = os.stat(path)
+        details = os.stat(path)
     except OSError:
         return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return (details.st_ino, details.st_size, details.st_mtime_ns, details.st_ctime_ns)
 
 
 def read_user_file(file: Path) -> str | None:
@@ -259,7 +259,7 @@ class TrustFile:
         record = self._read()
         had = [found.pop(str(folder), None) for found in (record.folders, record.mcpServers)]
         self._write(record)
-        return any(one is not None for one in had)
+        return any(each is not None for each in had)
 
     def _read(self) -> _Record:
         try:
@@ -283,11 +283,9 @@ class TrustFile:
             raise ConfigurationError(f"{self.path} cannot be written: {error}") from error
 
 
-def find_differences(trusted: Digests, found: Digests) -> list[str]:
+def find_differences(trusted: Digests, now: Digests) -> list[str]:
     """How the files differ from what was trusted, in words."""
-    words = [f"{name} is new" for name in found if name not in trusted]
-    words += [f"{name} is gone" for name in trusted if name not in found]
-    words += [
-        f"{name} has changed" for name in found if trusted.get(name, found[name]) != found[name]
-    ]
+    words = [f"{name} is new" for name in now if name not in trusted]
+    words += [f"{name} is gone" for name in trusted if name not in now]
+    words += [f"{name} has changed" for name in now if trusted.get(name, now[name]) != now[name]]
     return sorted(words)

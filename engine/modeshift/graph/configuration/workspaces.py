@@ -40,18 +40,18 @@ class Workspaces:
         """
         if self._root is None or not thread or not self._mailbox.is_kept:
             return self._settings.workspace
-        kept = await self._get_kept(thread)
-        if kept is None:
-            kept = await asyncio.to_thread(self._choose, self._root, thread, user, None)
-            await self._mailbox.put(thread, {KEY: kept})
-        return await asyncio.to_thread(self._open, self._root, kept)
+        name = await self._get_kept(thread)
+        if name is None:
+            name = await asyncio.to_thread(self._choose, self._root, thread, user, None)
+            await self._mailbox.put(thread, {KEY: name})
+        return await asyncio.to_thread(self._open, self._root, name)
 
     async def find(self, thread: str, user: str) -> Path:
         """The same before it is known whose thread it is: makes and keeps nothing."""
         if self._root is None or not self._mailbox.is_kept:
             return self._settings.workspace
-        kept = await self._get_kept(thread) if thread else None
-        folder = self._root / (kept or f"{user}/{self._name_default(thread)}")
+        name = await self._get_kept(thread) if thread else None
+        folder = self._root / (name or f"{user}/{self._name_default(thread)}")
         is_own = folder.parent == self._root / user
         is_there = is_own and await asyncio.to_thread(_is_folder, folder)
         return folder if is_there else self._settings.workspace
@@ -67,15 +67,15 @@ class Workspaces:
 
     async def keep(self, thread: str, chosen: str) -> None:
         """Keep the choice; raises ``InvalidInputError`` where the thread has another one."""
-        kept = await self._get_kept(thread)
-        if kept not in (None, chosen):
-            raise InvalidInputError(f"thread {thread} works in {kept!r}, and that does not change")
-        if kept is None:
+        name = await self._get_kept(thread)
+        if name not in (None, chosen):
+            raise InvalidInputError(f"thread {thread} works in {name!r}, and that does not change")
+        if name is None:
             await self._mailbox.put(thread, {KEY: chosen})
 
     async def _get_kept(self, thread: str) -> str | None:
-        kept = await self._mailbox.find(thread, KEY)
-        return None if kept is None else str(kept)
+        item = await self._mailbox.find(thread, KEY)
+        return None if item is None else str(item)
 
     def _choose(self, root: Path, thread: str, user: str, wanted: object) -> str:
         sources = self._settings.workspaces_from
@@ -103,11 +103,11 @@ class Workspaces:
             return thread
         return _name(source or next(iter(self._settings.workspaces_from), None))
 
-    def _open(self, root: Path, kept: str) -> Path:
-        folder = root / kept
+    def _open(self, root: Path, name: str) -> Path:
+        folder = root / name
         if not _is_folder(folder):  # never made anew: what was done in it would seem undone
             raise InvalidInputError(
-                f"the workspace {kept!r} of this thread is not on this machine, in {root}; bring "
+                f"the workspace {name!r} of this thread is not on this machine, in {root}; bring "
                 "it back, or go on in a new thread"
             )
         return folder

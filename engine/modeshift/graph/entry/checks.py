@@ -13,7 +13,7 @@ from modeshift.graph.models.usage import Usage
 from modeshift.graph.state import ModeChange, State, build_input_type, get_depth, list_own_keys
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import ToolSpec
-from modeshift.modes.errors import InvalidInputError, describe_misfit
+from modeshift.modes.errors import InvalidInputError, UnknownModeError, describe_misfit
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, find_unheld, is_offered
 
@@ -45,11 +45,11 @@ def _member_check(key: str, members: Sequence[str]) -> Check:
     return check
 
 
-def _check_ids(given: Any) -> list[str]:
-    ids = [given] if isinstance(given, str) else given
+def _check_ids(value: Any) -> list[str]:
+    ids = [value] if isinstance(value, str) else value
     if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
         raise InvalidInputError(
-            f"forget must be 'all' or a list of ids in 'remembered', not {given!r}"
+            f"forget must be 'all' or a list of ids in 'remembered', not {value!r}"
         )
     return ids
 
@@ -97,20 +97,19 @@ _check_change = _type_check("mode_changes", ModeChange)
 
 
 def _build_checks(
-    catalog: Catalog,
-    tools: Sequence[ToolSpec],
-    state: type,
-    phases: tuple[str, ...] = PHASES,
+    catalog: Catalog, tools: Sequence[ToolSpec], state: type, phases: tuple[str, ...] = PHASES
 ) -> dict[str, Check]:
     """Those of the state's keys, among them which modes there are."""
 
     def check_mode(slug: Any) -> str:
+        if not isinstance(slug, str):
+            raise UnknownModeError(slug, catalog)
         return catalog[slug].slug
 
     def check_limit(slug: Any) -> str | None:
         if slug is None:
             return None
-        limit = catalog[slug]
+        limit = catalog[check_mode(slug)]
         offered = [tool for tool in tools if is_offered(limit, tool)]
         if problem := next((why for tool in offered if (why := find_unheld(limit, tool))), None):
             raise InvalidInputError(f"{problem}; limit the thread to a mode without it")
@@ -165,7 +164,7 @@ def build_update_check(
         for key, value in read_writes(update):
             _check_keys([key], checks, "the state")
             checks[key](value)
-            if key == "facts" or (key == "parents" and any(one.get("facts") for one in value)):
+            if key == "facts" or (key == "parents" and any(each.get("facts") for each in value)):
                 raise InvalidInputError("'facts' is not taken: code computes it from what happened")
             if key == "workspace":
                 raise InvalidInputError(
@@ -248,8 +247,8 @@ def overwrite_dropped(
 ) -> dict[str, Any]:
     """The update for the ``dropped`` keys whose channel would only add to what it has."""
     growing = {"mode_changes", "instructions", "parents", "subtasks"} & {*dropped}
-    kept = cast("dict[str, Any]", state)
-    update = {key: Overwrite([*kept.get(key, []), *changed.get(key, [])]) for key in growing}
+    values = cast("dict[str, Any]", state)
+    update = {key: Overwrite([*values.get(key, []), *changed.get(key, [])]) for key in growing}
     return update | ({"usage": Overwrite(Usage())} if "usage" in dropped else {})
 
 

@@ -80,7 +80,7 @@ class LiveDeps:
     async def _prepare(self, slugs: Collection[str | None]) -> None:
         """Have the servers started whose tools these modes may have."""
         catalog = self._first.catalog
-        modes = [catalog[slug if slug in catalog else catalog.default] for slug in slugs]
+        modes = [catalog[slug if slug and slug in catalog else catalog.default] for slug in slugs]
         grants = [grant for mode in modes if (grant := mode.grant("mcp")) is not None]
         needed = [
             server.prepare()

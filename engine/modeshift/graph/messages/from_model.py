@@ -51,9 +51,7 @@ _REFUSAL = "is_refusal"
 
 
 def check_answer(
-    answer: AIMessage,
-    chunks: Sequence[AIMessageChunk] = (),
-    earlier: Sequence[AnyMessage] = (),
+    answer: AIMessage, chunks: Sequence[AIMessageChunk] = (), earlier: Sequence[AnyMessage] = ()
 ) -> AIMessage:
     """``answer`` with each of its calls complete or marked as broken, and all its words.
 

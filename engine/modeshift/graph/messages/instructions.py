@@ -47,12 +47,12 @@ def list_in_place(
 ) -> list[Instruction]:
     """The instructions whose message is still in the history."""
     ids = set(map(attrgetter("id"), messages))
-    return [one for one in instructions if one["after"] in ids]
+    return [note for note in instructions if note["after"] in ids]
 
 
 def keep_first(instructions: Sequence[Instruction]) -> list[Instruction]:
     """The thread's first one, in no place of the history: its tools are shown in every request."""
-    return [{**one, "after": ""} for one in instructions[:1]]
+    return [{**note, "after": ""} for note in instructions[:1]]
 
 
 def insert_instructions(
@@ -75,9 +75,9 @@ def insert_instructions(
         if not waiting or isinstance(message, AIMessage):
             continue
         if index + 1 == len(messages) or _is_answer(messages[index + 1]):
-            for one in waiting:
-                yield build(one, last or one)
-                last = one
+            for note in waiting:
+                yield build(note, last or note)
+                last = note
             waiting = []
 
 
@@ -107,13 +107,13 @@ def remove_instructions(text: str) -> str:
 
 def _by_message(instructions: Sequence[Instruction]) -> dict[str | None, list[Instruction]]:
     placed: dict[str | None, list[Instruction]] = {}
-    for one in instructions:
-        placed.setdefault(one["after"], []).append(one)
+    for note in instructions:
+        placed.setdefault(note["after"], []).append(note)
     return placed
 
 
 def _append(message: AnyMessage, instructions: Sequence[Instruction]) -> AnyMessage:
-    added = "".join(f"\n\n<{_TAG}>\n{one['text']}\n</{_TAG}>" for one in instructions)
+    added = "".join(f"\n\n<{_TAG}>\n{note['text']}\n</{_TAG}>" for note in instructions)
     content = message.content
     if isinstance(content, str):
         return message.model_copy(update={"content": content + added})
@@ -208,7 +208,7 @@ def list_pictured(messages: Iterable[AnyMessage]) -> set[str]:
 
 def _count_images(message: AnyMessage) -> int:
     blocks = message.content if isinstance(message.content, list) else []
-    return sum(isinstance(one, dict) and one.get("type") in _IMAGES for one in blocks)
+    return sum(isinstance(block, dict) and block.get("type") in _IMAGES for block in blocks)
 
 
 def _replace_images(message: AnyMessage) -> AnyMessage:

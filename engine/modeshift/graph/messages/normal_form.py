@@ -61,8 +61,8 @@ def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessa
         seen.add(id)
         found = find_unserializable(call["args"])
         args = {BROKEN: f"its arguments hold {found}"} if found else call["args"]
-        kept = ToolCall(name=_clean_name(call["name"]), args=args, id=id, type="tool_call")
-        came.append((call["id"], kept))
+        cleaned = ToolCall(name=_clean_name(call["name"]), args=args, id=id, type="tool_call")
+        came.append((call["id"], cleaned))
     calls = [call for _, call in came]
     content = _clean_content(message.content, came)
     if calls == message.tool_calls and content == message.content:
@@ -148,9 +148,9 @@ def _update_calls(
     for block in blocks:
         if not isinstance(block, dict) or _type_of(block) != _RESPONSES_CALL:
             placed.append(block)
-        elif found := next((one for one in left if one[0] == block.get("call_id")), None):
-            left.remove(found)
-            placed.append(_build_call_block(block, found[1]))
+        elif match := next((pair for pair in left if pair[0] == block.get("call_id")), None):
+            left.remove(match)
+            placed.append(_build_call_block(block, match[1]))
     while placed and not left and _type_of(placed[-1]) == "reasoning":
         placed.pop()
     return placed
@@ -191,37 +191,39 @@ def _is_text(block: Block) -> bool:
 def _clean_block(block: Block) -> Block:
     if isinstance(block, str):  # Mistral's; no provider takes it back as such
         block = {"type": "text", "text": block}
-    return {key: _join_halves(one) if isinstance(one, str) else one for key, one in block.items()}
+    return {
+        key: _join_halves(part) if isinstance(part, str) else part for key, part in block.items()
+    }
 
 
-def accept_messages(given: Any) -> list[AnyMessage]:
+def accept_messages(value: Any) -> list[AnyMessage]:
     """The user's and the assistant's messages; results of tools are dropped.
 
     A chat UI that lets the user type while an approval waits sends a made-up result along;
     ``intake`` supplies the true one. Raises ``InvalidInputError`` for any other message.
     """
-    kept: list[AnyMessage] = []
-    for message in _convert(given):
+    accepted: list[AnyMessage] = []
+    for message in _convert(value):
         if isinstance(message, HumanMessage):
-            kept.append(_user_message(message))
+            accepted.append(_user_message(message))
         elif isinstance(message, AIMessage):
-            kept.append(_assistant_message(message))
+            accepted.append(_assistant_message(message))
         elif not isinstance(message, ToolMessage):
             raise InvalidInputError(
                 f"a run's input takes no {message.type!r} message; send role 'user'"
             )
-    return kept
+    return accepted
 
 
-def check_history(given: Any) -> None:
+def check_history(messages: Any) -> None:
     """Raise ``InvalidInputError`` for messages that a host may not write into a history.
 
     Allowed are those that ``check_kept`` accepts, and ``RemoveMessage``.
     """
-    match given:
+    match messages:
         case Overwrite(value=value) | {"__overwrite__": value}:
-            given = [] if value is None else value
-    for message in _convert(given):
+            messages = [] if value is None else value
+    for message in _convert(messages):
         if not isinstance(message, RemoveMessage):
             check_kept(message)
 
@@ -236,16 +238,16 @@ def check_kept(message: BaseMessage) -> None:
         raise InvalidInputError(f"a call without an id in the message {message.id!r}")
 
 
-def _convert(given: Any) -> list[BaseMessage]:
+def _convert(value: Any) -> list[BaseMessage]:
     try:
-        messages = convert_to_messages(given if isinstance(given, list) else [given])
+        messages = convert_to_messages(value if isinstance(value, list) else [value])
     except (ValueError, TypeError, NotImplementedError, LookupError) as error:
         raise InvalidInputError(
-            f"messages {repr(given)[:300]} are not messages: {error}"
+            f"messages {repr(value)[:300]} are not messages: {error}"
         ) from error
     for message in messages:
-        if found := find_unserializable(message.content):
-            raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {found}")
+        if problem := find_unserializable(message.content):
+            raise InvalidInputError(f"the message {repr(message.content)[:300]} holds {problem}")
     return messages
 
 
@@ -268,11 +270,11 @@ def _user_message(message: HumanMessage) -> HumanMessage:
     """The message built anew, without fields that a provider may not know."""
     content = message.content
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    kept: list[str | dict[Any, Any]]
-    kept = [one for block in blocks if (one := _convert_block(block)) is not None]
-    if not kept:
+    shown: list[str | dict[Any, Any]]
+    shown = [converted for block in blocks if (converted := _convert_block(block)) is not None]
+    if not shown:
         raise InvalidInputError("the user's message is empty")
-    return HumanMessage(content if isinstance(content, str) else kept, id=message.id)
+    return HumanMessage(content if isinstance(content, str) else shown, id=message.id)
 
 
 def _convert_block(block: str | dict[str, Any]) -> dict[str, Any] | None:
@@ -296,13 +298,13 @@ def _convert_block(block: str | dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _image_block(url: str) -> dict[str, Any]:
-    found = _IMAGE.fullmatch(url)
+    match = _IMAGE.fullmatch(url)
     try:
-        if found is not None and found["data"] is not None:
-            b64decode(found["data"], validate=True)
+        if match is not None and match["data"] is not None:
+            b64decode(match["data"], validate=True)
     except ValueError:
-        found = None
-    if found is None:
+        match = None
+    if match is None:
         raise InvalidInputError(
             "an image must be at http(s)://, or data:image/(png|jpeg|gif|webp);base64, "
             f"not {url[:60]!r}"

@@ -8,10 +8,12 @@ import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from modeshift.graph.messages.normal_form import get_call_id
+from modeshift.modes.errors import ModelError, ToolFailedError, describe_error
 from modeshift.modes.plain_text import make_readable
 
 NOT_RUN = "Not run: the turn went on without this call."
@@ -155,11 +157,28 @@ def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
     A file may have any length, and its name any bytes.
     """
     text = text.encode("utf-8", "backslashreplace").decode()
-    given = text[:limit]
-    shown = make_readable(given)
+    cut = text[:limit]
+    shown = make_readable(cut)
     lines = [shown[:limit]]
-    if left_out := len(text) - len(given) + len(shown) - len(lines[0]):
+    if left_out := len(text) - len(cut) + len(shown) - len(lines[0]):
         lines.append(f"[{left_out} more characters left out]")
-    if shown != given:
+    if shown != cut:
         lines.append(WRITTEN_OUT)
     return "\n".join(lines)
+
+
+def describe_failure(error: Exception, source: str, call_id: str, limit: int) -> str:
+    """What the model is told; the text of an exception that is not ours is data."""
+    text = truncate(describe_error(error), limit)
+    if isinstance(error, ToolFailedError) and error.data:
+        return f"{text}\n{mark_as_data(truncate(error.data), source, call_id)}"
+    if isinstance(error, ModelError):
+        return text
+    return mark_as_data(text, f"error of {source}", call_id)
+
+
+def mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:
+    """Say in the result that a person has edited the call's arguments."""
+    message.content = EDITED.format(args=args) + message.text
+    if message.artifact is None or isinstance(message.artifact, dict):
+        message.artifact = {**(message.artifact or {}), "changed_to": args}

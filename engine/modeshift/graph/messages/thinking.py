@@ -29,15 +29,15 @@ def record_prefix(answer: AIMessage, prefix: str, earlier: Sequence[AnyMessage])
     return answer.model_copy(update={"response_metadata": metadata})
 
 
-def select_thinking(messages: list[AnyMessage], kept: Thinking, prefix: str) -> list[AnyMessage]:
+def select_thinking(messages: list[AnyMessage], chosen: Thinking, prefix: str) -> list[AnyMessage]:
     """``messages`` with the thinking that is to be sent back behind ``prefix``.
 
     What was written before another prefix's stays away for good: the service accepts that blocks
     are left out from some point on, but not that they come back.
     """
-    if kept == "all":
+    if chosen == "all":
         return messages
-    return [*_strip_backwards(messages, prefix if kept == "of this prefix" else None)][::-1]
+    return [*_strip_backwards(messages, prefix if chosen == "of this prefix" else None)][::-1]
 
 
 def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], int]:
@@ -46,27 +46,27 @@ def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessa
     Once somebody has edited or removed a message, no later thinking fits. Of thinking that has
     nothing noted none goes back, and none before it: it may have stayed away already.
     """
-    kept: list[AnyMessage] = []
+    remaining: list[AnyMessage] = []
     dropped = 0
     is_edited = False
     for message in messages:
         if not isinstance(message, AIMessage) or _HISTORY not in message.response_metadata:
             if has_thinking(message):
-                dropped += sum(map(has_thinking, kept)) + 1
-                kept = [*map(_strip, kept), _strip(message)]
+                dropped += sum(map(has_thinking, remaining)) + 1
+                remaining = [*map(_strip, remaining), _strip(message)]
             else:
-                kept.append(message)
+                remaining.append(message)
             continue
-        digest = _digest_history(kept)
+        digest = _digest_history(remaining)
         is_edited = is_edited or message.response_metadata[_HISTORY] != digest
         if not is_edited:
-            kept.append(message)
+            remaining.append(message)
             continue
         dropped += has_thinking(message)
         # The next answer's digest starts from this one's.
         metadata = {**message.response_metadata, _HISTORY: digest}
-        kept.append(_strip(message).model_copy(update={"response_metadata": metadata}))
-    return kept, dropped
+        remaining.append(_strip(message).model_copy(update={"response_metadata": metadata}))
+    return remaining, dropped
 
 
 def find_last_prefix(messages: Sequence[AnyMessage], api: str) -> str | None:

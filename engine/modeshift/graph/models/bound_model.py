@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -72,7 +73,7 @@ class BoundModel:
     """Seconds before the second try if the provider does not say; twice that before the third."""
     _declared: dict[tuple[Way, tuple[str, ...]], Declared] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def api(self) -> str:
         """What it is asked through; see ``provider_form``."""
         return get_model_api(self.model, self.name.partition(":")[0])
@@ -160,10 +161,7 @@ async def call_model(
 
 
 def _leave_out(
-    error: Exception,
-    fields: OptionalFields,
-    unshown: frozenset[str],
-    sent: list[AnyMessage],
+    error: Exception, fields: OptionalFields, unshown: frozenset[str], sent: list[AnyMessage]
 ) -> tuple[OptionalFields, frozenset[str]] | None:
     """The fields and the unshown images to try next; None if nothing is left to leave out."""
     if (less := fields.without(error)) is not None:

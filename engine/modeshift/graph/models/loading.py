@@ -68,6 +68,7 @@ class Models:
         self._context_window = context_window
         self._cache_ttl = cache_ttl
         self._mode_changes = mode_changes
+        # Private by its name, and yet the one that LangChain has each chat model define.
         self.default = default if isinstance(default, str) else default._llm_type
         self._parameters = dict(parameters or {})
         model = load_model(default, self._parameters) if isinstance(default, str) else default
@@ -128,9 +129,9 @@ def load_model(
     unknown or not installed, for a key that is missing, and for parameters it does not take.
     """
     provider, _, model = name.partition(":")
-    given = {**(parameters or {}), **(of_mode or {})}
-    if given and provider == "offline":
-        raise ConfigurationError(f"the model {name!r} takes no parameters (got {sorted(given)})")
+    merged = {**(parameters or {}), **(of_mode or {})}
+    if merged and provider == "offline":
+        raise ConfigurationError(f"the model {name!r} takes no parameters (got {sorted(merged)})")
     if name == "offline":
         return OfflineModel()
     if not provider or not model:
@@ -142,7 +143,7 @@ def load_model(
     if known is not None and (problems := known.list_problems()):
         raise MissingKeyError(f"the model {name!r} needs {'; and '.join(problems)}")
     try:
-        wanted = given.get("use_responses_api")
+        wanted = merged.get("use_responses_api")
         arguments = known.get_arguments(model, wanted) if known is not None else {}
         # Only then it is known which class it is, and how that calls its limits.
         chat_model = init_chat_model(model, model_provider=provider, **arguments)
@@ -166,14 +167,14 @@ def load_model(
 
 
 def _build(
-    found: BaseChatModel, provider: str, model: str, arguments: dict[str, Any]
+    loaded: BaseChatModel, provider: str, model: str, arguments: dict[str, Any]
 ) -> BaseChatModel:
     """The model again, with these arguments."""
-    is_openais = _CHAT_COMPLETIONS in {one.__qualname__ for one in type(found).__mro__}
+    is_openais = _CHAT_COMPLETIONS in {parent.__qualname__ for parent in type(loaded).__mro__}
     if is_openais and provider != "langsmith":  # its address is not in the arguments
         from modeshift.graph.models import openai_chat  # noqa: PLC0415  # langchain-openai is an extra
 
-        return openai_chat.build_extended(type(found), model=model, **arguments)  # type: ignore[arg-type]  # it is
+        return openai_chat.build_extended(type(loaded), model=model, **arguments)  # type: ignore[arg-type]  # it is
     built = init_chat_model(model, model_provider=provider, **arguments)
     assert isinstance(built, BaseChatModel)
     return built
@@ -244,8 +245,8 @@ class Seat:
     def edit_restriction(self) -> str | None:
         """Why the mode and its commands may not change every file; None where they may."""
         specs = self._shared.toolbox.specs
-        found = (find_edit_restriction(mode, specs) for mode in self._rights)
-        return next(filter(None, found), None)
+        restrictions = (find_edit_restriction(mode, specs) for mode in self._rights)
+        return next(filter(None, restrictions), None)
 
     @cached_property
     def words(self) -> str:
@@ -330,6 +331,11 @@ class BoundModes:
             self._seats[key] = Seat(self, self.catalog[slug], cut, depth)
         return self._seats[key]
 
+    def seat_in(self, state: Mapping[str, Any], slug: str) -> Seat:
+        """The mode in a thread: under its limit, and as deep in sub-tasks as it is."""
+        subtask = state.get("subtask")
+        return self.seat(slug, state.get("limit"), subtask["depth"] if subtask else 0)
+
     def find_limit_problem(self, limit: Mode | None, target: str) -> str | None:
         """Why the host's limit excludes a switch to the mode ``target``; None if it does not."""
         if limit is None or target in self._list_within(limit):
@@ -339,11 +345,12 @@ class BoundModes:
     def _list_within(self, limit: Mode) -> list[str]:
         if limit.slug not in self._within:
             specs = self.toolbox.specs
-            within = [slug for slug in self.catalog if is_within(self.catalog[slug], limit, specs)]
+            modes = self.catalog.items()
+            within = [slug for slug, mode in modes if is_within(mode, limit, specs)]
             self._within[limit.slug] = within
         return self._within[limit.slug]
 
-    @property
+    @cached_property
     def edges(self) -> EdgeTable:
         """Which mode the model may ask for from which."""
         return self.machine.chart.edges
@@ -362,9 +369,8 @@ class BoundModes:
     @cached_property
     def system_prompt(self) -> str:
         """What the model is told in every mode."""
-        modes = [self.catalog[slug] for slug in self.catalog]
         return render_system_prompt(
-            {mode.slug: mode.purpose for mode in modes},
+            {slug: mode.purpose for slug, mode in self.catalog.items()},
             self.prompt_rules(None),
             self.prompts,
         )

@@ -6,6 +6,7 @@ its program, and the calls since then are the steps that it has taken.
 
 import json
 import re
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -102,35 +103,35 @@ def _tool(name: str) -> _Build:
     return lambda given: (name, {k: v for k, v in given.items() if v is not None})
 
 
-def _write(given: dict[str, str]) -> Call:
-    text = given["content"].replace("\\n", "\n")
-    return "write_file", {"path": given["path"].strip(), "content": text}
+def _write(groups: dict[str, str]) -> Call:
+    text = groups["content"].replace("\\n", "\n")
+    return "write_file", {"path": groups["path"].strip(), "content": text}
 
 
-def _replace(given: dict[str, str]) -> Call:
-    edit = {"old": given["old"], "new": given["new"]}
-    return "edit_file", {"path": given["path"], "edits": [edit]}
+def _replace(groups: dict[str, str]) -> Call:
+    edit = {"old": groups["old"], "new": groups["new"]}
+    return "edit_file", {"path": groups["path"], "edits": [edit]}
 
 
-def _switch(given: dict[str, str]) -> Call:
-    reason = given["reason"] or "You told me to."
-    return "switch_mode", {"mode_slug": given["mode_slug"], "reason": reason}
+def _switch(groups: dict[str, str]) -> Call:
+    reason = groups["reason"] or "You told me to."
+    return "switch_mode", {"mode_slug": groups["mode_slug"], "reason": reason}
 
 
-def _task(given: dict[str, str]) -> Call:
-    lines = [line.strip() for line in given["commands"].split(" | ")]
-    return "new_task", {"mode_slug": given["mode_slug"], "message": "\n".join(lines)}
+def _task(groups: dict[str, str]) -> Call:
+    lines = [line.strip() for line in groups["commands"].split(" | ")]
+    return "new_task", {"mode_slug": groups["mode_slug"], "message": "\n".join(lines)}
 
 
-def _call(given: dict[str, str]) -> Call | None:
+def _call(groups: dict[str, str]) -> Call | None:
     try:
-        return given["tool"], json.loads(given["args"] or "{}")
+        return groups["tool"], json.loads(groups["args"] or "{}")
     except (ValueError, RecursionError):
         return None
 
 
-def _todo(given: dict[str, str]) -> Call:
-    items = [item.strip() for item in given["items"].split(";")]
+def _todo(groups: dict[str, str]) -> Call:
+    items = [item.strip() for item in groups["items"].split(";")]
     todos = [{"content": item, "status": "pending"} for item in items if item]
     return "update_todo_list", {"todos": todos}
 
@@ -142,10 +143,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
         (r"read +(?P<path>\S.*)", _tool("read_file")),
         (r"search +(?P<regex>\S.*?)(?: +in +(?P<path>\S+))?", _tool("search_files")),
         (r"write +(?P<path>[^:]*[^:\s])\s*: ?(?P<content>.*)", _write),
-        (
-            r"replace +(?P<old>\S.*?) +with +(?P<new>.*?) +in +(?P<path>\S+)",
-            _replace,
-        ),
+        (r"replace +(?P<old>\S.*?) +with +(?P<new>.*?) +in +(?P<path>\S+)", _replace),
         (r"run +(?P<command>\S.*)", _tool("execute_command")),
         (r"switch to +(?P<mode_slug>[^\s:]+)(?:\s*:\s*(?P<reason>\S.*))?", _switch),
         (r"task in +(?P<mode_slug>[^\s:]+)\s*: *(?P<commands>\S.*)", _task),
@@ -165,22 +163,21 @@ _MODE = re.compile(r"^- ([\w-]+): (.*)", re.MULTILINE)
 """A mode and when to use it, in the system prompt."""
 
 
-class OfflineModel(BaseChatModel):
-    """Obeys the command language of ``offline_commands``."""
+class LocalModel(BaseChatModel):
+    """A model in this process, which answers at once; ``answer`` is its own."""
 
     @property
     @override
     def _llm_type(self) -> str:
-        return "modeshift-offline"
+        return self.name or type(self).__name__
 
     @override
-    def bind_tools(
-        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools; a ``tool_choice`` that forces one is refused, for the program chooses."""
-        if tool_choice not in (None, "auto"):
-            raise ValueError(f"tool_choice={tool_choice!r}: the offline model cannot be forced")
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    @abstractmethod
+    def answer(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> AIMessage:
+        """The next message of the conversation; ``tools`` are the names of those bound."""
 
     @override
     def _generate(
@@ -190,7 +187,8 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=_respond(messages, kwargs))])
+        answer = self.answer(messages, _list_names(kwargs))
+        return ChatResult(generations=[ChatGeneration(message=answer)])
 
     @override
     async def _agenerate(
@@ -202,6 +200,33 @@ class OfflineModel(BaseChatModel):
     ) -> ChatResult:
         return self._generate(messages, **kwargs)
 
+
+def _list_names(options: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(tool["function"]["name"] for tool in options.get("tools", ()))
+
+
+class OfflineModel(LocalModel):
+    """Obeys the command language of ``HELP``."""
+
+    name: str | None = "modeshift-offline"
+
+    @override
+    def bind_tools(
+        self, tools: Any, *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Bind tools; a ``tool_choice`` that forces one is refused, for the program chooses."""
+        if tool_choice not in (None, "auto"):
+            raise ValueError(f"tool_choice={tool_choice!r}: the offline model cannot be forced")
+        return super().bind_tools(tools, **kwargs)
+
+    @override
+    def answer(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> AIMessage:
+        told = (
+            message.model_copy(update={"content": remove_instructions(message.text)})
+            for message in messages
+        )
+        return respond([*told], tools)
+
     @override
     async def _astream(
         self,
@@ -210,18 +235,8 @@ class OfflineModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in _split(_respond(messages, kwargs)):
+        for chunk in _split(self.answer(messages, _list_names(kwargs))):
             yield ChatGenerationChunk(message=chunk)
-
-
-def _respond(messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> AIMessage:
-    return respond(
-        [
-            message.model_copy(update={"content": remove_instructions(message.text)})
-            for message in messages
-        ],
-        {tool["function"]["name"] for tool in kwargs.get("tools", ())},
-    )
 
 
 def respond(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessage:
@@ -255,10 +270,10 @@ class _Progress:
         for message in messages:
             if isinstance(message, AIMessage) and message.tool_calls:
                 ids = [str(call["id"]) for call in message.tool_calls]
-                found = [results[id] for id in ids if id in results]
-                if len(found) == len(ids) and all(result.text == VOID for result in found):
+                answers = [results[id] for id in ids if id in results]
+                if len(answers) == len(ids) and all(result.text == VOID for result in answers):
                     continue  # as if the calls had not been made
-                self._take([(call["name"], call["args"]) for call in message.tool_calls], found)
+                self._take([(call["name"], call["args"]) for call in message.tool_calls], answers)
 
     def _take(self, calls: list[Call], results: list[ToolMessage]) -> None:
         while self._left:
@@ -301,8 +316,8 @@ class _Progress:
 
 def _list_modes(first: BaseMessage) -> dict[str, str]:
     """When to use each mode, by its slug, as the system prompt says."""
-    found = _MODES.search(first.text) if isinstance(first, SystemMessage) else None
-    return dict(_MODE.findall(found[1])) if found else {}
+    match = _MODES.search(first.text) if isinstance(first, SystemMessage) else None
+    return dict(_MODE.findall(match[1])) if match else {}
 
 
 def _choose_mode(modes: Mapping[str, str], keywords: Sequence[str]) -> str | None:
@@ -323,7 +338,7 @@ def _summarize(result: ToolMessage) -> str:
 
 def _retell(messages: Sequence[BaseMessage]) -> str:
     """All that this model knows of a summary."""
-    said = [" ".join(one.text.split()) for one in messages if isinstance(one, HumanMessage)]
+    said = [" ".join(each.text.split()) for each in messages if isinstance(each, HumanMessage)]
     return "\n".join(["The user said:", *(f"- {text[:MAX_RESULT]}" for text in said[-20:])])
 
 

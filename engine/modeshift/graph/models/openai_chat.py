@@ -40,6 +40,7 @@ def build_extended(integration: type[BaseChatOpenAI], **arguments: Any) -> BaseC
     model = _extend(integration)(**arguments)
     client = model.root_async_client
     # The client ends a stream alike at [DONE] and where the server hangs up; only this tells which.
+    # It is private: there is no public way, and no issue upstream that asks for one.
     make = client._make_sse_decoder
     client._make_sse_decoder = lambda: _Decoder(make())
     return model
@@ -59,9 +60,9 @@ class _Extended(_Base):
     def _create_chat_result(
         self, response: dict[str, Any] | BaseModel, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
-        given = response.model_dump(warnings=False) if isinstance(response, BaseModel) else response
-        error = given.get("error")
-        for choice in given.get("choices") or ():
+        body = response.model_dump(warnings=False) if isinstance(response, BaseModel) else response
+        error = body.get("error")
+        for choice in body.get("choices") or ():
             if not choice.get("message"):  # Azure has filtered it
                 error = {"message": "no message in it", "code": choice.get("finish_reason")}
             choice["finish_reason"] = choice.get("finish_reason") or WHOLE
@@ -69,8 +70,8 @@ class _Extended(_Base):
             message = error.get("message") if isinstance(error, dict) else error
             request: Any = None  # it is not known any more, and nobody asks for it
             raise APIError(str(message or error), request, body=error)
-        result = super()._create_chat_result(given, generation_info)
-        for choice, generation in zip(given["choices"], result.generations, strict=True):
+        result = super()._create_chat_result(body, generation_info)
+        for choice, generation in zip(body["choices"], result.generations, strict=True):
             self._keep(choice["message"], generation.message)
         return result
 
@@ -91,25 +92,25 @@ class _Extended(_Base):
         return made
 
     def _keep(
-        self, given: Mapping[str, Any], message: BaseMessage, *, is_part: bool = False
+        self, source: Mapping[str, Any], message: BaseMessage, *, is_part: bool = False
     ) -> None:
         """Note on ``message`` what the server said beside the words and the calls."""
         kept: dict[str, Any] = {
             name: value
             for name, kind in _FIELDS.items()
-            if isinstance(value := given.get(name), kind) and value
+            if isinstance(value := source.get(name), kind) and value
         }
         if details := [one for one in kept.pop("reasoning_details", ()) if isinstance(one, dict)]:
             # LangChain would join those with the same index, whatever they are.
             kept["reasoning_details"] = [{"part": one} for one in details] if is_part else details
-        calls = given.get("tool_calls") or ()
+        calls = source.get("tool_calls") or ()
         if extra := {
             id: call[_EXTRA] for call in calls if call.get(_EXTRA) and (id := call.get("id"))
         }:
             kept[_EXTRA] = extra
         if kept:
             message.additional_kwargs |= {**kept, _FROM: {self._origin: True}}
-        if refusal := given.get("refusal"):
+        if refusal := source.get("refusal"):
             message.additional_kwargs["refusal"] = refusal
 
     @override

@@ -78,25 +78,25 @@ def mask_secrets(text: str, known: tuple[str, ...] = ()) -> str:
     return _SAID.sub(_mask_value, _LOOKS.sub(MASK, text))
 
 
-def _mask_value(found: re.Match[str]) -> str:
-    start, end = found.span(str(found.lastgroup))
-    return found[0][: start - found.start()] + MASK + found[0][end - found.start() :]
+def _mask_value(match: re.Match[str]) -> str:
+    start, end = match.span(str(match.lastgroup))
+    return match[0][: start - match.start()] + MASK + match[0][end - match.start() :]
 
 
 def find_secrets() -> tuple[str, ...]:
     """The secrets in the environment, the longest first; each one of a list by itself."""
-    found = {
+    secrets = {
         part.strip()
         for name, value in os.environ.items()
         if _NAMES.search(name)
         for part in (value, *re.split(r"[,:\s]", value))
     }
-    found |= {one for value in os.environ.values() for one in _IN_URL.findall(value)}
-    found = {one for one in found if len(one) >= MIN_LENGTH}
+    secrets |= {secret for value in os.environ.values() for secret in _IN_URL.findall(value)}
+    secrets = {secret for secret in secrets if len(secret) >= MIN_LENGTH}
     # Base64 of what begins with one; its last characters depend on what follows.
-    found |= {b64encode(one.encode()[: len(one) // 3 * 3]).decode() for one in found}
-    found |= {quote(one, safe="") for one in found}
-    return tuple(sorted(found, key=len, reverse=True))
+    secrets |= {b64encode(secret.encode()[: len(secret) // 3 * 3]).decode() for secret in secrets}
+    secrets |= {quote(secret, safe="") for secret in secrets}
+    return tuple(sorted(secrets, key=len, reverse=True))
 
 
 TRIES = 3
@@ -124,8 +124,7 @@ _REFUSED_CALL = "tool_use_failed"
 _FILTERED = "content_filter"
 _UNCLASSIFIED: dict[str, type[ModelError]] = {
     **dict.fromkeys(
-        ("ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"),
-        ModelConnectionError,
+        ("ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"), ModelConnectionError
     ),
     **dict.fromkeys(("ReadTimeout", "TimeoutError"), ModelTimeoutError),
     "401": ModelAuthenticationError,
@@ -197,10 +196,10 @@ def read_retry_after(error: Exception) -> float | None:
     if after is None:
         after, unit = headers.get("retry-after", ""), 1
     try:
-        found = float(after) / unit
+        seconds = float(after) / unit
     except ValueError:
         return None
-    return max(found, 0) if found == found else None  # noqa: PLR0124  # nan
+    return max(seconds, 0) if seconds == seconds else None  # noqa: PLR0124  # nan
 
 
 def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool) -> ProviderError:
@@ -293,7 +292,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _said(error: Exception) -> str:
     """The provider's own words, without what its client puts around them if that is possible."""
-    bodies = (getattr(one, name, None) for one in _causes(error) for name in ("body", "details"))
+    bodies = (getattr(each, name, None) for each in _causes(error) for name in ("body", "details"))
     words = next(filter(None, (" ".join(_read_words(body)) for body in bodies)), "")
     status = getattr(error, "status_code", None)
     if not words:
@@ -307,8 +306,8 @@ def _read_words(body: Any) -> Iterator[str]:
         case str():
             yield body
         case [*several]:
-            for one in several:
-                yield from _read_words(one)
+            for part in several:
+                yield from _read_words(part)
         case {"error": {"message": _} | str() as inner}:
             yield from _read_words(inner)
         case {"message": str(message), **more}:

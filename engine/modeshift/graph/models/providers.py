@@ -61,13 +61,13 @@ class Provider:
 
     def address(self) -> str | None:
         """The server that the environment names instead of the provider's own."""
-        return next((found for name in self.addresses if (found := os.environ.get(name))), None)
+        return next((value for name in self.addresses if (value := os.environ.get(name))), None)
 
     def list_problems(self) -> list[str]:
         """What is missing or malformed, each as the end of "it needs ..."."""
-        found = []
+        problems = []
         if find_spec(self.package.replace("-", "_")) is None:
-            found.append(
+            problems.append(
                 f"the extra {self.extra!r} of pyproject.toml, which is not installed "
                 f"(remove .venv and start again, or: .venv/bin/uv pip install {self.package})"
             )
@@ -75,30 +75,30 @@ class Provider:
         may_lack_key = not self.needs_key_elsewhere
         if self.key and not key and not (may_lack_key and self.address() is not None):
             other = f", or {self.addresses[-1]} for a server that needs no key"
-            found.append(
+            problems.append(
                 f"{self.key} (set it in .env or in the environment{other if may_lack_key else ''})"
             )
         if not (key.isascii() and key.isprintable() and key == key.strip()):
-            found.append(f"{self.key} without spaces, line breaks or special characters")
+            problems.append(f"{self.key} without spaces, line breaks or special characters")
         for name in self.addresses:
             value = os.environ.get(name, "")
             if "@" in value or "?" in value:
-                found.append(f"{name} without a user, a password or a query: logs would show it")
+                problems.append(f"{name} without a user, a password or a query: logs would show it")
             elif not _is_address(value, bare=self.key is None):
-                found.append(f"{name} to be a URL such as {self.example}, not {value!r}")
-        return found
+                problems.append(f"{name} to be a URL such as {self.example}, not {value!r}")
+        return problems
 
     def get_arguments(self, model: str, responses: bool | None = None) -> dict[str, Any]:
         """The arguments for ``init_chat_model``, beside the model's name.
 
         ``responses``: whether the user wants OpenAI's Responses API; None to go by the address.
         """
-        given = dict(self.arguments)
+        arguments = dict(self.arguments)
         if self.extra == "openai":
-            given |= choose_openai_api(model, self.address(), responses)
+            arguments |= choose_openai_api(model, self.address(), responses)
         if self.key and not os.environ.get(self.key):
-            given["api_key"] = "none"  # the client insists on one, the server does not
-        return given
+            arguments["api_key"] = "none"  # the client insists on one, the server does not
+        return arguments
 
 
 def _is_address(value: str, *, bare: bool) -> bool:
@@ -134,10 +134,10 @@ def choose_openai_api(
     """
     if not (is_at_openai(address) if responses is None else responses):
         return {"use_responses_api": False}
-    given: dict[str, Any] = {"use_responses_api": True, "store": False}
+    options: dict[str, Any] = {"use_responses_api": True, "store": False}
     if not _NO_REASONING.match(model):  # these refuse to include it
-        given["include"] = ["reasoning.encrypted_content"]
-    return given
+        options["include"] = ["reasoning.encrypted_content"]
+    return options
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -196,11 +196,11 @@ _REFUSED = (
 def check_parameters(
     name: str,
     integration: type[BaseChatModel],
-    given: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     *,
     is_trusted: bool = True,
 ) -> dict[str, Any]:
-    """``given`` by the names that ``integration``, the client's class, takes.
+    """``parameters`` by the names that ``integration``, the client's class, takes.
 
     ``is_trusted``: the user set them, and not a mode of the workspace. Raises
     ``ConfigurationError`` that names the first one that cannot be set.
@@ -212,7 +212,7 @@ def check_parameters(
         for name in (own, field.alias or own)
     }
     allowed = [one for one in sorted(known) if not _refuse(one) and (is_trusted or one in HARMLESS)]
-    for parameter in given:
+    for parameter in parameters:
         if reason := _refuse(parameter):
             raise ConfigurationError(f"no parameter may set {parameter!r}: {reason}")
         if parameter not in known:
@@ -225,7 +225,7 @@ def check_parameters(
                 "send your requests or keys elsewhere, or store them; set MODEL_PARAMETERS, or "
                 "define the mode in your own configuration folder"
             )
-    return {known[parameter]: value for parameter, value in given.items()}
+    return {known[parameter]: value for parameter, value in parameters.items()}
 
 
 def _refuse(parameter: str) -> str | None:

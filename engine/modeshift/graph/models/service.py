@@ -93,29 +93,29 @@ def add_instructions(
     if way == "rewrite":
         return append_instructions(messages, instructions)
 
-    def build(one: Instruction, before: Instruction) -> SystemMessage:
+    def build(note: Instruction, before: Instruction) -> SystemMessage:
         if way == "tool_changes":
-            return _build_change(one, before, declared)
+            return _build_change(note, before, declared)
         # The newest of OpenAI's models call the role so; all of them take it.
-        return SystemMessage(one["text"], additional_kwargs={"__openai_role__": "developer"})
+        return SystemMessage(note["text"], additional_kwargs={"__openai_role__": "developer"})
 
     return list(insert_instructions(messages, instructions, build))
 
 
 def _build_change(
-    one: Instruction, before: Instruction, declared: Collection[str]
+    note: Instruction, before: Instruction, declared: Collection[str]
 ) -> SystemMessage:
     had = before["tools"]
     changes = [
-        *(("tool_removal", name) for name in had if name not in one["tools"]),
-        *(("tool_addition", name) for name in one["tools"] if name not in had),
+        *(("tool_removal", name) for name in had if name not in note["tools"]),
+        *(("tool_addition", name) for name in note["tools"] if name not in had),
     ]
     blocks: list[str | dict[Any, Any]] = [
         {"type": kind, "tool": {"type": "tool_reference", "name": name}}
         for kind, name in changes
         if name in declared  # the service refuses a request that names any other
     ]
-    return SystemMessage([*blocks, {"type": "text", "text": one["text"]}])
+    return SystemMessage([*blocks, {"type": "text", "text": note["text"]}])
 
 
 log = logging.getLogger("modeshift")
@@ -257,9 +257,9 @@ class Service:
         new = []
         if sent.thinking != "none" and sent != wanted:
             self.fields = sent
-            new = [what for name, what in _TOLD if getattr(wanted, name) != getattr(sent, name)]
+            new = [text for name, text in _TOLD if getattr(wanted, name) != getattr(sent, name)]
         if not unshown <= self.unshown:
             new.append("images")
             self.unshown |= unshown
-        for what in new:
-            log.warning("the provider of %r refuses %s: not sent from now on", self._name, what)
+        for text in new:
+            log.warning("the provider of %r refuses %s: not sent from now on", self._name, text)

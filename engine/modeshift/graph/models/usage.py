@@ -60,8 +60,8 @@ NO_FILL = Usage(last=None)
 
 def find_window(model: BaseChatModel) -> int | None:
     """How many tokens the model reads at most: as set for Ollama, or by LangChain's table."""
-    found = getattr(model, "num_ctx", None) or (model.profile or {}).get("max_input_tokens")
-    return found if isinstance(found, int) and found > 0 else None
+    window = getattr(model, "num_ctx", None) or (model.profile or {}).get("max_input_tokens")
+    return window if isinstance(window, int) and window > 0 else None
 
 
 def count_answer(answer: AIMessage, model: str, window: int | None) -> Usage:
@@ -107,13 +107,13 @@ def add_tokens(
     before: dict[str, Tokens], more: dict[str, Tokens], times: int = 1
 ) -> dict[str, Tokens]:
     """``before`` and, ``times`` over, ``more``; by model."""
-    added = {key: _add(before.get(key, NO_TOKENS), one, times) for key, one in more.items()}
+    added = {key: _add(before.get(key, NO_TOKENS), tokens, times) for key, tokens in more.items()}
     return before | added
 
 
-def _add(one: Tokens, other: Tokens, times: int) -> Tokens:
+def _add(tokens: Tokens, other: Tokens, times: int) -> Tokens:
     more = cast("dict[str, int]", other)
-    added = {key: have + times * more[key] for key, have in cast("dict[str, int]", one).items()}
+    added = {key: have + times * more[key] for key, have in cast("dict[str, int]", tokens).items()}
     return cast("Tokens", added)
 
 
@@ -123,8 +123,8 @@ if TYPE_CHECKING:
 
 def find_listed_window(name: str) -> int | None:
     """How many tokens the model called ``provider:name`` reads at most; None if it is not known."""
-    found = _look_up(name, NO_TOKENS)
-    return found.model.context_window if found is not None else None
+    price = _look_up(name, NO_TOKENS)
+    return price.model.context_window if price is not None else None
 
 
 def find_listed_cost(name: str, taken: Tokens, cache_ttl: CacheTTL) -> Decimal | None:

@@ -30,8 +30,8 @@ def check_file_regex(pattern: str) -> None:
         raise ValueError(
             f"the pattern has {len(pattern)} characters; {MAX_CHARACTERS} are the limit"
         )
-    if found := _REFUSED.search(pattern):
-        raise ValueError(f"'{pattern[:60]}' may not have {found[0]!r}")
+    if refused := _REFUSED.search(pattern):
+        raise ValueError(f"'{pattern[:60]}' may not have {refused[0]!r}")
     counts = [int(count) for count in regex.findall(r"\{(\d+)", pattern)]
     if len(pattern) * prod(max(count, 1) for count in counts) > MAX_UNROLLED:
         raise ValueError(f"'{pattern[:60]}' repeats too much: {' x '.join(map(str, counts))} times")

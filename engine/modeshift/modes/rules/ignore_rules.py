@@ -67,8 +67,8 @@ class IgnoreRules:
     @property
     def patterns(self) -> list[str]:
         """What they ignore, with ``*`` and ``?``; more than that, for a later line counts not."""
-        found = (_CLASS.sub("?", "/".join(rule.names)) for rule in self._rules if rule.ignores)
-        return list(dict.fromkeys(found))
+        patterns = (_CLASS.sub("?", "/".join(rule.names)) for rule in self._rules if rule.ignores)
+        return list(dict.fromkeys(patterns))
 
     def name(self, path: str, *, is_folder: bool | None) -> bool:
         """Whether they name the path, or a folder above it; None where it may be a folder."""
@@ -102,8 +102,8 @@ def _translate(name: str) -> str:
 
 
 def _parse(text: str) -> Iterator[Rule]:
-    for given in text.removeprefix("\ufeff").split("\n"):
-        line = _TRAILING.sub("", given.removesuffix("\r"))
+    for raw_line in text.removeprefix("\ufeff").split("\n"):
+        line = _TRAILING.sub("", raw_line.removesuffix("\r"))
         if not line or line.startswith("#"):
             continue
         if len(line) > MAX_CHARACTERS:
@@ -116,26 +116,26 @@ def _parse(text: str) -> Iterator[Rule]:
         words = [_read_name(name) for name in names]
         if not words or ".." in names or (not ignores and None in words):
             continue
-        found = [word or "*" for word in words]
-        if found[-1] == _ANY:
-            found.append("*")  # what is in a folder, and not the folder
+        patterns = [word or "*" for word in words]
+        if patterns[-1] == _ANY:
+            patterns.append("*")  # what is in a folder, and not the folder
         is_anchored = "/" in path[:-1]
-        yield Rule(tuple(found if is_anchored else [_ANY, *found]), ignores, path[-1] == "/")
+        yield Rule(tuple(patterns if is_anchored else [_ANY, *patterns]), ignores, path[-1] == "/")
 
 
 def _read_name(name: str) -> str | None:
     """A pattern of git's for a name as one of ``fnmatch``; None if that cannot be told."""
     words: list[str] = []
     while name:
-        found = _CLASS.match(name)
+        match = _CLASS.match(name)
         if name[0] == "\\" and len(name) > 1:
             words.append(_take_literally(name[1]))
             name = name[2:]
-        elif found is not None:
-            if "\\" in found[2] or "[:" in found[0]:
+        elif match is not None:
+            if "\\" in match[2] or "[:" in match[0]:
                 return None
-            words.append(f"[{'!' if found[1] else ''}{found[2]}]")
-            name = name[found.end() :]
+            words.append(f"[{'!' if match[1] else ''}{match[2]}]")
+            name = name[match.end() :]
         else:
             words.append(name[0] if name[0] != "[" else _take_literally(name[0]))
             name = name[1:]

@@ -91,16 +91,16 @@ def mentioned_commands(line: str) -> list[tuple[str, ...]]:
 
     At most ``MAX_COMMANDS``, so that a line made to be long takes no time.
     """
-    found: list[tuple[str, ...]] = []
+    commands: list[tuple[str, ...]] = []
     for part in _OPERATORS.split(line[:MAX_LINE]):
-        if len(found) == MAX_COMMANDS:
+        if len(commands) == MAX_COMMANDS:
             break
         words = [re.sub(r"[\\'\"]", "", word) for word in part.split()]
         while words and "=" in words[0]:
             del words[0]
         if words:
-            found.append(tuple(words))
-    return found
+            commands.append(tuple(words))
+    return commands
 
 
 PREFIX = "mcp__"
@@ -119,12 +119,12 @@ def name_server_tool(server: str, tool: str) -> str:
     return f"{PREFIX}{part}__{_shorten(tool, MAX_NAME - len(PREFIX) - len(part) - 2, tool)}"
 
 
-def _shorten(given: str, limit: int, wanted: str) -> str:
-    """``wanted`` in characters that are taken; with a digest of ``given`` if it is not that."""
+def _shorten(text: str, limit: int, wanted: str) -> str:
+    """``wanted`` in characters that are taken; with a digest of ``text`` if it is not that."""
     plain = _TAKEN.sub("-", wanted)
-    if plain == given and len(plain) <= limit:
+    if plain == text and len(plain) <= limit:
         return plain
-    digest = sha256(given.encode()).hexdigest()[:8]
+    digest = sha256(text.encode()).hexdigest()[:8]
     return f"{plain[: limit - 9]}-{digest}"
 
 
@@ -205,8 +205,8 @@ class Subject:
 
     @cached_property
     def _paths(self) -> list[str]:
-        given = (self._args[name] for name in self._tool.paths)
-        return [path for path in given if path is not None]
+        values = (self._args[name] for name in self._tool.paths)
+        return [path for path in values if path is not None]
 
     @cached_property
     def _url(self) -> Url | None:
@@ -297,5 +297,5 @@ def _meets(pattern: str, path: str) -> bool:
 def _may_meet_below(pattern: str, folder: str) -> bool:
     """Whether the pattern may match in the folder, going by the names before a wildcard."""
     names = takewhile(lambda name: not WILD & set(name), _split_pattern(pattern.casefold()))
-    given = [] if folder == "." else folder.casefold().split("/")
-    return all(a == b for a, b in zip(names, given, strict=False))
+    folders = [] if folder == "." else folder.casefold().split("/")
+    return all(a == b for a, b in zip(names, folders, strict=False))

@@ -51,18 +51,18 @@ def find_ruling(rules: Rules, tool: ToolSpec, subject: Subject | None) -> Ruling
     patterns = _list_patterns(rules, tool)
     if subject is None:
         return _rule_every_call(patterns)
-    found = None
+    ruling = None
     for pattern, kind in patterns.items():
         if kind == "allow":
             if subject.certainly_matches(pattern):
-                found = Ruling(kind, pattern)
+                ruling = Ruling(kind, pattern)
             continue
         match subject.may_match(pattern):
             case "yes":
-                found = Ruling(kind, pattern)
-            case "maybe" if found is None or found.kind == "allow":
-                found = Ruling("ask", pattern, is_certain=False)
-    return found
+                ruling = Ruling(kind, pattern)
+            case "maybe" if ruling is None or ruling.kind == "allow":
+                ruling = Ruling("ask", pattern, is_certain=False)
+    return ruling
 
 
 def find_denial(rules: Rules, tool: ToolSpec, subject: Subject | None) -> tuple[Match, str]:
@@ -119,10 +119,10 @@ def _check_server_rule(name: str, patterns: Mapping[str, Kind]) -> None:
 
 
 def _rule_every_call(patterns: Mapping[str, Kind]) -> Ruling | None:
-    found = None
+    ruling = None
     for pattern, kind in patterns.items():
         if pattern == EVERY:
-            found = Ruling(kind, pattern)
-        elif found is not None and kind != "deny":
-            found = Ruling("ask", pattern)
-    return found
+            ruling = Ruling(kind, pattern)
+        elif ruling is not None and kind != "deny":
+            ruling = Ruling("ask", pattern)
+    return ruling

@@ -108,9 +108,9 @@ def parse_authority(text: str) -> str:
 def _escape(text: str) -> str:
     """Percent-encoding in one spelling: only where it is needed, in capitals."""
 
-    def decode(found: re.Match[str]) -> str:
-        character = chr(int(found[1], 16))
-        return character if character in _UNRESERVED else found[0].upper()
+    def decode(match: re.Match[str]) -> str:
+        character = chr(int(match[1], 16))
+        return character if character in _UNRESERVED else match[0].upper()
 
     if re.search(r"%(?![0-9A-Fa-f]{2})", text):
         raise ValueError("the URL has a '%' that begins no escape such as %20")
@@ -152,8 +152,8 @@ def url_may_match(pattern: str, url: Url) -> Literal["yes", "no", "maybe"]:
     base = parse_url(pattern.removesuffix("*"))
     if url.host != base.host:
         return "no"
-    wanted, given = _fold(base.path), _fold(url.path)
-    is_below = given.startswith(wanted) if pattern.endswith("*") else given == wanted
+    wanted, path = _fold(base.path), _fold(url.path)
+    is_below = path.startswith(wanted) if pattern.endswith("*") else path == wanted
     if is_below and url.origin == base.origin:
         return "yes"
     return "maybe" if is_below or _UNSURE.search(url.path) else "no"

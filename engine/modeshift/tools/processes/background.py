@@ -47,16 +47,16 @@ class TurnCommands:
         self, line: str, call_id: str, run: Callable[[Emit], Coroutine[None, None, str]]
     ) -> str:
         """Start the coroutine that runs a command; it is ended with the turn. Returns the id."""
-        running = [id for id, one in self._kept.items() if one.is_running]
+        running = [id for id, command in self._kept.items() if command.is_running]
         if len(running) >= MAX_RUNNING:
             raise ToolFailedError(
                 f"{MAX_RUNNING} commands run in the background already ({', '.join(running)}); "
                 "wait for one of them with read_output"
             )
-        kept = _Kept(line)
-        kept.task = asyncio.create_task(run(kept.printed.append))
-        kept.task.add_done_callback(lambda task: task.cancelled() or task.exception())
-        return self._keep(call_id, kept)
+        started = _Kept(line)
+        started.task = asyncio.create_task(run(started.printed.append))
+        started.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return self._keep(call_id, started)
 
     def shorten(self, line: str, call_id: str, text: str) -> str:
         """A result whose middle is left out where it is long; and says where to read that."""
@@ -65,7 +65,7 @@ class TurnCommands:
 
     def name_running(self) -> str:
         """The commands that have not ended, in words; empty for none."""
-        return ", ".join(f"{id} ({one.line!r})" for id, one in self._kept.items() if one.is_running)
+        return ", ".join(f"{id} ({job.line!r})" for id, job in self._kept.items() if job.is_running)
 
     async def read(self, id: str, start: int, count: int, seconds: float) -> str:
         """Lines of what a command has printed; waits so long for its end before."""
@@ -75,23 +75,23 @@ class TurnCommands:
                 f"this turn has no command {id!r} to read; it has: {known}. A command ends with "
                 "its turn, and with a switch of the mode"
             )
-        kept, clock = self._kept[id], asyncio.get_running_loop().time
+        command, clock = self._kept[id], asyncio.get_running_loop().time
         until = clock() + seconds
         # No event to wait for: it may be of another event loop.
-        while kept.is_running and clock() < until:  # noqa: ASYNC110
+        while command.is_running and clock() < until:  # noqa: ASYNC110
             await asyncio.sleep(SECONDS_BETWEEN)
-        is_running, text = kept.is_running, "".join(kept.printed)
-        if kept.task is not None and not is_running:
-            if kept.task.cancelled():
+        is_running, text = command.is_running, "".join(command.printed)
+        if command.task is not None and not is_running:
+            if command.task.cancelled():
                 raise ToolFailedError(f"{id} was ended before its own end; start it again")
-            text = kept.task.result()  # or what it raises: ToolFailedError where it cannot start
-        found = LineRange.of(BytesIO(text.encode("utf-8", "replace")), start, count)
-        shown = found.show(f"the output of {id}")
+            text = command.task.result()  # or what it raises: ToolFailedError where it cannot start
+        lines = LineRange.of(BytesIO(text.encode("utf-8", "replace")), start, count)
+        shown = lines.show(f"the output of {id}")
         return f"{shown}\n[{id} is still running]" if is_running else shown
 
     async def end(self) -> None:
         """End what runs, and forget all."""
-        tasks = [one.task for one in self._kept.values() if one.task is not None]
+        tasks = [command.task for command in self._kept.values() if command.task is not None]
         self._kept.clear()
         ours = {task for task in tasks if task.get_loop() is asyncio.get_running_loop()}
         for task in tasks:
@@ -100,11 +100,11 @@ class TurnCommands:
         if ours:
             await asyncio.wait(ours)
 
-    def _keep(self, call_id: str, kept: _Kept) -> str:
+    def _keep(self, call_id: str, command: _Kept) -> str:
         # From the call, not from a clock or a counter: a replay has the same.
         id = sha256(call_id.encode()).hexdigest()[:6]
-        self._kept[id] = kept
-        ended = [id for id, one in self._kept.items() if not one.is_running]
+        self._kept[id] = command
+        ended = [id for id, other in self._kept.items() if not other.is_running]
         for old in ended[: max(len(self._kept) - MAX_KEPT, 0)]:
             del self._kept[old]
         return id

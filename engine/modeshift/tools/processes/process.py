@@ -30,9 +30,7 @@ _SEQUENCE = re.compile(
     rf"|\x1b[]PX^_]{_TEXT}(?:\x07|\x1b\\)"  # titles, links
     r"|\x1b[ -/]{1,9}[0-~]|\x1b[0-OQ-WYZ`-~]"  # character sets, the terminal's modes
 )
-_BEGUN = re.compile(
-    rf"\x1b(?:\[[0-?]{{0,99}}[ -/]{{0,9}}|[]PX^_]{_TEXT}\x1b?|[ -/]{{0,9}})?\Z",
-)
+_BEGUN = re.compile(rf"\x1b(?:\[[0-?]{{0,99}}[ -/]{{0,9}}|[]PX^_]{_TEXT}\x1b?|[ -/]{{0,9}})?\Z")
 KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
 """All that commands get of the agent's own environment, which holds the providers' keys."""
 _GIT_SETTINGS = {

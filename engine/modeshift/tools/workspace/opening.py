@@ -17,12 +17,12 @@ MAX_SCANNED = 200_000
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
-def check_path(path: str, found: str) -> str:
-    """Return ``found``, what ``path`` leads to; refuse one that could not be shown as it is."""
-    if len(found) > MAX_PATH or _CONTROL.search(found) is not None:
+def check_path(path: str, where: str) -> str:
+    """Return ``where``, what ``path`` leads to; refuse one that could not be shown as it is."""
+    if len(where) > MAX_PATH or _CONTROL.search(where) is not None:
         problem = f"is longer than {MAX_PATH} characters, or holds a control character"
         raise InvalidCallError(f"path {path[:300]!r} {problem}; give a plain path")
-    return found
+    return where
 
 
 def split_path(path: str) -> list[str]:
@@ -84,15 +84,15 @@ def find_real_path(path: str) -> str | None:
     if sys.platform != "linux":
         return None
     try:
-        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
     try:
         buffer = ctypes.create_string_buffer(_PATH_MAX)
         # Not os.readlink: what looks for blocking calls does not know /proc from a disk.
-        length = libc().readlink(f"/proc/self/fd/{found}".encode(), buffer, _PATH_MAX)
+        length = libc().readlink(f"/proc/self/fd/{descriptor}".encode(), buffer, _PATH_MAX)
     finally:
-        os.close(found)
+        os.close(descriptor)
     return os.fsdecode(buffer.raw[:length]) if 0 < length < _PATH_MAX else None
 
 

@@ -83,25 +83,25 @@ def search(
     query = Query(regex, MAX_MATCHES + 1, wanted, context)
     with workspace.open_for_search(path) as (target, is_folder):
         if is_folder:
-            found = search_folder(
+            matches = search_folder(
                 target,
                 query,
                 lambda name: workspace.opened_on_disk(f"{prefix}{name}"),
                 _hidden_from_search(workspace, path, prefix),
             )
         else:
-            found = search_file(target, query)
+            matches = search_file(target, query)
     among = "" if glob is None else f" among {glob!r}"
     nothing = f"No match for {regex!r} in {path!r}{among}."
-    return "\n".join(_show_found(found, path, prefix)) or nothing
+    return "\n".join(_show_found(matches, path, prefix)) or nothing
 
 
-def _show_found(found: Found, path: str, prefix: str) -> Iterator[str]:
+def _show_found(matches: Found, path: str, prefix: str) -> Iterator[str]:
     """The lines as ``grep -n`` prints them, as many as fit, and a notice if there are more."""
     room, shown = MAX_CHARACTERS, 0
     before: Line | None = None
-    has_context = any(not line.is_match for line in found.lines)
-    for line in found.lines:
+    has_context = any(not line.is_match for line in matches.lines)
+    for line in matches.lines:
         mark = ":" if line.is_match else "-"
         name = show_name(f"{prefix}{line.path}" if line.path else path)
         text = f"{name}{mark}{line.number}{mark}{line.text}"
@@ -114,8 +114,8 @@ def _show_found(found: Found, path: str, prefix: str) -> Iterator[str]:
             yield "--"
         yield text
         shown, before = shown + line.is_match, line
-    if found.stopped:
-        yield f"[{found.stopped}: search more narrowly, with path, glob or regex]"
+    if matches.stopped:
+        yield f"[{matches.stopped}: search more narrowly, with path, glob or regex]"
 
 
 def _hidden_from_search(workspace: Workspace, path: str, prefix: str) -> Callable[[str], bool]:

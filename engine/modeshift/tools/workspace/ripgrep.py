@@ -49,8 +49,8 @@ class Glob:
             check_glob(text)
         except ValueError as error:
             raise ToolFailedError(f"glob: {error}") from None
-        given = _expand(text)
-        paths = tuple(tuple(one.split("/")) for one in given)
+        patterns = _expand(text)
+        paths = tuple(tuple(pattern.split("/")) for pattern in patterns)
         if text.startswith("!") or any({"", ".", ".."} & set(names) for names in paths):
             raise ToolFailedError(
                 f"glob {text!r}: give a path below the folder with '*', '**', '?' or "
@@ -73,20 +73,20 @@ class Glob:
 
 def _expand(text: str) -> list[str]:
     """The patterns that braces stand for."""
-    waiting, found = [text], []
+    waiting, expanded = [text], []
     while waiting:
-        one = waiting.pop()
-        braces = _BRACES.search(one)
+        pattern = waiting.pop()
+        braces = _BRACES.search(pattern)
         if braces is None:
-            found.append(one)
+            expanded.append(pattern)
         else:
             start, end = braces.span()
-            waiting += [one[:start] + choice + one[end:] for choice in braces[1].split(",")]
-        if len(waiting) + len(found) > MAX_ALTERNATIVES:
+            waiting += [pattern[:start] + choice + pattern[end:] for choice in braces[1].split(",")]
+        if len(waiting) + len(expanded) > MAX_ALTERNATIVES:
             raise ToolFailedError(
                 f"glob {text!r} stands for more than {MAX_ALTERNATIVES} patterns; give a wider one"
             )
-    return found
+    return expanded
 
 
 EVERY_FILE = Glob((("**",),))

@@ -96,17 +96,14 @@ class Query:
 
 def search_file(file: int, query: Query) -> Found:
     """Search an open file; raises ``ToolFailedError`` with rg's own words where it cannot."""
-    found = Found()
-    _show_matches({file: ""}, query, found, ripgrep.SECONDS)
-    found.lines.sort()
-    return found
+    matches = Found()
+    _show_matches({file: ""}, query, matches, ripgrep.SECONDS)
+    matches.lines.sort()
+    return matches
 
 
 def search_folder(
-    folder: int,
-    query: Query,
-    opened: Opened,
-    leaves_out: Callable[[str], bool] = lambda _: False,
+    folder: int, query: Query, opened: Opened, leaves_out: Callable[[str], bool] = lambda _: False
 ) -> Found:
     """Search an open folder as ``search_file`` does, until there are ``max_count`` matches.
 
@@ -123,17 +120,17 @@ def search_folder(
     else:
         options = [*query.type_options, "--files"]
         names, stopped = _name_files(folder, options, MAX_FILES, is_left_out)
-    found = Found()
+    matches = Found()
     ends = time.monotonic() + ripgrep.SECONDS
     waiting = sorted(names, reverse=True)
-    while waiting and found.count < query.max_count and not found.stopped:
+    while waiting and matches.count < query.max_count and not matches.stopped:
         next_ones, waiting = waiting[-MAX_OPEN:], waiting[:-MAX_OPEN]
         with ExitStack() as stack:
             files = {file: name for name in next_ones for file in _open(opened, name, stack)}
-            _show_matches(files, query, found, ends - time.monotonic())
-    found.lines.sort()
-    found.stopped = found.stopped or stopped
-    return found
+            _show_matches(files, query, matches, ends - time.monotonic())
+    matches.lines.sort()
+    matches.stopped = matches.stopped or stopped
+    return matches
 
 
 def find_files(folder: int, glob: Glob = EVERY_FILE) -> tuple[set[str], str]:
@@ -172,7 +169,7 @@ def _name_files(
     return names, stopped
 
 
-def _show_matches(files: Mapping[int, str], query: Query, found: Found, seconds: float) -> None:
+def _show_matches(files: Mapping[int, str], query: Query, matches: Found, seconds: float) -> None:
     """Add what is found in open files, given with their names."""
     if not files:  # rg would search the folder that it is in
         return
@@ -187,8 +184,8 @@ def _show_matches(files: Mapping[int, str], query: Query, found: Found, seconds:
                 continue  # a word about a binary file, or the mark between two places
             text = rest[parts.end() :].decode("utf-8", "backslashreplace")
             is_match = parts[2] == b":"
-            found.lines.append(Line(name, int(parts[1]), text, is_match))
-            found.count += is_match
+            matches.lines.append(Line(name, int(parts[1]), text, is_match))
+            matches.count += is_match
             room -= len(rest)
             if room < 0:
                 return "there are many more matches"
@@ -196,8 +193,8 @@ def _show_matches(files: Mapping[int, str], query: Query, found: Found, seconds:
 
     shown = [*_SHOW_MATCHES, f"--context={query.context}"]
     options = [*shown, *_READ, *query.regex_options, "--", *paths]
-    problem, found.stopped = ripgrep.run(options, collect, seconds, passed=tuple(files))
-    if problem and not found.lines and not found.stopped:
+    problem, matches.stopped = ripgrep.run(options, collect, seconds, passed=tuple(files))
+    if problem and not matches.lines and not matches.stopped:
         raise ToolFailedError(problem)
 
 

@@ -123,23 +123,23 @@ class LineRange:
 
         What is appended to the file in the meantime is not read.
         """
-        found = cls(start, count, size=file.seek(0, os.SEEK_END))
+        lines = cls(start, count, size=file.seek(0, os.SEEK_END))
         file.seek(0)
-        head = file.read(min(_BLOCK, found.size))
+        head = file.read(min(_BLOCK, lines.size))
         text_format = TextFormat.of(head)
-        found.read = len(text_format.mark)
+        lines.read = len(text_format.mark)
         if text_format.encoding == "utf-8":
-            rest = found.size - len(head)
-            found._take(_read_blocks(file, head.removeprefix(text_format.mark), rest))
-        elif found.size > COUNTED_BYTES:
+            rest = lines.size - len(head)
+            lines._take(_read_blocks(file, head.removeprefix(text_format.mark), rest))
+        elif lines.size > COUNTED_BYTES:
             raise ToolFailedError(
-                f"is {text_format.encoding} and has {found.size} bytes; {COUNTED_BYTES} are the "
+                f"is {text_format.encoding} and has {lines.size} bytes; {COUNTED_BYTES} are the "
                 "limit"
             )
         else:
-            text = text_format.decode(head + file.read(found.size - len(head)))
-            found._take(iter([text.encode("utf-8", "surrogatepass")] if text else []))
-        return found
+            text = text_format.decode(head + file.read(lines.size - len(head)))
+            lines._take(iter([text.encode("utf-8", "surrogatepass")] if text else []))
+        return lines
 
     def show(self, name: str) -> str:
         """The lines with their numbers, and what of ``name`` is not shown, and why."""
@@ -178,8 +178,8 @@ class LineRange:
                     if index:
                         room = self._keep(number, line, left_out, room)
                         number, line, left_out = number + 1, b"", 0
-                    kept = piece[: MAX_LINE_BYTES - len(line)]
-                    line, left_out = line + kept, left_out + len(piece) - len(kept)
+                    part = piece[: MAX_LINE_BYTES - len(line)]
+                    line, left_out = line + part, left_out + len(piece) - len(part)
             is_enough = self._is_full(room) and COUNTED_BYTES < self.read < self.size
             if is_enough or time.monotonic() > deadline:
                 return
@@ -229,14 +229,14 @@ class Replacement(NamedTuple):
 
 def read_replacements(args: Mapping[str, Any]) -> list[Replacement] | None:
     """The ``edits`` of a call; None where they have another shape, as an own tool's may have."""
-    edits, found = args.get("edits"), []
+    edits, replacements = args.get("edits"), []
     for edit in edits if isinstance(edits, list) else []:
         match edit:
             case {"old": str(old), "new": str(new)}:
-                found.append(Replacement(old, new, edit.get("replace_all") is True))
+                replacements.append(Replacement(old, new, edit.get("replace_all") is True))
             case _:
                 return None
-    return found or None
+    return replacements or None
 
 
 class Place(NamedTuple):
@@ -324,11 +324,11 @@ def _find(text: str, old: str, step: int = 0) -> Iterator[int]:
 
 def _name_lines(text: str, old: str) -> str:
     """How often it is there, and in which lines."""
-    found = [start for start, _ in zip(_find(text, old, 1), range(MAX_NAMED + 1), strict=False)]
-    lines = ", ".join(str(_line(text, start)) for start in found[:MAX_NAMED])
-    if len(found) > MAX_NAMED:
+    starts = [start for start, _ in zip(_find(text, old, 1), range(MAX_NAMED + 1), strict=False)]
+    lines = ", ".join(str(_line(text, start)) for start in starts[:MAX_NAMED])
+    if len(starts) > MAX_NAMED:
         return f"more than {MAX_NAMED} times, first in lines {lines}"
-    return f"{len(found)} times, in lines {lines}"
+    return f"{len(starts)} times, in lines {lines}"
 
 
 def _line(text: str, start: int) -> int:

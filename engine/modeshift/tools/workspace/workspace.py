@@ -64,8 +64,8 @@ class IgnoreFiles:
     @property
     def patterns(self) -> tuple[str, ...]:
         """As those of ``IgnoreRules``."""
-        found = (rules for _, rules in self._found.values() if isinstance(rules, IgnoreRules))
-        return tuple(pattern for rules in found for pattern in rules.patterns)
+        all_rules = (rules for _, rules in self._found.values() if isinstance(rules, IgnoreRules))
+        return tuple(pattern for rules in all_rules for pattern in rules.patterns)
 
     @property
     def problems(self) -> list[str]:
@@ -109,12 +109,12 @@ class IgnoreFiles:
 def _stamp(file: Path) -> object:
     """Changes with the file, and with where a link leads; None where there is none."""
     try:
-        link, found = os.lstat(file), os.stat(file)
+        link, details = os.lstat(file), os.stat(file)
     except FileNotFoundError:
         return "a link that leads nowhere" if file.is_symlink() else None
     except OSError as error:
         return str(error)
-    return (link.st_ino, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return (link.st_ino, details.st_ino, details.st_size, details.st_mtime_ns, details.st_ctime_ns)
 
 
 MAX_FILE_BYTES = 10_000_000
@@ -300,10 +300,10 @@ class Workspace:
         names = self._split(path)
         with ExitStack() as stack:
             try:
-                found = stack.enter_context(opened_folder(self.root, names)), True
+                opened = stack.enter_context(opened_folder(self.root, names)), True
             except OSError:
-                found = stack.enter_context(self.opened_on_disk(path)).fileno(), False
-            yield found
+                opened = stack.enter_context(self.opened_on_disk(path)).fileno(), False
+            yield opened
 
     def resolve_folder(self, path: str) -> Path:
         """The real folder at any ``path``, to start a program in."""
@@ -339,8 +339,8 @@ class Workspace:
         prefix = "".join(f"{name}/" for name in names)
         path = prefix[:-1] or "."
         with _failing(path, "listed"), opened_folder(self.root, names) as folder:
-            found = [(f"{prefix}{name}", is_plain) for name, is_plain in list_names(folder)]
-        left = (name for name, is_plain in found if not (is_plain and is_left_out(name)))
+            entries = [(f"{prefix}{name}", is_plain) for name, is_plain in list_names(folder)]
+        left = (name for name, is_plain in entries if not (is_plain and is_left_out(name)))
         shown = filterfalse(self.ignores, left) if self.ignored else left
         return sorted(shown, reverse=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from acp import RequestError, schema
 
-from modeshift.editor.display.permission_requests import _offer_approval
+from modeshift.editor.asking import _offer_approval
 from modeshift.graph.approvals.requests import ActionRequest
 from modeshift.modes.effects import EFFECTS
 from tests.doors.editor.editor import Answer, Editor, Talk, choosing, dismiss, never
