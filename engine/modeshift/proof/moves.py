@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from modeshift.graph.approvals.ways import choose_way, find_switch_problem
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.facts import PLAN
+from modeshift.graph.facts import PLAN, enter_mode
 from modeshift.graph.state import Switch
 from modeshift.graph.think import find_approved_switch
 from modeshift.modes.choice import Seen, choose
@@ -15,7 +15,7 @@ from modeshift.modes.machine import Configuration, IllegalEventError
 from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import Approvals
 from modeshift.proof.nodes import Given, Nodes
-from modeshift.proof.places import Pending, Place, build_state
+from modeshift.proof.places import Pending, Place, build_state, read_facts
 from modeshift.proof.seats import Seats
 
 MANY = 10
@@ -188,7 +188,8 @@ class Moves:
             what = "the sub-task ends" + (f"; the host has set the {news[0]} anew" if news else "")
             yield Move("host" if news else "end", what, to)
             grant = self._deps.catalog[to.mode].grant("edit")
-            if PLAN in self._seats.facts and grant is not None and grant.file_regex is not None:
+            is_limited = grant is not None and grant.file_regex is not None
+            if PLAN in self._seats.facts and is_limited and to.mode == place.parents[-1].mode:
                 # Whichever file it wrote, and whoever wrote it for the sub-task.
                 to = to._replace(facts=to.facts | {PLAN})
                 yield Move("host" if news else "end", f"{what}, and has written a plan", to)
@@ -227,7 +228,9 @@ class Moves:
 
     def _set_mode(self, place: Place, slug: str) -> Iterator[Move]:
         """The host writes the mode into the state, and the run goes on where it was."""
-        what, to = f"the host sets the mode {slug}", place._replace(mode=slug)
+        # Every node but ``act`` enters it first; what holds of the old one decides nothing there.
+        entered = read_facts(enter_mode(build_state(self._deps, place))) & self._seats.facts
+        what, to = f"the host sets the mode {slug}", place._replace(mode=slug, facts=entered)
         given = Given(before=place.mode)
         if place.phase == Phase.REVIEWING:
             to = self._go(to, Seen())
