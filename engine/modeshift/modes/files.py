@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import ProjectTests
+from modeshift.modes.file_lines import Loader, find_edge_lines, find_line
 from modeshift.modes.mode import MODEL, ModePrompt, ModeText
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
@@ -40,9 +41,6 @@ def clean_name(name: str) -> str:
 MAX_CHARACTERS = 1_000_000
 MAX_VALUES = 150_000
 MAX_DEPTH = 20
-
-# The C parser is ten times as fast; not every PyYAML is built with it.
-_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def parse_data(text: str, name: str) -> Any:
@@ -99,7 +97,7 @@ def _refuse_twice(keys: Iterable[tuple[str, str]]) -> None:
 
 def _parse_yaml(text: str) -> Any:
     _refuse_size(text)
-    loader = _Loader(text)
+    loader = Loader(text)
     try:
         node = loader.get_single_node()
         if node is None:
@@ -113,7 +111,7 @@ def _parse_yaml(text: str) -> Any:
 def _refuse_size(text: str) -> None:
     """Checked before nodes are composed, which recurses in C without a limit."""
     depth = values = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for event in yaml.parse(text, Loader=Loader):
         values += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
@@ -245,10 +243,13 @@ class _Project(BaseModel):
 
 def parse_project(text: str, name: str) -> ProjectTests | None:
     """The owner's tests in ``modes/project.yaml``; raises ``ModeFileError``."""
+    data = parse_data(text, name) or {}
     try:
-        return _Project.model_validate(parse_data(text, name) or {}).tests
+        return _Project.model_validate(data).tests
     except ValidationError as error:
-        raise ModeFileError(f"{name}: {_describe_problems(error)}") from error
+        line = find_line(text, error.errors()[0]["loc"])
+        where = f"{name}, line {line}" if line else name
+        raise ModeFileError(f"{where}: {_describe_problems(error, 'the file')}") from error
 
 
 _RULES: TypeAdapter[dict[str, dict[str, Kind]]] = TypeAdapter(dict[str, dict[str, Kind]])
@@ -268,7 +269,7 @@ def _parse_mode(entry: Any, name: str, dropped: _Dropped, text: str, *place: str
         if isinstance(entry, dict):
             entry = _clean_entry(entry, slug, dropped)
             if entry.keys() & {*EDGES, "enter_from"}:
-                lines = _find_lines(text, place)
+                lines = find_edge_lines(text, place, EDGES)
                 entry["lines"] = lines
         return ModeText.model_validate(entry)
     except ValidationError as error:
@@ -278,29 +279,6 @@ def _parse_mode(entry: Any, name: str, dropped: _Dropped, text: str, *place: str
         raise ModeFileError(f"{where}: {_describe_problems(error)}") from error
     except ValueError as error:
         raise ModeFileError(f"{where}: {error}") from error
-
-
-def _find_lines(text: str, place: Sequence[str | int]) -> dict[str, int]:
-    """In which line each edge of a mode stands, by its key, and by that and its number."""
-    try:
-        node: Any = yaml.compose(text.removeprefix("\ufeff"), Loader=_Loader)
-    except yaml.YAMLError:  # JSON that is not YAML, too
-        return {}
-    for step in place:
-        parts = node.value
-        node = (
-            parts[step]
-            if isinstance(step, int)
-            else next(value for key, value in parts if key.value == step)
-        )
-    lines = dict[str, int]()
-    for key, value in node.value:
-        if (name := to_camel(key.value)) in EDGES:
-            lines[name] = key.start_mark.line + 1
-            edges = value.value if isinstance(value, yaml.SequenceNode) else ()
-            for number, edge in enumerate(edges):
-                lines[f"{name}.{number}"] = edge.start_mark.line + 1
-    return lines
 
 
 def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict[str, Any]:
@@ -365,9 +343,9 @@ def _list_warnings(name: str, dropped: _Dropped) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _describe_problems(error: ValidationError) -> str:
+def _describe_problems(error: ValidationError, whole: str = "the mode") -> str:
     return "; ".join(
-        f"{to_one_line('.'.join(map(str, problem['loc'])), MAX_SHOWN) or 'the mode'}: "
+        f"{to_one_line('.'.join(map(str, problem['loc'])), MAX_SHOWN) or whole}: "
         f"{_describe_problem(problem)} (got {_shorten(problem['input'])})"
         for problem in error.errors()[:5]
     )

@@ -73,11 +73,27 @@ def test_the_owners_tests_are_read(place: UserFolders, clone: Path) -> None:
     assert (deps.notices, "project" in deps.catalog) == ((), False)
     assert deps.tests is not None
     assert (deps.tests.command, deps.tests.files) == ("make test", ("Makefile",))
-    for wrong in ("tests: make test", "tests: {command: make, files: [../x]}", "test: {}"):
-        (clone / "project.yaml").write_text(wrong)
-        deps = load(place, clone).deps()
-        assert "modes/project.yaml: test" in deps.notices[0], deps.notices
-        assert deps.tests is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ("tests: make test", ", line 1: tests: is not a mapping"),
+        ("# Ours\ntests:\n  command: make\n  files:\n  - a\n  - ../x\n", ", line 6: tests.files.1"),
+        ("\ntests:\n  files: [a]\n", ", line 2: tests.command: is missing"),
+        ("# Ours\n\ntest: {}\n", ", line 3: test: unknown key"),
+        ('{"tests": {"command": "make",\n "file": []}}', ", line 2: tests.file: unknown key"),
+        ('{"tests": "\\ud83d\\ude00"}', ": tests: is not a mapping"),  # JSON, and not YAML
+        ("- tests", ", line 1: the file: is not a mapping"),
+    ],
+)
+def test_wrong_tests_of_the_owner_are_named_with_their_line(
+    wrong: str, line: str, place: UserFolders, clone: Path
+) -> None:
+    (clone / "project.yaml").write_text(wrong)
+    deps = load(place, clone).deps()
+    assert f"modes/project.yaml{line}" in deps.notices[0], deps.notices
+    assert deps.tests is None
 
 
 BUILT_IN = "switches: [{to: ask, when: plan_written, otherwise: Plan.}, {to: debug}]"
