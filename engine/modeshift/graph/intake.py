@@ -11,7 +11,7 @@ from modeshift.graph.approvals.judging import get_key
 from modeshift.graph.briefing import drop_stale_thinking
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import drop_invalid, overwrite_dropped
-from modeshift.graph.facts import follow
+from modeshift.graph.facts import enter_mode, follow
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import (
     CHANGED,
@@ -83,6 +83,11 @@ class Opening:
     def begin(self) -> Update:
         """The update that repairs the history and starts the turn, if there is one."""
         deps, state, notices = self._deps, self.state, [*self._notices]
+        facts = state.get("facts", {})
+        for done in self._done:  # in the mode that the host may have changed since
+            facts = follow(deps, facts, done)
+        if self._changed:
+            facts = enter_mode({**state, "facts": facts})
         messages = self._repair(notices)
         now, subtask = _begin_turn(deps, state, self.now, messages)
         notices += _describe_lost_limit(deps, state)
@@ -103,15 +108,13 @@ class Opening:
             "compact": now.phase == Phase.RETURNING and bool(state.get("compact")),
             "compact_from": 0,
             "written": state.get("written", []),
-            "facts": self._changed.get("facts", state.get("facts", {})),
             "notices": [*deps.notices, *notices],
             **({"workspace": deps.workspace} if deps.workspace else {}),
             "usage": Usage() if self._goes_on else NEW_TURN,
             **self._forgotten,
             **self._changed,
+            "facts": facts,
         }
-        for done in self._done:
-            update["facts"] = follow(deps, update["facts"], done)
         return cast(
             "Update",
             {key: state.get(key) for key in self._dropped if key in state}

@@ -98,6 +98,8 @@ class Step(OwnNode):
         self._now, changed = reconcile_mode(self._deps, self._given)
         self._changed = changed
         self._update = {**self._update, **changed}
+        if "facts" in changed:
+            self._given = cast("State", {**self._given, "facts": changed["facts"]})
         switch = self._given.get("switch")
         if self._now.phase == Phase.SWITCHING and switch is not None:
             self._facts = await read_switch_facts(self._deps, self._given, switch)

@@ -124,12 +124,15 @@ class Exploration:
     def _note_call(self, place: Place, to: Place) -> None:
         if self._is_exact or to.task is None or len(to.parents) <= len(place.parents):
             return
-        # Of the workspace's facts there are the sub-task's at its end.
-        frame = to.parents[-1]
-        facts = frozenset[str]() if self._is_many else frame.facts - self._of_workspace
-        frame = frame._replace(then=(), facts=facts)
+        frame = self.forget(to.parents[-1])
         for then in ((), *self._moves.list_following(place)[:1]):
             self._call(to.task, frame._replace(then=then))
+
+    def forget(self, frame: Frame) -> Frame:
+        """Without what of the conversation does not matter at the sub-task's end."""
+        # Of the workspace's facts there are the sub-task's then.
+        facts = frozenset[str]() if self._is_many else frame.facts - self._of_workspace
+        return frame._replace(then=(), facts=facts)
 
     def _call(self, task: Task, frame: Frame) -> None:
         callers = self._callers.setdefault(task, {})

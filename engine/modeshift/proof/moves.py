@@ -195,11 +195,14 @@ class Moves:
                 yield Move("host" if news else "end", f"{what}, and has written a plan", to)
 
     def _leave_own(self, place: Place) -> Iterator[Move]:
-        """The events of the clone's own."""
+        """The events of the clone's own; behind a node of its own, which may run a command."""
+        is_own = place.phase not in list(Phase)
         for source, event in self._deps.chart.targets:
-            if source == place.phase and (event not in list(Event) or source not in list(Phase)):
+            if source == place.phase and (is_own or event not in list(Event)):
                 now = self._send(Configuration(place.mode, place.phase), event)
-                yield Move("model", f"the node sends {event}", place._replace(phase=now.phase))
+                for facts in self._seats.outcomes(place) if is_own else [place.facts]:
+                    to = place._replace(phase=now.phase, facts=facts)
+                    yield Move("model", f"the node sends {event}", to)
 
     # The host, and a person who does not wait.
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.conditions import parse_condition
@@ -15,6 +14,7 @@ from modeshift.proof.moves import MANY, Move
 from modeshift.proof.own import Own, build_own
 from modeshift.proof.places import Place, describe, describe_start, drop_parents
 from modeshift.proof.properties import BUILT_IN, ENTERS, Property, find_beyond
+from modeshift.proof.reach import Reach
 from modeshift.proof.seats import Seats
 
 MAX_DEPTH = 2
@@ -51,26 +51,20 @@ class Proof:
 class _Observer:
     """Holds the properties against each move, and keeps what the others need."""
 
-    def __init__(self, seats: Seats, properties: Sequence[Property]) -> None:
-        self._seats = seats
+    def __init__(self, exploration: Exploration, properties: Sequence[Property]) -> None:
+        self._seats = exploration.seats
         self._of_move = [(rule.name, rule.of_move) for rule in properties if rule.of_move]
         self._of_seat = [(rule.name, rule.of_seat) for rule in properties if rule.of_seat]
         self._seen = set[tuple[str, str | None, str, int]]()
         self.problems: dict[str, tuple[str, Place, list[str]]] = {}
         """By property why it is broken, and where by which step."""
-        self.back: dict[Place, list[Place]] = {}
-        self.calls: dict[Any, list[Place]] = {}
-        self.returns: dict[Any, set[Place]] = {}
-        """Where conversations have begun a sub-task, and where they go on at its end."""
+        self.reach = Reach(exploration)
         self.phases = set[tuple[str, str]]()
         self.entered = set[tuple[str, str, bool]]()
 
     def watch(self, place: Place, move: Move, bare: Place, to: Place) -> bool:
         """Sees each move; False, for the others are to be seen, too."""
         self.phases.add((place.phase, to.phase))
-        if to.phase == Phase.RETURNING and to.limit is not None:
-            twin = to._replace(limit=None)  # whose ends are explored for all limits
-            self.back.setdefault(twin, []).append(to)
         broken = list[tuple[str, str | None]]()
         if move.who != "host":  # who may do all of this
             self._note(place, move, bare, to)
@@ -85,16 +79,8 @@ class _Observer:
         return False
 
     def _note(self, place: Place, move: Move, bare: Place, to: Place) -> None:
-        """What the model and a person do: what may end what has begun."""
-        if to.depth > place.depth:
-            key = place.mode, place.approvals, place.task, to.task
-            self.calls.setdefault(key, []).append(bare)
-        elif move.who != "says":
-            self.back.setdefault(to, []).append(bare)
-        if move.who == "end" and place.task is not None and place.mode == place.task.mode:
-            frame = place.parents[-1]
-            key = frame.mode, frame.approvals, frame.task, place.task
-            self.returns.setdefault(key, set()).add(to)
+        """What the model and a person do."""
+        self.reach.note(place, move, bare, to)
         switch = place.switch
         is_applied = move.who in ("person", "edge") and place.phase == Phase.SWITCHING
         if is_applied and switch is not None:
@@ -111,16 +97,20 @@ def prove(
     properties = [*BUILT_IN, *map(build_own, own)]
     deps = replace(deps, subtask_depth=min(deps.subtask_depth, MAX_DEPTH))
     exploration = Exploration(deps, find_facts(deps, own))
-    observer = _Observer(exploration.seats, properties)
+    observer = _Observer(exploration, properties)
     exploration.run(observer.watch, tell=tell)
     if len(deps.catalog) > MANY:
         observer.problems |= _check_limits(exploration.seats, properties)
     problems = dict(observer.problems)
     for rule in properties:
         if rule.must_reach is not None:
-            for place in _list_stuck(exploration, observer, rule):
+            stuck = (
+                place
+                for place in observer.reach.list_stuck(rule.must_reach)
+                if rule.applies(exploration.seats, place)
+            )
+            if (place := next(stuck, None)) is not None:
                 problems[rule.name] = f"not from {describe(place)}", place, []
-                break
     results = [Result(rule.name) for rule in properties]
     for result in results:
         if result.name in problems:
@@ -163,26 +153,6 @@ def find_facts(deps: AgentDeps, own: Sequence[Own]) -> frozenset[str]:
     for condition in (one.values["must"] for one in own if "must" in one.values):
         named += parse_condition(condition).facts
     return frozenset(named)
-
-
-def _list_stuck(exploration: Exploration, observer: _Observer, rule: Property) -> Iterator[Place]:
-    """The places from which none that must be reached is, whatever the model and a person do."""
-    assert rule.must_reach is not None
-    reached = {place for place in exploration.places if rule.must_reach(place)}
-    over: dict[Place, list[Place]] = {}
-    for key, places in observer.returns.items():
-        for place in places:
-            over.setdefault(place, []).extend(observer.calls.get(key, ()))
-    waiting = list(reached)
-    while waiting:
-        place = waiting.pop()
-        for before in (*observer.back.get(place, ()), *over.get(place, ())):
-            if before not in reached:
-                reached.add(before)
-                waiting.append(before)
-    for place in exploration.places:
-        if place not in reached and rule.applies(exploration.seats, place):
-            yield place
 
 
 def _list_untaken(deps: AgentDeps, observer: _Observer) -> Iterator[str]:

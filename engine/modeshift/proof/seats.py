@@ -1,6 +1,6 @@
 """What may be done in a seat: a mode under a limit, so deep in sub-tasks, under a policy."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from modeshift.graph.approvals.ways import Values
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import CHANGED, follow
 from modeshift.modes.effects import ToolSpec
-from modeshift.modes.facts import Done
+from modeshift.modes.facts import BUILT_IN, Done, end_unseen
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.proof.places import Pending, Place, build_facts, read_facts
@@ -21,6 +21,7 @@ from modeshift.tools.processes.background import Ran
 from modeshift.tools.tool import Tool
 
 _NO_FACTS = frozenset({frozenset[str]()})
+_ENDS = (True, False), (0, 1, None), (True, False)
 PATHS = ("a.txt", "src/a.py", "plan.md", "Makefile", "AGENTS.md", ".env")
 """Files of which an edit limit may name some; the last ones always ask."""
 STRICTNESS = {"deny": 0, "ask": 1, "allow": 2}
@@ -53,6 +54,9 @@ class Seats:
         """``facts`` are those that conditions name."""
         self.deps = deps
         self.facts = facts
+        own = {name for name in facts if deps.facts[name] not in BUILT_IN}
+        self._open = own | ({CHANGED} & facts)
+        """What others decide: functions of the clone's own, and whoever changes a test file."""
         specs = [(deps.toolbox[tool.name], tool) for tool in deps.toolbox.specs]
         self.probes = [
             Probe(tool, args)
@@ -148,29 +152,25 @@ class Seats:
             for slug, policy in product(self.deps.catalog, Approvals)
         )
         after = [facts for place in starts for facts in self.outcomes(place)]
-        names = self.answered(Place("", "", None, "")).union(*after)
-        sizes = range(len(names) + 1)
-        subsets = chain.from_iterable(combinations(sorted(names), size) for size in sizes)
-        self.free = frozenset(map(frozenset, subsets))
+        self.free = _list_subsets(self.answered(Place("", "", None, "")).union(*after))
         return self.free
 
     def outcomes(self, place: Place) -> frozenset[frozenset[str]]:
-        """The facts as they can be after a call that may run here."""
+        """The facts as they can be after a call that may run here, or a command of an own node."""
         if not self.facts:
             return _NO_FACTS
         if self.free is not None:
             return self.free
-        key = place.mode, place.limit, place.approvals, place.facts
+        is_own = place.phase not in list(Phase)
+        key = place.mode, place.limit, place.approvals, place.facts, is_own
         if key not in self._outcomes:
             before = build_facts(self.deps, place.facts)
-            after = {place.facts}
-            for done in self._list_done(place):
-                follows = follow(self.deps, before, done)
-                facts = read_facts(follows) & self.facts
-                after.add(facts)
-                if done.may_have_written and CHANGED in self.facts:
-                    after |= {facts | {CHANGED}, facts - {CHANGED}}
-            self._outcomes[key] = frozenset(after)
+            due = self._list_commands(place) if is_own else self._list_done(place)
+            after = {read_facts(follow(self.deps, before, done)) & self.facts for done in due}
+            self._outcomes[key] = frozenset(
+                facts - self._open | known
+                for facts, known in product({place.facts, *after}, _list_subsets(self._open))
+            )
         return self._outcomes[key]
 
     def answered(self, place: Place) -> frozenset[str]:
@@ -183,26 +183,51 @@ class Seats:
     def _list_done(self, place: Place) -> set[Done]:
         key = place.mode, place.limit, place.approvals
         if key not in self._done:
-            rights = zip(self.probes, self.rights(place), strict=True)
-            self._done[key] = {
-                done
-                for probe, right in rights
-                if right and not probe.tool.spec.effect.runs_beside_others
-                for done in self._describe(place, probe)
-            }
+            self._done[key] = {end_unseen(place.mode)}  # in a process that is gone
+            for probe, right in zip(self.probes, self.rights(place), strict=True):
+                if not probe.tool.spec.effect.runs_beside_others:
+                    self._done[key].update(self._describe(place, probe, is_run=bool(right)))
         return self._done[key]
 
-    def _describe(self, place: Place, probe: Probe) -> Iterator[Done]:
+    def _describe(self, place: Place, probe: Probe, *, is_run: bool) -> Iterator[Done]:
         """What may come of a call, as the nodes describe it."""
         spec, context = probe.tool.spec, self._context(place)
         call = tool_call(name=spec.name, args=probe.args, id="")
         judged = Judged(call, self.judge(place, *probe), probe.tool, probe.args)
         line = probe.args.get(spec.command or "", "")
-        for is_success, code, was_alone in product((True, False), (0, 1, None), (True, False)):
+        for is_success, code, was_alone in product(*_ENDS) if is_run else ():
             ran = [Ran(line, ".", code)] if spec.command else []
             done = describe_call(self.deps, context.seat, judged, ran, is_success)
             yield replace(done, was_alone=was_alone)
         grant = context.seat.mode.grant(spec.group or "")
-        if grant is not None and grant.file_regex is not None:
+        if grant is not None and grant.file_regex is not None and spec.name in context.seat.tools:
             # Some file there is that it names, whether the probes have one or not.
-            yield replace(done, is_success=True, written=("-",), in_limit=("-",))
+            slug, file = place.mode, ("-",)
+            yield Done(
+                tool=spec.name,
+                mode=slug,
+                is_success=True,
+                written=file,
+                in_limit=file,
+                may_have_written=True,
+            )
+
+    def _list_commands(self, place: Place) -> Iterator[Done]:
+        """What may come of a command that a node of the clone's own runs."""
+        for runs_tests, code, was_alone, may_write in product(*_ENDS, (True, False)):
+            yield Done(
+                tool="",
+                mode=place.mode,
+                is_success=True,
+                may_have_written=may_write,
+                line="-",
+                exit_code=code,
+                was_alone=was_alone,
+                runs_tests=runs_tests and self.deps.tests is not None,
+            )
+
+
+def _list_subsets(names: Collection[str]) -> frozenset[frozenset[str]]:
+    sizes = range(len(names) + 1)
+    subsets = chain.from_iterable(combinations(sorted(names), size) for size in sizes)
+    return frozenset(map(frozenset, subsets))

@@ -18,14 +18,17 @@ from modeshift.modes.phases import Phase
 from modeshift.proof.explore import Exploration
 from modeshift.proof.places import Place, drop_parents, read_place
 from modeshift.proof.prove import find_facts
-from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent
+from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, restart
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import ScriptedModel, calling
-from tests.proof.test_explore import Edges, make_deps
+from tests.proof.test_explore import Changes, make_deps
 
 SLUGS = ("ask", "architect", "code")
-EDGES: Edges = {
-    "architect": (SwitchEdge(to="code", when="plan_written"), SwitchEdge(to="ask", ask="never"))
+CHANGES: Changes = {
+    "architect": {
+        "switches": (SwitchEdge(to="code", when="plan_written"), SwitchEdge(to="ask", ask="never"))
+    },
+    "ask": {"switches": (SwitchEdge(to="code", when="files_changed"), SwitchEdge(to="architect"))},
 }
 MODES = st.sampled_from(SLUGS)
 CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
@@ -120,7 +123,7 @@ class Walk:
 
 @pytest.fixture(scope="module")
 def explored(tmp_path_factory: pytest.TempPathFactory) -> Exploration:
-    deps = make_deps(tmp_path_factory.mktemp("workspace"), *SLUGS, edges=EDGES)
+    deps = make_deps(tmp_path_factory.mktemp("workspace"), *SLUGS, changes=CHANGES)
     walk = Exploration(deps, find_facts(deps, ()))
     walk.run()
     return walk
@@ -150,10 +153,98 @@ async def _walk(
     walk = Walk(folder, answers, explored.deps.catalog)
     for what, value in doings:
         await walk.do(what, value)
-    for place in await walk.places(explored.seats.facts):
+    await check_places(walk, explored)
+
+
+async def check_places(walk: Walk, explored: Exploration) -> list[Place]:
+    """That each was explored; where the thread has been."""
+    places = await walk.places(explored.seats.facts)
+    for place in places:
         bare = drop_parents(place)
         pending = bare.switch and bare.switch._replace(then=())
         assert bare._replace(switch=pending) in explored.places, f"not explored: {place}"
+    return places
+
+
+PLAN = ("write_file", {"path": "plan.md", "content": "x"})
+TO_CODE = ("switch_mode", {"mode_slug": "code", "reason": "x"})
+
+
+def task(slug: str) -> tuple[str, dict[str, Any]]:
+    return "new_task", {"mode_slug": slug, "message": "go"}
+
+
+@pytest.mark.parametrize("worker", ["architect", "code"])
+@pytest.mark.parametrize(
+    ("caller", "host", "is_plan"),
+    [("architect", {}, True), ("code", {}, False), ("architect", {"mode": "ask"}, False)],
+)
+async def test_a_plan_that_a_sub_task_writes_is_one_where_it_comes_back_to(
+    tmp_path: Path,
+    explored: Exploration,
+    worker: str,
+    caller: str,
+    host: dict[str, Any],
+    is_plan: bool,
+) -> None:
+    answers = [[task(worker)], [PLAN], [task(worker)], [], [TO_CODE], [], []]
+    if host:
+        answers[2:4] = [[("ask_followup_question", {"question": "?"})], [], []]
+    walk = Walk(tmp_path, answers, explored.deps.catalog)
+    await walk.do("host", {"mode": caller})
+    await walk.do("decide", None)
+    await walk.do("decide", None)
+    if host:
+        await walk.do("host", host)
+    for _ in range(3):
+        await walk.do("decide", None)
+    places = await check_places(walk, explored)
+    back = [place for place in places if place.task is None and place.phase == Phase.THINKING][1:]
+    assert any(place.task for place in places)
+    assert back
+    assert {"plan_written" in place.facts for place in back if place.mode == caller} <= {is_plan}
+    assert places[-1].mode == ("ask" if host else "code")
+
+
+async def stop_before_it_runs(folder: Path, explored: Exploration, slug: str) -> Walk:
+    """The model has called in this mode, and the process is gone; another goes on."""
+    walk = Walk(folder, [[PLAN], []], explored.deps.catalog)
+    said = {**Walk._said(), "mode": slug, "approvals": "auto"}
+    await walk.talk.send_until(slug, said)
+    assert (await walk.talk.values())["phase"] == Phase.ACTING
+    restart(walk.talk, folder, model=walk.model, catalog=walk.catalog)
+    return walk
+
+
+async def test_a_call_that_ends_unseen_may_have_changed_files_in_any_mode(
+    tmp_path: Path, explored: Exploration
+) -> None:
+    walk = await stop_before_it_runs(tmp_path, explored, "ask")
+    await walk.talk.send(None)
+    places = await check_places(walk, explored)
+    assert places[-1].facts == {"files_changed"}
+
+
+async def test_what_ended_unseen_was_before_the_mode_that_the_host_sets_then(
+    tmp_path: Path, explored: Exploration
+) -> None:
+    walk = await stop_before_it_runs(tmp_path, explored, "architect")
+    await walk.talk.send({"mode": "code"})
+    places = await check_places(walk, explored)
+    assert (places[-1].mode, places[-1].facts) == ("code", frozenset())
+
+
+async def test_facts_end_with_the_mode_that_is_written_into_the_state(
+    tmp_path: Path, explored: Exploration
+) -> None:
+    catalog = explored.deps.catalog
+    walk = Walk(tmp_path, [[PLAN], [TO_CODE], []], catalog)
+    await walk.talk.send_until("act", {**Walk._said(), "mode": "architect", "approvals": "auto"})
+    assert (await walk.places(explored.seats.facts))[-1].facts >= {"plan_written"}
+    await walk.talk.agent.aupdate_state(walk.talk.config, {"mode": "ask"}, as_node="intake")
+    await walk.talk.send(None)
+    assert not await walk.talk.waiting()
+    assert "(files_changed: no)" in str((await walk.talk.values())["messages"])
 
 
 def test_the_walk_sees_a_place_that_was_not_explored(explored: Exploration) -> None:
