@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graph.chart import CHART
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
 from modeshift.graph.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges import EntryEdge, SwitchEdge
-from modeshift.modes.facts import ProjectTests
+from modeshift.modes.facts import Done, Fact, ProjectTests
 from modeshift.modes.mode import Mode
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import ChartData, Phase
 from modeshift.proof.explore import Exploration
 from modeshift.proof.nodes import Given, Nodes
+from modeshift.proof.own import read_own
 from modeshift.proof.places import (
     Frame,
     Pending,
@@ -29,7 +31,7 @@ from modeshift.proof.places import (
     drop_parents,
     read_place,
 )
-from modeshift.proof.prove import find_facts
+from modeshift.proof.prove import find_facts, prove
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.modes import load_test_catalog
@@ -110,6 +112,59 @@ def test_the_reduced_places_are_the_exact_ones(
 def test_two_sub_tasks_deep_too(tmp_path: Path) -> None:
     deps = make_deps(tmp_path, "code", depth=2)
     assert reach(deps, is_exact=True) == reach(deps, is_exact=False)
+
+
+def limit_edits(slug: str, file_regex: str) -> dict[str, Any]:
+    grants, changed = load_test_catalog()[slug].groups, {"file_regex": file_regex}
+    limited = (each.model_copy(update=changed) if each.group == "edit" else each for each in grants)
+    return {"groups": tuple(limited)}
+
+
+def is_rare(before: bool, done: Done) -> bool:
+    return before or "rare" in done.written
+
+
+NO_EDITS = {name: {"*": "deny"} for name in ("write_file", "edit_file")}
+
+
+@pytest.mark.parametrize(
+    ("fact", "slugs", "changes"),
+    [
+        ("plan_written", ("architect", "ask"), {"architect": limit_edits("architect", r"\.rst$")}),
+        ("plan_written", ("architect", "code"), {"architect": {"permissions": NO_EDITS}}),
+        ("files_changed", ("ask", "mine"), {}),  # a call of which nobody has seen the end
+        ("is_rare", ("ask", "mine"), {}),
+        ("tests_changed", ("ask", "mine"), {}),
+    ],
+)
+def test_what_none_of_the_calls_that_are_tried_makes_true_is_explored(
+    fact: str, slugs: tuple[str, str], changes: Changes, tmp_path: Path
+) -> None:
+    source, target = slugs
+    edge = {**changes.get(source, {}), **switches(target, fact)}
+    deps = make_deps(tmp_path, *slugs, changes={**changes, source: edge})
+    deps = replace(deps, facts={**deps.facts, "is_rare": Fact.of(is_rare)})
+    untaken = [result for result in prove(deps).results if result.problem]
+    assert untaken == []
+
+
+def test_a_command_of_a_node_of_ones_own_makes_facts_true(tmp_path: Path) -> None:
+    edges = [*CHART.edges, (Phase.THINKING, "check", "checking"), ("checking", "go", "thinking")]
+    chart = ChartData({**CHART.nodes, "checking": "check"}, edges)
+    changes = {"ask": switches("mine", "tests_passed")}
+    deps = replace(make_deps(tmp_path, "ask", "mine", changes=changes), chart=chart)
+    assert [result for result in prove(deps).results if result.problem] == []
+    without = prove(replace(deps, chart=CHART))
+    assert [result.problem for result in without.results if result.problem] == [
+        "from ask to mine: `tests_passed` never holds there"
+    ]
+
+
+def test_a_sub_task_comes_back_to_what_the_conversation_had(tmp_path: Path) -> None:
+    edge = {**switches("code", "command_failed"), "subtasks": ("architect",), "permissions": {}}
+    deps = make_deps(tmp_path, "architect", "code", changes={"architect": edge})
+    proof = prove(deps, read_own(deps, "- always_reachable: code", "properties.yaml"))
+    assert [result.name for result in proof.results if result.problem] == ["always_reachable: code"]
 
 
 SLUGS = ("ask", "architect", "code", "debug")
