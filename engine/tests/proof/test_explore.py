@@ -117,7 +117,7 @@ def test_two_sub_tasks_deep_too(tmp_path: Path) -> None:
 def limit_edits(slug: str, file_regex: str) -> dict[str, Any]:
     grants, changed = load_test_catalog()[slug].groups, {"file_regex": file_regex}
     limited = (each.model_copy(update=changed) if each.group == "edit" else each for each in grants)
-    return {"groups": tuple(limited)}
+    return {"groups": tuple(limited), "subtasks": ()}
 
 
 def is_rare(before: bool, done: Done) -> bool:
