@@ -31,6 +31,9 @@ from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
 from modeshift.modes.rules.matching import Subject, get_server_part
 from modeshift.tools.tool import Tool
 
+MAX_TRIED = 12
+"""Modes that are tried at most, to name those that allow a call."""
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -283,20 +286,21 @@ def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[st
     """The modes that do not deny the call, as the end of a refusal."""
     if context.seat.depth:
         return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."
-    slugs = list[str]()
-    for slug, edge in deps.edges.list_ways(context.seat.mode.slug, Way.ASK):
+    slugs, ways = list[str](), deps.list_ways_to(context.seat.mode.slug, tool.spec)
+    for slug, edge in ways[:MAX_TRIED]:
         if (
             slug not in context.refused
-            and tool.spec.name in deps.list_tools(slug)
             and deps.find_limit_problem(context.seat.limit, slug) is None
             and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
         ):
             slugs.append(f"{slug} (once `{edge.when}`)" if edge.when else slug)
         if len(slugs) > MAX_NAMED:
             break
+    is_cut = len(ways) > MAX_TRIED
     if not slugs:
-        return " Go on without it: there is no mode to ask for that allows this call."
-    more = ", or another" if len(slugs) > MAX_NAMED else ""
+        none = "none of the modes that were tried" if is_cut else "there is no mode to ask for that"
+        return f" Go on without it: {none} allows this call."
+    more = ", or another" if is_cut or len(slugs) > MAX_NAMED else ""
     named = ", ".join(slugs[:MAX_NAMED])
     return f" Ask for one of these with switch_mode: {named}{more}."
 

@@ -20,7 +20,7 @@ from modeshift.graph.models.providers import PROVIDERS, check_parameters, get_li
 from modeshift.graph.models.service import CacheTTL, Service, choose_way
 from modeshift.graph.models.usage import find_listed_window, find_window
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edge_table import EdgeTable, Way, describe_groups, group_ways
+from modeshift.modes.edge_table import Edge, EdgeTable, Way, describe_groups, group_ways
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.facts import Fact
@@ -315,6 +315,9 @@ class BoundModes:
     _seats: dict[tuple[str, str | None, int], Seat] = field(init=False, default_factory=dict)
     _within: dict[str, list[str]] = field(init=False, default_factory=dict)
     _growth: dict[tuple[str, str], str | None] = field(init=False, default_factory=dict)
+    _ways_to: dict[tuple[str, str], list[tuple[str, Edge]]] = field(
+        init=False, default_factory=dict
+    )
 
     @cached_property
     def machine(self) -> Machine:
@@ -361,6 +364,19 @@ class BoundModes:
             modes = self.catalog[source], self.catalog[target]
             self._growth[source, target] = find_growth(*modes, self.toolbox.specs)
         return self._growth[source, target]
+
+    def list_ways_to(self, source: str, tool: ToolSpec) -> list[tuple[str, Edge]]:
+        """The modes with a tool to which there is an edge, those without an edit limit first."""
+        if (source, tool.name) not in self._ways_to:
+
+            def is_limited(way: tuple[str, Edge]) -> bool:
+                grant = self.catalog[way[0]].grant(tool.group or "")
+                return grant is not None and grant.file_regex is not None
+
+            ways = self.edges.list_ways(source, Way.ASK)
+            having = [way for way in ways if tool.name in self.list_tools(way[0])]
+            self._ways_to[source, tool.name] = sorted(having, key=is_limited)
+        return self._ways_to[source, tool.name]
 
     def list_tools(self, slug: str) -> tuple[str, ...]:
         """The names of the mode's tools."""
