@@ -11,6 +11,8 @@ from modeshift.modes.mode import ModeText
 
 MAX_NAMED = 10
 """Modes that are named to the model at most."""
+MAX_TRIED = 12
+"""Modes that are tried at most, to name those that allow a call."""
 
 
 class Way(StrEnum):

@@ -23,16 +23,13 @@ from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import find_last_answer, find_open_calls
 from modeshift.graph.models.loading import Seat
 from modeshift.graph.state import ActTask, Asked, Facts, Planned, Remembered, State
-from modeshift.modes.edge_table import MAX_NAMED, Way
-from modeshift.modes.effects import NO_EFFECT, Effect
+from modeshift.modes.edge_table import MAX_NAMED, MAX_TRIED, Way
+from modeshift.modes.effects import NO_EFFECT, Effect, ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
 from modeshift.modes.rules.matching import Subject, get_server_part
 from modeshift.tools.tool import Tool
-
-MAX_TRIED = 12
-"""Modes that are tried at most, to name those that allow a call."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from modeshift.graph.models.providers import PROVIDERS, check_parameters, get_li
 from modeshift.graph.models.service import CacheTTL, Service, choose_way
 from modeshift.graph.models.usage import find_listed_window, find_window
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edge_table import Edge, EdgeTable, Way, describe_groups, group_ways
+from modeshift.modes.edge_table import MAX_TRIED, Edge, EdgeTable, Way, describe_groups, group_ways
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.facts import Fact
@@ -366,7 +366,7 @@ class BoundModes:
         return self._growth[source, target]
 
     def list_ways_to(self, source: str, tool: ToolSpec) -> list[tuple[str, Edge]]:
-        """The modes with a tool to which there is an edge, those without an edit limit first."""
+        """The modes with a tool, by edges from there; of many first those without an edit limit."""
         if (source, tool.name) not in self._ways_to:
 
             def is_limited(way: tuple[str, Edge]) -> bool:
@@ -375,7 +375,8 @@ class BoundModes:
 
             ways = self.edges.list_ways(source, Way.ASK)
             having = [way for way in ways if tool.name in self.list_tools(way[0])]
-            self._ways_to[source, tool.name] = sorted(having, key=is_limited)
+            is_many = len(having) > MAX_TRIED
+            self._ways_to[source, tool.name] = sorted(having, key=is_limited) if is_many else having
         return self._ways_to[source, tool.name]
 
     def list_tools(self, slug: str) -> tuple[str, ...]:
