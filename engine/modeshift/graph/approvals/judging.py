@@ -24,7 +24,7 @@ from modeshift.graph.messages.repair import find_last_answer, find_open_calls
 from modeshift.graph.models.loading import Seat
 from modeshift.graph.state import ActTask, Asked, Facts, Planned, Remembered, State
 from modeshift.modes.edge_table import MAX_NAMED, MAX_TRIED, Way
-from modeshift.modes.effects import NO_EFFECT, Effect, ToolSpec
+from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
