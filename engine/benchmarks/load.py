@@ -1,7 +1,8 @@
 """``make load``: many threads at once, each with a message, a question, a decision and an end.
 
-The server that ``make dev`` starts, and LangGraph's own with an agent of its own parts (in memory
-as it is by default, and on SQLite), in turn in every round: the ratio holds on a busy machine.
+The server that ``make dev`` starts, and LangGraph's own with an agent of its own parts, in turn in
+every round: the ratio holds on a busy machine. All have the same model. On SQLite both store each
+step before the next begins; in memory, LangGraph's server is as it is by default.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from tests.harness.server import Server
 PEER = Path(__file__).with_name("load_peer.py")
 OURS, REFERENCE = "modeshift", "LangGraph, SQLite"
 CONTENDERS = (OURS, REFERENCE, "LangGraph, memory")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -37,6 +38,8 @@ class Times:
     """From a decision to the run's end."""
     rates: list[float] = field(default_factory=list)
     """Runs per second of each round; a thread has two."""
+    costs: list[float] = field(default_factory=list)
+    """The server's seconds of processor for a run, of each round."""
 
 
 class Contender:
@@ -54,18 +57,24 @@ class Contender:
         )
         self.workspace = server.workspace
         assert server.process is not None
-        self._memory = Path(f"/proc/{server.process.pid}/statm")
+        self._process = Path(f"/proc/{server.process.pid}")
         self._files = 0
 
     def measure_memory(self) -> int:
         """Bytes that the process has in memory."""
-        return int(self._memory.read_text().split()[1]) * PAGE
+        return int((self._process / "statm").read_text().split()[1]) * PAGE
+
+    def _measure_work(self) -> float:
+        """Seconds of processor that the process has taken."""
+        fields = (self._process / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
 
     async def load(self, threads: int, times: Times) -> None:
         """Have so many threads at once go from their message to their end."""
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), self._measure_work()
         await asyncio.gather(*(self._use_thread(times) for _ in range(threads)))
         times.rates.append(2 * threads / (time.perf_counter() - began))
+        times.costs.append((self._measure_work() - worked) / threads / 2)
 
     async def _use_thread(self, times: Times) -> None:
         thread, question = await self.ask(times)
@@ -102,6 +111,8 @@ class Contender:
         await asyncio.gather(*(copy_some() for _ in range(10)))
 
     async def _run(self, thread: str, **given: Any) -> Any:
+        if self.name == REFERENCE:
+            given["durability"] = "sync"  # as ours always is
         return await self._post(f"/threads/{thread}/runs/wait", {"assistant_id": "agent", **given})
 
     async def _post(self, path: str, body: Any) -> Any:
@@ -139,7 +150,9 @@ async def bench(
     contenders: Sequence[Contender], counts: Sequence[int], rounds: int, waiting: int
 ) -> None:
     """Measure everything and print the tables; all again while so many threads wait."""
-    print(f"{'':20}{'threads':>8}{'runs/s':>8}{'ratio':>7}  question p50/p95 s  decision p50/p95 s")
+    print(
+        f"{'':20}{'threads':>8}{'runs/s':>8}{'ratio':>7}{'CPU ms':>8}  question p50/p95 s  decision p50/p95 s"
+    )
     for contender in contenders:
         await contender.load(5, Times())
     for count in counts:
@@ -166,7 +179,9 @@ async def _compare(contenders: Sequence[Contender], threads: int, rounds: int) -
         ratio = statistics.median(rate / reference for rate, reference in pairs)
         waits = (_describe(seconds) for seconds in (measured.questions, measured.ends))
         rate = statistics.median(measured.rates)
-        print(f"  {name:18}{threads:8}{rate:8.1f}{ratio:7.2f}  {'  '.join(waits)}", flush=True)
+        cost = statistics.median(measured.costs) * 1000
+        row = f"  {name:18}{threads:8}{rate:8.1f}{ratio:7.2f}{cost:8.1f}  {'  '.join(waits)}"
+        print(row, flush=True)
 
 
 def _describe(seconds: Sequence[float]) -> str:

@@ -8,52 +8,11 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from typing_extensions import override
 
-
-class WritingModel(BaseChatModel):
-    """Answers a message with one edit, and the edit's result with "done"."""
-
-    @property
-    @override
-    def _llm_type(self) -> str:
-        return "writing"
-
-    @override
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        return self.bind()
-
-    @override
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        path = messages[-1].text.removeprefix("write ").partition(":")[0]
-        call = {"name": "write_file", "args": {"path": path, "content": "hello"}, "id": "call_1"}
-        is_result = messages[-1].type == "tool"
-        message = AIMessage("done") if is_result else AIMessage("", tool_calls=[call])
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages)
+from modeshift.graph.models.offline import OfflineModel
 
 
 @tool
@@ -64,7 +23,7 @@ def write_file(path: str, content: str) -> str:
 
 
 agent = create_agent(
-    WritingModel(),
+    OfflineModel(),
     [write_file],
     system_prompt="You are a coding agent.",
     middleware=[HumanInTheLoopMiddleware(interrupt_on={"write_file": True})],
@@ -73,7 +32,8 @@ agent = create_agent(
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    """LangGraph's own, for a server that keeps its threads in SQLite."""
+    """LangGraph's own in SQLite, which outlives what ours does: a killed process."""
     async with AsyncSqliteSaver.from_conn_string(os.environ["CHECKPOINTS"]) as saver:
         await saver.setup()
+        await saver.conn.execute("PRAGMA synchronous = NORMAL")
         yield saver
