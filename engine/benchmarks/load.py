@@ -150,9 +150,8 @@ async def bench(
     contenders: Sequence[Contender], counts: Sequence[int], rounds: int, waiting: int
 ) -> None:
     """Measure everything and print the tables; all again while so many threads wait."""
-    print(
-        f"{'':20}{'threads':>8}{'runs/s':>8}{'ratio':>7}{'CPU ms':>8}  question p50/p95 s  decision p50/p95 s"
-    )
+    heads = f"{'':20}{'threads':>8}{'runs/s':>8}{'ratio':>7}{'CPU ms':>8}"
+    print(f"{heads}  question p50/p95 s  decision p50/p95 s")
     for contender in contenders:
         await contender.load(5, Times())
     for count in counts:

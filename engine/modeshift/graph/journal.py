@@ -130,11 +130,12 @@ class Journal:
         upsert = (
             "INSERT INTO holders (thread_id, owner, hold) VALUES (?, ?, ?) "
             "ON CONFLICT (thread_id) DO UPDATE SET owner = excluded.owner, hold = excluded.hold "
-            "WHERE holders.owner <> excluded.owner"
+            "WHERE holders.owner <> excluded.owner RETURNING hold"
         )
         owner = await self._prepare()
         while not (rows := await self._execute(select, thread, owner)):
-            await self._execute(upsert, thread, owner, uuid4().hex)
+            if rows := await self._execute(upsert, thread, owner, uuid4().hex):
+                break
         self._held[thread] = _read_clock()
         return str(rows[0][0])
 

@@ -1,17 +1,20 @@
 """``start_runs_at_once``: a run begins when a client asks for it.
 
-It replaces two functions of LangGraph's own, ``langgraph_runtime_inmem.ops.Runs.put`` and
-``.next``: look here first if a new version of the server does not start.
+It replaces three functions of LangGraph's own, ``langgraph_runtime_inmem.ops.Runs.put``, ``.next``
+and ``.get``: look here first if a new version of the server does not start.
 
 LangGraph's dev server looks for new runs twice a second, and takes only those that were there
 before it last went to sleep: each message, and each answer of a person, would wait between half a
 second and a second. And runs that wait in a busy thread would keep all other threads waiting.
+
+For each client that waits it looks up its run twice a second among all that there ever were.
 """
 
 import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
+from types import SimpleNamespace
 from typing import Any
 
 from modeshift.graph.entry.stopping import stop
@@ -45,7 +48,7 @@ def start_runs_at_once() -> None:
     ops: Any = sys.modules.get("langgraph_runtime_inmem.ops")
     if ops is None:
         return
-    put, look, bell = ops.Runs.put, ops.Runs.next, _Bell()
+    put, look, get, bell = ops.Runs.put, ops.Runs.next, ops.Runs.get, _Bell()
 
     async def put_and_ring(*args: Any, **given: Any) -> Any:
         found = await put(*args, **given)
@@ -64,4 +67,9 @@ def start_runs_at_once() -> None:
                 if (limit := limit - 1) == 0:
                     return
 
+    async def get_from_newest(conn: Any, *args: Any, **given: Any) -> Any:
+        store = {"runs": conn.store["runs"][::-1], "threads": conn.store["threads"]}
+        return await get(SimpleNamespace(store=store), *args, **given)
+
     ops.Runs.put, ops.Runs.next = staticmethod(put_and_ring), staticmethod(wait_and_look)
+    ops.Runs.get = staticmethod(get_from_newest)

@@ -1,6 +1,6 @@
 """``KeptThreads``: all that there is of a thread, in whichever tables."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -34,6 +34,11 @@ class KeptThreads(BaseCheckpointSaver[Any]):
     """A checkpointer that deletes and copies all that there is of a thread, in one transaction."""
 
     database: Database
+
+    @property
+    def read_history(self) -> Callable[..., Any]:
+        """LangGraph's method, by a name that a wrapper of the checkpointer hands on."""
+        return self.aget_delta_channel_history
 
     @override
     async def adelete_thread(self, thread_id: str) -> None:

@@ -30,7 +30,7 @@ class _Connection:
         self._sqlite: sqlite3.Connection | None = None
 
     async def execute(self, statement: str, *values: Any) -> list[Row]:
-        return await self._run(lambda: self._execute(statement, values))
+        return await self.run(lambda opened: opened.execute(statement, values).fetchall())
 
     async def end(self, statement: str) -> None:
         """End the transaction if there is one, whatever is cancelled meanwhile."""
@@ -40,16 +40,19 @@ class _Connection:
         await self._run(self._close)
         self._thread.shutdown(wait=False)
 
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._run(lambda: work(self._get()))
+
     async def _run(self, work: Callable[[], T]) -> T:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
             raise StorageError(f"{self._file} cannot be used now: {error}") from error
 
-    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[Row]:
+    def _get(self) -> sqlite3.Connection:
         if self._sqlite is None:
             self._sqlite = self._open()
-        return self._sqlite.execute(statement, values).fetchall()
+        return self._sqlite
 
     def _end(self, statement: str) -> None:
         if self._sqlite is not None and self._sqlite.in_transaction:
@@ -84,12 +87,18 @@ class SqliteDatabase(Database):
         self._make: Callable[[], _Connection] = partial(_Connection, file, timeout, synchronous)
         self._alone = self._make()
         """For single statements: they wait for each other here, and not for a lock."""
+        self._beside = self._make()
+        """For checkpoints: reading a long one holds no statement up."""
         self._idle: list[_Connection] = []
         self._lock = Lock()
 
     @override
     async def execute(self, statement: str, *values: Any) -> list[Row]:
         return await self._alone.execute(statement, *values)
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What it gives, in a thread and on a connection for this alone, one after the other."""
+        return await self._beside.run(work)
 
     @override
     @asynccontextmanager
@@ -122,8 +131,8 @@ class SqliteDatabase(Database):
     @override
     async def close(self) -> None:
         with self._lock:
-            connections, self._idle = [self._alone, *self._idle], []
-            self._alone = self._make()
+            connections, self._idle = [self._alone, self._beside, *self._idle], []
+            self._alone, self._beside = self._make(), self._make()
         for connection in connections:
             await connection.close()
 

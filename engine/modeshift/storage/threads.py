@@ -3,15 +3,16 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import datetime
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import aiosqlite
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, DeltaChannelHistory
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore, GetOp, Item, Op, Result
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from typing_extensions import override
@@ -21,6 +22,7 @@ from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads
 from modeshift.storage.sqlite import SqliteDatabase
 
+T = TypeVar("T")
 Write = TypeVar("Write", bound=Callable[..., Any])
 SECONDS = 30
 """How long a write waits for another program's."""
@@ -61,14 +63,65 @@ def finish(write: Write) -> Write:
     return cast("Write", whole)
 
 
-class WholeWrites(KeptThreads, AsyncSqliteSaver):
-    """A checkpointer that never leaves a transaction open, whether a turn is cancelled or fails.
+class WholeWrites(KeptThreads, SqliteSaver):
+    """A checkpointer whose reads and writes each run at once in the database's thread.
 
-    A transaction left open would lock the file for every session.
+    A transaction left open would lock the file for every session: each has ended when the method
+    does, whether a turn is cancelled or fails.
     """
 
-    aput = finish(AsyncSqliteSaver.aput)
-    aput_writes = finish(AsyncSqliteSaver.aput_writes)
+    database: SqliteDatabase
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        super().__init__(cast("sqlite3.Connection", None))  # ``_run`` has one
+        self.database = database
+        self.is_setup = True
+
+    async def _run(self, work: Callable[..., T], *args: Any, **named: Any) -> T:
+        def use(connection: sqlite3.Connection) -> T:
+            self.conn = connection
+            return work(*args, **named)
+
+        return await self.database.run(use)
+
+    async def asetup(self) -> None:
+        """Make the tables."""
+        self.is_setup = False
+        await self._run(self.setup)
+
+    @override
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        # Whole or not at all, which the library's is not: it commits what has come before an error.
+        with self.conn, closing(self.conn.cursor()) as cursor:
+            if transaction:
+                cursor.execute("BEGIN IMMEDIATE")
+            yield cursor
+
+    @override
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self._run(self.get_tuple, config)
+
+    @override
+    async def alist(
+        self, config: RunnableConfig | None, **options: Any
+    ) -> AsyncIterator[CheckpointTuple]:
+        for saved in await self._run(lambda: [*self.list(config, **options)]):
+            yield saved
+
+    @override
+    @finish
+    async def aput(self, *args: Any, **named: Any) -> RunnableConfig:
+        return await self._run(self.put, *args, **named)
+
+    @override
+    @finish
+    async def aput_writes(self, *args: Any, **named: Any) -> None:
+        await self._run(self.put_writes, *args, **named)
+
+    @override
+    async def aget_delta_channel_history(self, **asked: Any) -> Mapping[str, DeltaChannelHistory]:
+        return await self._run(self.get_delta_channel_history, **asked)
 
 
 class SqliteStore(AsyncSqliteStore):
@@ -115,11 +168,7 @@ class SqliteStore(AsyncSqliteStore):
 async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     """The checkpointer; ``prepare`` has been called before."""
     if isinstance(database, SqliteDatabase):
-        async with aiosqlite.connect(database.file) as connection:
-            await connection.execute(f"PRAGMA synchronous = {database.synchronous}")
-            saver = WholeWrites(connection)
-            saver.database = database
-            yield saver
+        yield WholeWrites(database)
     else:
         from modeshift.storage.postgres_threads import build_saver  # noqa: PLC0415  # an extra's
 
@@ -149,7 +198,7 @@ async def prepare(database: Database) -> None:
         await migrate(database)
         return
     async with open_saver(database) as saver, open_store(database) as store:
-        await cast("WholeWrites", saver).setup()
+        await cast("WholeWrites", saver).asetup()
         await _set_up(cast("SqliteStore", store))
         if await database.list_columns("host_settings"):
             async with database.transaction() as transaction:

@@ -268,8 +268,7 @@ def main() -> None:
 
 
 async def _set_up(place: Place) -> None:
-    async with place.open() as (saver, journal):
-        await saver.setup()  # type: ignore[attr-defined]  # both have it
+    async with place.open() as (_, journal):
         await journal.take_input("", "")
 
 

@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 from execnet import gateway_io
 from execnet.gateway_base import ExecModel, Popen2IO
 
+from modeshift import project
 from tests.harness.root import ENGINE
 
 MODULES = ["modeshift.editor.main", "modeshift.commands.dev", "modeshift.__main__"]
@@ -164,6 +165,7 @@ def _run(
     for name in list(sys.modules):
         if name in MODULES or name.partition(".")[0] in elsewhere:
             del sys.modules[name]
+    project._registered.clear()  # by the main module of a benchmark, which a child imports first
     sys.path.insert(0, folder)
     while True:
         os.environ.clear()

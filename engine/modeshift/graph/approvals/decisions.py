@@ -8,7 +8,15 @@ from contextvars import ContextVar
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langgraph.types import interrupt
-from pydantic import AfterValidator, Discriminator, RootModel, ValidationError, with_config
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    RootModel,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    with_config,
+)
 from typing_extensions import TypedDict
 
 from modeshift.graph.approvals.judging import Judged
@@ -88,7 +96,28 @@ def _run_check(answer: Decisions) -> Decisions:
     return _check.get()(answer)
 
 
-class _Answer(RootModel[Annotated[Decisions, AfterValidator(_run_check)]]):
+def _inline(part: Any, named: Mapping[str, Any]) -> Any:
+    """The part of a JSON schema without references."""
+    if isinstance(part, list):
+        return [_inline(each, named) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _inline(named[part["$ref"]], named)
+    dropped = ("$defs", "discriminator")
+    return {key: _inline(each, named) for key, each in part.items() if key not in dropped}
+
+
+def _build_schema() -> dict[str, Any]:
+    """Once: it takes pydantic as long as a step takes."""
+    schema = TypeAdapter(Decisions).json_schema()
+    return dict(_inline(schema, {f"#/$defs/{key}": part for key, part in schema["$defs"].items()}))
+
+
+_Checked = Annotated[Decisions, AfterValidator(_run_check), WithJsonSchema(_build_schema())]
+
+
+class _Answer(RootModel[_Checked]):
     """A model: any other type LangGraph has pydantic build anew for every question."""
 
 

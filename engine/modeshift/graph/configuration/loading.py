@@ -285,8 +285,10 @@ async def get_served(
 async def get_served_cache() -> AgentCache:
     """The agents of this process."""
 
-    def get() -> AgentCache:
+    def make() -> None:
         with _first:  # or the first requests would make one each
-            return _served()
+            _served()
 
-    return await asyncio.to_thread(get)
+    if not _served.cache_info().currsize:
+        await asyncio.to_thread(make)
+    return _served()

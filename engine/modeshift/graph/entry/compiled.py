@@ -106,6 +106,9 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         **parts: Any,
     ) -> None:
         super().__init__(**parts)
+        # The dev server's wrapper hands all on but this, and would read checkpoint by checkpoint.
+        if read := getattr(self.checkpointer, "read_history", None):
+            vars(self.checkpointer)["aget_delta_channel_history"] = read
         self.check = check
         self.check_input = check_input
         self.live = live

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from modeshift.editor.store import Sessions
 from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.modes.errors import ToolFailedError
-from modeshift.storage.threads import WholeWrites
+from modeshift.modes.errors import StorageError, ToolFailedError
+from modeshift.storage.sqlite import SqliteDatabase
+from modeshift.storage.threads import open_saver, prepare
 from tests.doors.editor.editor import choosing, editing
 from tests.harness import prefork
 from tests.harness.conversation import until
@@ -85,26 +86,31 @@ async def test_a_lock_on_the_file_holds_up_no_end(tmp_path: Path, workspace: Pat
 async def test_a_write_that_is_cancelled_or_fails_leaves_no_lock(tmp_path: Path) -> None:
     """Wherever it is cancelled, it has ended before anything else goes on."""
     file = tmp_path / "s.sqlite"
-    config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
-    async with WholeWrites.from_conn_string(str(file)) as saver:
-        await saver.setup()
+    config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": "", "checkpoint_id": "1"}}
+    database = SqliteDatabase(file, timeout=0)
+    await prepare(database)
+    async with open_saver(database) as saver:
         tasks_before = asyncio.all_tasks()
         for ticks in range(13):
             write = asyncio.create_task(saver.aput(config, empty_checkpoint(), {}, {}))
             for _ in range(ticks):
                 await asyncio.sleep(0)
             write.cancel()
-            with pytest.raises(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError):
                 await write
-            assert asyncio.all_tasks() == tasks_before
-            assert not saver.conn.in_transaction
-        await saver.conn.execute("PRAGMA busy_timeout = 0")
+            assert asyncio.all_tasks() <= tasks_before
+            assert not await database.run(lambda opened: opened.in_transaction)
         with closing(sqlite3.connect(file)) as other:
             other.execute("BEGIN EXCLUSIVE")
-            with pytest.raises(sqlite3.OperationalError):
+            with pytest.raises(StorageError, match="locked"):
                 await saver.aput(config, empty_checkpoint(), {}, {})
-            assert not saver.conn.in_transaction
-        await saver.aput(config, empty_checkpoint(), {}, {})
+            assert not await database.run(lambda opened: opened.in_transaction)
+        trigger = "CREATE TRIGGER full BEFORE INSERT ON writes WHEN new.idx = 1 BEGIN {} END"
+        await database.execute(trigger.format("SELECT RAISE(ABORT, 'disk full');"))
+        with pytest.raises(StorageError, match="disk full"):
+            await saver.aput_writes(config, [("a", 1), ("b", 2)], "task")
+        assert await database.execute("SELECT count(*) FROM writes") == [(0,)]
+    await database.close()
 
 
 async def test_no_tool_opens_what_the_agent_has_locks_on(place: UserFolders) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -28,12 +29,18 @@ async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> Non
                     runs.remove(run)
                     yield run
 
+        @staticmethod
+        async def get(conn: Any, run: str) -> int:
+            return int(conn.store["runs"].index(run))
+
     async def look() -> list[str]:
         return [run async for run in Runs.next(wait=True, limit=1)]
 
     monkeypatch.setitem(sys.modules, "langgraph_runtime_inmem.ops", SimpleNamespace(Runs=Runs))
     monkeypatch.setattr(run_queue, "SECONDS", 3600)
     run_queue.start_runs_at_once()
+    conn = SimpleNamespace(store={"runs": ["old", "new"], "threads": []})
+    assert await Runs.get(conn, "new") == 0, "a client waits for a run that is new, among many"
     looking = asyncio.create_task(look())
     await asyncio.sleep(0)
     assert await asyncio.to_thread(asyncio.run, Runs.put("first")) == "first"
