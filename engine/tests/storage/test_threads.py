@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import empty_checkpoint
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
+from typing_extensions import override
 
 from modeshift.commands.usage import read_threads
 from modeshift.graph.configuration.settings import Settings
@@ -99,6 +101,51 @@ async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
         await saver.adelete_thread(thread)
     assert [each.id for each in await read_threads(database)] == ["copy"]
     assert [each.id for each in await read_threads(database, thread)] == []
+
+
+class Wrapper(BaseCheckpointSaver[Any]):
+    """As the dev server's: it has LangGraph's own methods, and hands on what those lack."""
+
+    def __init__(self, inner: BaseCheckpointSaver[Any]) -> None:
+        super().__init__()
+        self.inner, self.reads = inner, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    @override
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        self.reads += 1
+        return await self.inner.aget_tuple(config)
+
+
+async def test_a_history_is_not_read_step_by_step(database: Database, workspace: Path) -> None:
+    await prepare(database)
+    async with open_saver(database) as saver:
+        talk = Conversation(make_agent(workspace, saver=saver))
+        for _ in range(3):
+            await talk.say("list")
+        wrapper = Wrapper(saver)
+        agent = talk.agent.copy(update={"checkpointer": wrapper})
+        state = await agent.aget_state(talk.config)
+        assert state.values == await talk.values()
+        assert wrapper.reads == 1
+
+
+async def test_a_write_that_is_cancelled_leaves_nothing_open(
+    database: Database, there: Database
+) -> None:
+    config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+    async with open_saver(database) as saver, open_saver(there) as other:
+        for ticks in range(12):
+            write = asyncio.create_task(saver.aput(config, empty_checkpoint(), {}, {}))
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            write.cancel()
+            with suppress(asyncio.CancelledError):
+                await write
+            await other.aput(config, empty_checkpoint(), {}, {})
+        assert len([saved async for saved in saver.alist(config)]) >= 12
 
 
 async def test_processes_that_start_together_make_the_tables_once(url: str, tmp_path: Path) -> None:
