@@ -110,8 +110,9 @@ bench: $(READY) # time the journal, a step against LangGraph's own parts and cre
 	@$(IN_ENGINE) -m benchmarks.cache
 	@$(IN_ENGINE) -m benchmarks.page
 
-load: $(READY) # time 50 and 200 threads at once, with approvals, against LangGraph's own server; THREADS="50 200" WAITING=10000
-	@$(IN_ENGINE) -m benchmarks.load $(if $(THREADS),--threads $(THREADS)) $(call option,waiting,WAITING)
+load: $(READY) # time 50 and 200 threads at once, with approvals, against LangGraph's own server; THREADS="50 200" WAITING=10000 PROCESSES="1 2 4"
+	@$(IN_ENGINE) -m benchmarks.load $(if $(THREADS),--threads $(THREADS)) $(call option,waiting,WAITING) \
+	  $(if $(PROCESSES),--processes $(PROCESSES))
 
 chaos: $(READY) # kill processes 200 times on SQLite and on Postgres, resume 200 questions twice; count what went wrong: all 0; ARGS="--kills 20"
 	@export MODES_FOLDER="$$PWD/engine/tests/harness/template/modes"; \

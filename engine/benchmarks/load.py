@@ -2,13 +2,13 @@
 
 The server that ``make dev`` starts, and LangGraph's own with an agent of its own parts, in turn in
 every round: the ratio holds on a busy machine. All have the same model. On SQLite both store each
-step before the next begins; in memory, LangGraph's server is as it is by default.
+step before the next begins; in memory, LangGraph's server is as it is by default. With
+``--processes``, ours as ``make serve`` starts it, on a Postgres that does not wait for its disk.
 """
 
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
+from tests.harness.aegra import AegraServer
+from tests.harness.postgres import find_postgres, run_postgres
 from tests.harness.server import Server
 
 PEER = Path(__file__).with_name("load_peer.py")
 OURS, REFERENCE = "modeshift", "LangGraph, SQLite"
 CONTENDERS = (OURS, REFERENCE, "LangGraph, memory")
-PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -57,17 +59,19 @@ class Contender:
         )
         self.workspace = server.workspace
         assert server.process is not None
-        self._process = Path(f"/proc/{server.process.pid}")
+        self._process = psutil.Process(server.process.pid)
         self._files = 0
 
+    def _list_processes(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children(recursive=True)]
+
     def measure_memory(self) -> int:
-        """Bytes that the process has in memory."""
-        return int((self._process / "statm").read_text().split()[1]) * PAGE
+        """Bytes that the server has in memory."""
+        return sum(process.memory_info().rss for process in self._list_processes())
 
     def _measure_work(self) -> float:
-        """Seconds of processor that the process has taken."""
-        fields = (self._process / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """Seconds of processor that it has taken."""
+        return sum(sum(process.cpu_times()[:2]) for process in self._list_processes())
 
     async def load(self, threads: int, times: Times) -> None:
         """Have so many threads at once go from their message to their end."""
@@ -92,7 +96,7 @@ class Contender:
         self._files += 1
         message = {"role": "user", "content": f"write notes-{self._files}.txt: hello"}
         began = time.perf_counter()
-        mode = {"mode": "code"} if self.name == OURS else {}
+        mode = {"mode": "code"} if self.name.startswith(OURS) else {}
         values = await self._run(thread, input={"messages": [message], **mode})
         times.questions.append(time.perf_counter() - began)
         if "__interrupt__" not in values:
@@ -129,7 +133,7 @@ def serving(name: str, folder: Path) -> Iterator[Server]:
     server = Server(folder)
     server.workspace.mkdir()
     command: list[str] = []
-    if name != OURS:
+    if name.startswith("LangGraph"):
         config: dict[str, Any] = {"dependencies": ["."], "graphs": {"agent": f"{PEER}:agent"}}
         if name == REFERENCE:
             config["checkpointer"] = {"path": f"{PEER}:checkpointer"}
@@ -144,6 +148,22 @@ def serving(name: str, folder: Path) -> Iterator[Server]:
         yield server
     finally:
         server.kill()
+
+
+@contextmanager
+def serving_in_processes(count: int, folder: Path) -> Iterator[Server]:
+    """The same of ours, in so many processes."""
+    folder.mkdir()
+    if (programs := find_postgres()) is None:
+        raise SystemExit("several processes need a Postgres on this machine")
+    with run_postgres(programs) as postgres:
+        server = AegraServer(folder, postgres.make_database())
+        server.workspace.mkdir()
+        server.serve(workers=count, WORKSPACE=str(server.workspace), MODEL="offline")
+        try:
+            yield server
+        finally:
+            server.kill()
 
 
 async def bench(
@@ -203,12 +223,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[50, 200], help="at once")
     parser.add_argument("--waiting", type=int, default=1000, help="threads that wait meanwhile")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--processes", type=int, nargs="+", default=[], help="as make serve")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         servers = {
             name: stack.enter_context(serving(name, Path(folder, str(number))))
             for number, name in enumerate(CONTENDERS)
         }
+        for count in given.processes:
+            running = serving_in_processes(count, Path(folder, f"processes-{count}"))
+            servers[f"{OURS} x {count}"] = stack.enter_context(running)
         asyncio.run(run(servers, given))
 
 

@@ -53,7 +53,8 @@ class Postgres:
 
     def start(self) -> None:
         """Returns when it answers."""
-        options = f"-c listen_addresses=127.0.0.1 -p {self.port} -k {self._folder} -c fsync=off"
+        options = f"-c listen_addresses=127.0.0.1 -p {self.port} -k {self._folder}"
+        options += " -c fsync=off -c max_connections=400"
         log = str(self._folder / "postgres.log")
         self._run("pg_ctl", "start", "-w", "-D", str(self._data), "-l", log, "-o", options)
 
