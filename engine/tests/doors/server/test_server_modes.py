@@ -70,7 +70,7 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(
     The approved command ends when all the others have been answered.
     """
     thread = await Thread.new(client)
-    program = "run until [ -e others-done ]; do sleep 0.05; done\nwrite two.txt: x"
+    program = "run until [ -e others-done ]; do sleep 0.05; done\nwrite second-answer.txt: x"
     await thread.say(program, approvals="manual", mode="code")
     await thread.look()
     resume: Any = {"decisions": [APPROVE]}
@@ -92,7 +92,7 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(
     outcomes = await asyncio.gather(*(answer(**how) for how in strategies))
     assert sorted(outcomes) == ["conflict"] * 3 + ["taken"]
     assert [each["name"] for each in await thread.waiting()] == ["write_file"]
-    assert not (server.workspace / "two.txt").exists()
+    assert not (server.workspace / "second-answer.txt").exists()
 
 
 @pytest.mark.parametrize("way", ["/stream", "/wait", ""])
